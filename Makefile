@@ -1,0 +1,47 @@
+# Everything a contributor runs. `make` alone lists it; every target builds .venv first when it is missing or out of date.
+
+PYTHON ?= python3
+BIN := .venv/bin
+INSTALLED := .venv/.installed
+CODE := src tests $(wildcard benchmarks)
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test real check fix clean
+
+test real: export HF_HUB_OFFLINE = 1
+test real: export OMP_NUM_THREADS = 1
+test real: export TOKENIZERS_PARALLELISM = false
+
+help: ## list these targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+setup: $(INSTALLED) ## build .venv with the pinned versions; afterwards .venv/bin/graft works
+
+demo: $(INSTALLED) ## compare all methods on the built-in tickets, 3 seeds; the report is demo/report.html
+	$(BIN)/graft compare builtin:tickets --seeds 3 --out demo
+
+test: $(INSTALLED) ## unit tests: about a minute on 2 cores, no network
+	$(BIN)/pytest -n 2 -m "not real and not slow"
+
+real: $(INSTALLED) ## tests on real data and weights; they skip when ../shared is missing
+	$(BIN)/pytest -n 2 -m real
+
+check: $(INSTALLED) ## format, lint and types
+	$(BIN)/ruff format --check $(CODE)
+	$(BIN)/ruff check $(CODE)
+	$(BIN)/mypy
+
+fix: $(INSTALLED) ## format, and mend what the linter can mend
+	$(BIN)/ruff check --fix $(CODE)
+	$(BIN)/ruff format $(CODE)
+
+clean: ## remove .venv and caches; runs, reports and data stay
+	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache build dist
+
+# The stamp is written last: an interrupted installation is taken up again by the next call.
+$(INSTALLED): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+		|| { echo "Graftwork needs Python 3.11 or later; name one with make PYTHON=python3.12 setup" >&2; exit 1; }
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --disable-pip-version-check -c constraints.txt -e ".[dev]"
+	@touch $@

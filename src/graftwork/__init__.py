@@ -1,0 +1,58 @@
+"""Which way of adapting a pretrained model to your labelled data is worth its price?
+
+    import graftwork as gw
+
+    board = gw.compare(gw.Task.from_file("tickets.csv"), methods=["linear_probe", "adapter"], seeds=5)
+
+Nothing heavy is imported before one of these names is used.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from graftwork.compare.leaderboard import compare
+    from graftwork.core.run import RunResult
+    from graftwork.core.task import Task
+    from graftwork.errors import GraftworkError
+    from graftwork.run.task_module import TaskModule
+    from graftwork.run.train import train
+
+__version__ = "0.1.0"
+__all__ = ["GraftworkError", "RunResult", "Task", "TaskModule", "__version__", "compare", "train"]
+
+_HOMES = {
+    "GraftworkError": "graftwork.errors",
+    "RunResult": "graftwork.core.run",
+    "Task": "graftwork.core.task",
+    "TaskModule": "graftwork.run.task_module",
+    "compare": "graftwork.compare.leaderboard",
+    "train": "graftwork.run.train",
+}
+
+
+class _Face(ModuleType):
+    """This module's class: public names arrive on first use, and functions win over folders of the same name.
+
+    Importing anything from the folders `compare/` and `train/` would otherwise replace `graftwork.compare` and
+    `graftwork.train` by the folders. `from graftwork.train.loop import …` is not touched by this.
+    """
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in _HOMES:
+            raise AttributeError(f"module 'graftwork' has no attribute {name!r}")
+        return getattr(importlib.import_module(_HOMES[name]), name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if not (name in _HOMES and isinstance(value, ModuleType)):
+            super().__setattr__(name, value)
+
+    def __dir__(self) -> list[str]:
+        return sorted({*super().__dir__(), *__all__})
+
+
+sys.modules[__name__].__class__ = _Face

@@ -1,0 +1,30 @@
+"""Left-to-right language models from any transformers folder or hub name, read at the last token."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from graftwork.core.layout import Layout
+from graftwork.core.loading import TransformerFamily
+from graftwork.registry import backbones
+
+GPT2 = Layout(
+    "h.*",
+    "wte",
+    {
+        "attention.qkv": "attn.c_attn",
+        "attention.output": "attn.c_proj",
+        "mlp.up": "mlp.c_fc",
+        "mlp.down": "mlp.c_proj",
+    },
+    skipped=("wte",),
+    pooling="last",
+    separate_by_end=True,
+    options={"use_cache": False},
+)
+OPENAI_GPT = replace(GPT2, embedding="tokens_embed", skipped=("tokens_embed",), tuple_blocks=True, options={})
+
+LAYOUTS: Mapping[str, Layout] = {"gpt2": GPT2, "openai-gpt": OPENAI_GPT}
+
+backbones.register("hf_decoder")(TransformerFamily(LAYOUTS))

@@ -1,0 +1,106 @@
+"""Text encoders from any transformers folder or hub name: `hf:<folder or hub name>`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from graftwork.core.layout import BERT, Layout
+from graftwork.core.loading import TransformerFamily
+from graftwork.registry import backbones
+
+ELECTRA = replace(BERT, skipped=("embeddings", "embeddings_project"))
+ROBERTA = replace(BERT, positions_after_padding=True)
+
+DISTILBERT = Layout(
+    "transformer.layer.*",
+    "embeddings.word_embeddings",
+    {
+        "attention.query": "attention.q_lin",
+        "attention.key": "attention.k_lin",
+        "attention.value": "attention.v_lin",
+        "attention.output": "attention.out_lin",
+        "mlp.up": "ffn.lin1",
+        "mlp.down": "ffn.lin2",
+    },
+)
+ALBERT = Layout(
+    "encoder.albert_layer_groups.*.albert_layers.*",
+    "embeddings.word_embeddings",
+    {
+        "attention.query": "attention.query",
+        "attention.key": "attention.key",
+        "attention.value": "attention.value",
+        "attention.output": "attention.dense",
+        "mlp.up": "ffn",
+        "mlp.down": "ffn_output",
+    },
+    token_types=True,
+    shared_blocks=True,
+)
+MPNET = Layout(
+    "encoder.layer.*",
+    "embeddings.word_embeddings",
+    {
+        "attention.query": "attention.attn.q",
+        "attention.key": "attention.attn.k",
+        "attention.value": "attention.attn.v",
+        "attention.output": "attention.attn.o",
+        "mlp.up": "intermediate.dense",
+        "mlp.down": "output.dense",
+    },
+    positions_after_padding=True,
+    tuple_blocks=True,
+)
+DEBERTA_V2 = Layout(
+    "encoder.layer.*",
+    "embeddings.word_embeddings",
+    {
+        "attention.query": "attention.self.query_proj",
+        "attention.key": "attention.self.key_proj",
+        "attention.value": "attention.self.value_proj",
+        "attention.output": "attention.output.dense",
+        "mlp.up": "intermediate.dense",
+        "mlp.down": "output.dense",
+    },
+    skipped=("embeddings", "encoder.conv"),  # some have a convolution between blocks 0 and 1
+    token_types=True,
+    tuple_blocks=True,
+)
+MODERNBERT = Layout(
+    "layers.*",
+    "embeddings.tok_embeddings",
+    {
+        "attention.qkv": "attn.Wqkv",
+        "attention.output": "attn.Wo",
+        "mlp.up": "mlp.Wi",  # fused with the gate
+        "mlp.down": "mlp.Wo",
+    },
+)
+XLNET = Layout(
+    "layer.*",
+    "word_embedding",
+    {"mlp.up": "ff.layer_1", "mlp.down": "ff.layer_2"},  # its attention weights are bare parameters
+    skipped=("word_embedding",),
+    pooling="last",  # where its tokenizer puts <cls>
+    token_types=True,
+    tuple_blocks=True,
+    time_first=True,
+    options={"use_mems": False},
+)
+
+LAYOUTS: Mapping[str, Layout] = {
+    "bert": BERT,
+    "ernie": BERT,
+    "electra": ELECTRA,
+    "roberta": ROBERTA,
+    "xlm-roberta": ROBERTA,
+    "distilbert": DISTILBERT,
+    "albert": ALBERT,
+    "mpnet": MPNET,
+    "deberta-v2": DEBERTA_V2,
+    "modernbert": MODERNBERT,
+    "xlnet": XLNET,
+}
+
+backbones.register("hf_text")(TransformerFamily(LAYOUTS))

@@ -1,0 +1,66 @@
+"""Compare every method on one task: scores with their spread, baselines, price tags."""
+
+from __future__ import annotations
+
+import json
+
+import click
+
+from graftwork.cli.options import progress_bar, run_options, split_words, task_from_flags, task_options
+
+
+@click.command("compare")
+@task_options
+@click.option("--methods", metavar="A,B,…", help="Methods to run, e.g. full,adapter:size=32.  [default: all that fit]")
+@click.option("--seeds", type=int, help="Runs per method.  [default: 5]")
+@click.option("--out", metavar="DIR", help="Folder for leaderboard.json and report.html.  [default: boards/TASK]")
+@click.option("--json", "as_json", is_flag=True, help="Print leaderboard.json instead of the table.")
+@run_options
+def command(
+    data: str,
+    methods: str | None,
+    seeds: int | None,
+    out: str | None,
+    as_json: bool,
+    backbone: str | None,
+    epochs: int | None,
+    runs: str,
+    precision: str,
+    threads: int | None,
+    prices: str | None,
+    **flags: str | None,
+) -> None:
+    """Run every method x seed on DATA (CSV, TSV, JSONL, a task file, or builtin:tickets) and say what is worth its price.
+
+    Runs that are there already cost nothing; an interrupted comparison goes on where it was.
+    """
+    task, settings = task_from_flags(data, flags)
+    chosen = split_words(methods) if methods is not None else settings.get("methods")
+    from rich.console import Console
+
+    from graftwork.cli.options import use_threads
+    from graftwork.compare.leaderboard import SEEDS, compare
+    from graftwork.compare.table import print_table
+
+    use_threads(threads)
+    with progress_bar() as progress:
+        board = compare(
+            task,
+            backbone=backbone or settings.get("backbone", "minilm"),
+            methods=chosen,
+            seeds=seeds if seeds is not None else settings.get("seeds", SEEDS),
+            epochs=epochs if epochs is not None else settings.get("epochs"),
+            out=out or settings.get("out"),
+            runs=runs,
+            precision=precision,
+            prices=prices,
+            progress=progress,
+        )
+    if as_json:
+        click.echo(json.dumps(board.content, indent=1, ensure_ascii=False))
+        return
+    print_table(dict(board.content), Console())
+    if board.reused:
+        click.echo(f"{board.reused} of {board.reused + board.executed} runs were there already and cost nothing.")
+    assert board.folder is not None
+    click.echo(f"Written: {board.folder / 'leaderboard.json'}, {board.folder / 'report.html'}")

@@ -1,0 +1,104 @@
+"""`graft`: finds the command that is asked for, runs it, and turns every failure into a message and an exit code."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import io
+import os
+import sys
+import traceback
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from graftwork import __version__
+from graftwork.errors import GraftworkError
+
+_HELP = """Which way of adapting a pretrained model to your labelled data is worth its price?
+
+\b
+graft compare tickets.csv                         every method, with scores and prices
+graft train tickets.csv --method adapter          one task module
+graft predict MODULE "my card is lost"            what it answers
+"""
+_STOPPED = "stopped; finished runs are kept, and the same command goes on with the missing ones"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit code.
+
+    0: done. 2: a mistake the user can mend, told in one message. 130: stopped by Ctrl-C. 1: a mistake of ours.
+    """
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    rest = _without_debug(given)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a terminal that lacks "–" is no reason to fail
+    try:
+        code = group(rest).main(rest or ["--help"], prog_name="graft", standalone_mode=False)
+        sys.stdout.flush()  # here, where a closed pipe can still be caught
+        return code if isinstance(code, int) else 0
+    except Exception as error:
+        if len(rest) < len(given):
+            traceback.print_exc()
+        return _fail(error)
+    except KeyboardInterrupt:
+        return _say(_STOPPED, 130)
+
+
+def group(arguments: Sequence[str]) -> click.Group:
+    """All commands, of which only those that `arguments` name are imported; the others know their summary only."""
+    commands = [
+        _load(name) if name in arguments else click.Command(name, short_help=summary)
+        for name, summary in command_summaries().items()
+    ]
+    options: list[click.Parameter] = [
+        click.Option(["--debug"], is_flag=True, expose_value=False, help="Show the traceback of an error."),
+    ]
+    whole = click.Group("graft", commands=commands, params=options, help=_HELP)
+    return click.version_option(__version__, message="graft %(version)s")(whole)
+
+
+def command_summaries() -> dict[str, str]:
+    """Name -> first line of each file beside this one that defines `command`, read without importing it."""
+    found = {}
+    for path in sorted(Path(__file__).parent.glob("*.py")):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        if any(isinstance(node, ast.FunctionDef) and node.name == "command" for node in tree.body):
+            found[path.stem] = (ast.get_docstring(tree) or "").partition("\n")[0]
+    return found
+
+
+def _load(name: str) -> click.Command:
+    command = importlib.import_module(f"graftwork.cli.{name}").command
+    assert isinstance(command, click.Command), f"cli/{name}.py has no `command`"
+    return command
+
+
+def _without_debug(arguments: list[str]) -> list[str]:
+    """`--debug` may stand anywhere before a bare `--`."""
+    end = arguments.index("--") if "--" in arguments else len(arguments)
+    return [argument for argument in arguments[:end] if argument != "--debug"] + arguments[end:]
+
+
+def _fail(error: Exception) -> int:
+    """Say what `error` means to the user; returns the exit code."""
+    if isinstance(error, click.Abort):
+        return _say(_STOPPED, 130)
+    if isinstance(error, GraftworkError):
+        return _say(error.message, 2)
+    if isinstance(error, click.ClickException):
+        context = error.ctx if isinstance(error, click.UsageError) else None
+        path = context.command_path if context else "graft"
+        return _say(f"{error.format_message()}\n  do:       see {path} --help", 2)
+    if isinstance(error, BrokenPipeError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or Python complains once more at exit
+        return 1
+    return _say(f"internal error: {type(error).__name__}: {error}; run again with --debug for the traceback", 1)
+
+
+def _say(message: str, code: int) -> int:
+    click.echo(f"graft: {message}", err=True)
+    return code

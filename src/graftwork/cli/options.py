@@ -1,0 +1,86 @@
+"""Flags that several commands share, and progress on anything over a second."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+import click
+
+from graftwork.core.task import Task, read_task_file
+from graftwork.errors import ConfigError
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def task_options(function: F) -> F:
+    """DATA and the flags that describe a task: the words of a task file."""
+    flags = (
+        click.argument("data"),
+        click.option("--text", metavar="COL", help="Column of the text.  [default: text or sentence]"),
+        click.option("--text-a", metavar="COL", help="Column of a pair's first text.  [default: text_a]"),
+        click.option("--text-b", metavar="COL", help="Column of a pair's second text.  [default: text_b]"),
+        click.option("--label", metavar="COL", help="Column of the target.  [default: label]"),
+        click.option("--kind", help="classification, multilabel or regression; never guessed.  [default: classification]"),
+        click.option("--validation", metavar="FILE", help="Rows to choose on.  [default: split off by content hash]"),
+        click.option("--test", metavar="FILE", help="Rows to score on.  [default: split off by content hash]"),
+    )
+    return _apply(function, flags)
+
+
+def run_options(function: F) -> F:
+    """What decides how runs are computed and where they are kept."""
+    flags = (
+        click.option("--backbone", metavar="NAME", help="minilm, hf:FOLDER, hf:HUB/NAME or random:NAME.  [default: minilm]"),
+        click.option("--epochs", type=int, help="Passes over the data.  [default: from rows and classes]"),
+        click.option("--runs", default="runs", show_default=True, metavar="DIR", help="Where runs are kept and found."),
+        click.option("--precision", default="auto", show_default=True, help="auto, bf16 or fp32."),
+        click.option("--threads", type=int, help="Processor threads.  [default: all cores]"),
+        click.option("--prices", metavar="FILE", help="Price list for money and CO2e; see docs/prices.example.toml."),
+    )
+    return _apply(function, flags)
+
+
+def _apply(function: F, flags: tuple[Callable[[Any], Any], ...]) -> F:
+    for flag in reversed(flags):
+        function = flag(function)
+    return function
+
+
+def task_from_flags(data: str, flags: Mapping[str, str | None]) -> tuple[Task, dict[str, Any]]:
+    """The task, flags before what a task file says, and the settings of the file's `[compare]` table."""
+    settings = read_task_file(Task.find(data))[1] if data.endswith(".toml") else {}
+    return Task.from_file(data, **flags), settings
+
+
+def split_words(words: str) -> list[str]:
+    """`"a, b"` is `["a", "b"]`."""
+    return [word.strip() for word in words.split(",") if word.strip()]
+
+
+def use_threads(threads: int | None) -> None:
+    """Before any tensor is computed. Raises `ConfigError` for a number below 1."""
+    if threads is None:
+        return
+    if threads < 1:
+        raise ConfigError("--threads must be at least 1", got=str(threads))
+    import torch
+
+    torch.set_num_threads(threads)
+
+
+@contextmanager
+def progress_bar() -> Iterator[Callable[[float, str], None]]:
+    """A bar on the error stream when that is a terminal; otherwise silence."""
+    if not sys.stderr.isatty():
+        yield lambda done, text: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (BarColumn(), TextColumn("{task.percentage:>3.0f}%"), TimeElapsedColumn(), TextColumn("{task.description}"))
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        whole = bar.add_task("reading the data", total=1.0)
+        yield lambda done, text: bar.update(whole, completed=done, description=text)

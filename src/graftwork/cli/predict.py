@@ -1,0 +1,57 @@
+"""Answer with a task module: texts from the command line or from a file, with probabilities."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import click
+
+from graftwork.errors import ConfigError
+
+
+@click.command("predict")
+@click.argument("module")
+@click.argument("texts", nargs=-1)
+@click.option("--file", "source", metavar="F", help="CSV, TSV or JSONL with the module's text columns.")
+@click.option("--out", metavar="G", help="Where answers to --file go, a line per row; .jsonl, .csv or .tsv.")
+@click.option("--threads", type=int, help="Processor threads.  [default: all cores]")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object per line, every probability.")
+def command(
+    module: str, texts: tuple[str, ...], source: str | None, out: str | None, threads: int | None, as_json: bool
+) -> None:
+    """Answer TEXTS (for a task of pairs: a b a b …) with MODULE, a task module or a run's folder."""
+    from graftwork.cli.options import use_threads
+    from graftwork.run.answers import answer_file
+    from graftwork.run.task_module import TaskModule
+
+    if bool(texts) == bool(source):
+        raise ConfigError("give either texts or --file", do='graft predict MODULE "a text", or --file F --out G')
+    if out and not source:
+        raise ConfigError("--out needs --file")
+    use_threads(threads)
+    opened = TaskModule.load(module)
+    if source:
+        count = answer_file(opened, Path(source), Path(out) if out else None, click.echo)
+        click.echo(f"{count:,} answers in {out}" if out else f"{count:,} answers", err=True)
+        return
+    width = len(opened.roles)
+    if len(texts) % width:
+        raise ConfigError("the texts don't make whole pairs", got=f"{len(texts)} texts", expected="an even number")
+    inputs = [texts[i : i + width] for i in range(0, len(texts), width)]
+    for given, answer in zip(inputs, opened.predict(inputs), strict=True):
+        named = dict(zip(opened.roles, given, strict=True))
+        click.echo(json.dumps(named | answer, ensure_ascii=False) if as_json else sentence(answer))
+
+
+def sentence(answer: dict[str, object]) -> str:
+    """An answer as a line: the label and its probability, then the runners-up."""
+    if "value" in answer:
+        return f"{answer['value']:.4f}"
+    chances = answer["probabilities"]
+    assert isinstance(chances, dict)
+    ranked = sorted(chances.items(), key=lambda pair: -pair[1])[:3]
+    listed = ", ".join(f"{label} {chance:.3f}" for label, chance in ranked)
+    labels = answer.get("labels")
+    head = " | ".join(labels) or "(none)" if isinstance(labels, list | tuple) else str(answer["label"])
+    return f"{head}\t({listed})"

@@ -1,0 +1,88 @@
+"""Show a run or a task module: what it is, its scores, its price tag."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import click
+
+from graftwork.errors import StorageError
+from graftwork.files import read_json
+from graftwork.units import duration, show
+
+
+@click.command("show")
+@click.argument("what")
+@click.option("--runs", default="runs", show_default=True, metavar="DIR", help="Where runs are kept.")
+@click.option("--json", "as_json", is_flag=True, help="Print the receipt, or module.json, as it is.")
+def command(what: str, runs: str, as_json: bool) -> None:
+    """WHAT is a run (its id, the beginning of it, or its folder) or the folder of a task module."""
+    folder = Path(what)
+    if not folder.is_dir():
+        from graftwork.run.store import RunStore
+
+        if not Path(runs).is_dir():
+            raise StorageError("no such run or module", where=what, do="graft ls shows what there is")
+        folder = RunStore(Path(runs)).folder(what)
+    is_run = (folder / "result.json").is_file()
+    if not is_run and not (folder / "module.json").is_file():
+        raise StorageError("neither a run nor a task module", where=str(folder), expected="result.json or module.json")
+    if as_json:
+        names = ("spec.json", "result.json") if is_run else ("module.json",)
+        content: dict[str, Any] = {}
+        for name in names:
+            content |= read_json(folder / name)
+        click.echo(json.dumps(content, indent=1, ensure_ascii=False))
+        return
+    click.echo("\n".join(run_lines(folder) if is_run else module_lines(folder)))
+
+
+def run_lines(folder: Path) -> list[str]:
+    """A run as a person reads it."""
+    spec, result = read_json(folder / "spec.json"), read_json(folder / "result.json")
+    method = spec["method"]
+    settings = ", ".join(f"{key} {value}" for key, value in method.items() if key not in ("name", "version"))
+    lines = [f"run        {result['id']}  ({result['status']})"]
+    lines.append(f"method     {method['name']}{f' ({settings})' if settings else ''}, seed {result['seed']}")
+    if result["error"]:
+        lines.append(f"error      {result['error']}")
+    recipe = spec["recipe"]
+    if recipe:
+        lines.append(f"recipe     {recipe['epochs']} epochs of {recipe['batch_size']} rows a step, {recipe['steps']} steps")
+    for split in ("validation", "scores"):
+        words = ", ".join(f"{name} {value:.4f}" for name, value in result[split].items())
+        if words:
+            lines.append(f"{'test' if split == 'scores' else split:<11}{words}")
+    lines.append("price tag")
+    return lines + cost_lines(result["costs"])
+
+
+def module_lines(folder: Path) -> list[str]:
+    """A task module as a person reads it."""
+    module = read_json(folder / "module.json")
+    task, backbone = module["task"], module["backbone"]
+    answers = f", {len(task['labels'])} labels: {', '.join(task['labels'][:12])}" if task["labels"] else ""
+    scores = ", ".join(f"{name} {value:.4f}" for name, value in module["scores"].items())
+    return [
+        f"module     {folder}",
+        f"task       {task['name']} ({task['kind']}{answers})",
+        f"inputs     {', '.join(module['roles'])}",
+        f"backbone   {backbone['id'] + ', revision ' + backbone['revision'][:16] if backbone else 'none'}",
+        f"method     {module['method']['name']}",
+        f"test       {scores}  (one run: {module['run']})",
+        "price tag",
+        *cost_lines(module.get("costs", {})),
+    ]
+
+
+def cost_lines(costs: dict[str, Any]) -> list[str]:
+    """A price tag, a cost a line."""
+    return [f"  {name:<26}{_amount(cost):>14}   {cost['grade']}" for name, cost in costs.items()]
+
+
+def _amount(cost: dict[str, Any]) -> str:
+    if cost["value"] is None:
+        return "unknown"
+    return duration(cost["value"]) if cost["unit"] == "s" else show(cost["value"], cost["unit"])

@@ -1,0 +1,139 @@
+"""What a board means, in sentences: the answer, the verdicts, the price of the search."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from graftwork.compare.frontier import DEFAULT_COST
+from graftwork.units import percent, show
+
+Board = Mapping[str, Any]
+
+
+def answer(board: Board) -> str:
+    """One sentence: the cheapest method within the noise of the best, and the best."""
+    rows = scored(board)
+    if not rows:
+        return "No method finished."
+    metric, best = board["headline_metric"], rows[0]
+    top = f"{best['method']} with {metric} {points(best, metric)}"
+    if len(rows) == 1:
+        return f"One method finished: {top}."
+    pairs = [pair for pair in board["differences"] if best["method"] in (pair["a"], pair["b"])]
+    if all(pair["p"] is None for pair in pairs):
+        return f"The highest score is {top}; so few runs cannot say which method is better."
+    equal = {best["method"]} | {other(pair, best["method"]) for pair in pairs if pair["verdict"] == "cannot tell"}
+    if "majority" in equal:
+        return f"No method is shown to beat the majority class; the highest score is {top}."
+    priced = [row for row in rows if row["method"] in equal and _price(row) is not None]
+    cheapest = min(priced, key=lambda row: (_price(row), -row["scores"][metric]["mean"]), default=best)
+    if cheapest is best:
+        return f"The best is {top}; nothing cheaper to train comes within its noise."
+    return (
+        f"The cheapest method within the noise of the best is {cheapest['method']} with {metric} "
+        f"{points(cheapest, metric)} for {cost(cheapest, DEFAULT_COST)} of training; "
+        f"the best is {top} for {cost(best, DEFAULT_COST)}."
+    )
+
+
+def verdicts(board: Board) -> list[str]:
+    """A sentence for every method against the best one, then for every method against the majority class."""
+    rows = scored(board)
+    if len(rows) < 2:
+        return []
+    best = rows[0]["method"]
+    anchors = [best] + ["majority"] * (best != "majority")
+    chosen: list[Mapping[str, Any]] = []
+    for anchor in anchors:
+        chosen += [pair for pair in board["differences"] if anchor in (pair["a"], pair["b"]) and pair not in chosen]
+    return [sentence(pair) for pair in chosen]
+
+
+def sentence(pair: Mapping[str, Any]) -> str:
+    """`full is better than lora by 0.8 [0.2, 1.5]`, or that it can't be told."""
+    a, b = (pair["a"], pair["b"]) if pair["verdict"] != "worse" else (pair["b"], pair["a"])
+    sign = -1 if pair["verdict"] == "worse" else 1
+    low, high = sorted((sign * pair["low"], sign * pair["high"]))
+    if pair["verdict"] != "cannot tell":
+        return f"{a} is better than {b} by {percent(sign * pair['delta'])} [{percent(low)}, {percent(high)}]"
+    start = f"{a} and {b}: cannot tell; "
+    if pair["smallest_detectable"] is None:
+        return start + "too few runs to know the spread over seeds"
+    return start + f"the smallest difference these runs could have shown is {percent(pair['smallest_detectable'])}"
+
+
+def search_line(board: Board) -> str:
+    """What the whole comparison really spent, shared work counted once."""
+    spent = [
+        f"{cost_name(name)} {show(price['value'], price['unit'])}"
+        for name, price in board["search_costs"].items()
+        if price["value"] is not None
+    ]
+    return f"The whole comparison spent: {', '.join(spent)}" if spent else ""
+
+
+def warnings(board: Board) -> list[str]:
+    """The data report's warnings as text."""
+    found = board["data_report"].get("warnings", [])
+    return [str(item) for item in found] if isinstance(found, list | tuple) else [str(found)]
+
+
+def scored(board: Board) -> list[Mapping[str, Any]]:
+    """The rows that have a score, best first."""
+    return [row for row in board["rows"] if board["headline_metric"] in row["scores"]]
+
+
+def points(row: Mapping[str, Any], metric: str) -> str:
+    """`96.1 ± 0.3 [94.6, 97.4]`: mean, sd over seeds where there are several, 95 % interval."""
+    if metric not in row["scores"]:
+        return "–"
+    score = row["scores"][metric]
+    spread = f" ± {percent(score['sd'])}" if row["n_seeds"] > 1 else ""
+    return f"{percent(score['mean'])}{spread} [{percent(score['low'])}, {percent(score['high'])}]"
+
+
+def cost(row: Mapping[str, Any], name: str) -> str:
+    """A cost as a person reads it; `–` when it isn't known."""
+    price = row["costs"].get(name)
+    return "–" if price is None else show(price["value"], price["unit"])
+
+
+def cost_name(name: str) -> str:
+    """`train_seconds` is `train time`: the unit stands at the number."""
+    return COST_NAMES.get(name, name.replace("_", " "))
+
+
+def other(pair: Mapping[str, Any], method: str) -> str:
+    """The pair's other method."""
+    return str(pair["b"] if pair["a"] == method else pair["a"])
+
+
+def grades(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """The grades that occur in these rows, best known first."""
+    order = ("meter", "counter", "model", "guess")
+    found = {price["grade"] for row in rows for price in row["costs"].values()}
+    return [grade for grade in order if grade in found] + sorted(found - set(order))
+
+
+def _price(row: Mapping[str, Any]) -> float | None:
+    price = row["costs"].get(DEFAULT_COST)
+    return None if price is None else price["value"]
+
+
+COST_NAMES: Mapping[str, str] = {
+    "train_seconds": "train time",
+    "train_cpu_seconds": "train processor time",
+    "total_seconds": "total time",
+    "trained_parameters": "trained parameters",
+    "stored_parameters": "stored parameters",
+    "stored_bytes": "stored size",
+    "train_flops": "train FLOP",
+    "predict_flops": "FLOP per prediction",
+    "peak_memory_bytes": "peak memory",
+    "energy_joules": "energy",
+    "co2e_grams": "CO2e",
+    "money": "money",
+    "predict_latency_seconds": "latency",
+    "predict_per_second": "predictions per second",
+}

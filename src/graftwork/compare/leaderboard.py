@@ -1,0 +1,184 @@
+"""`compare`: every method x every seed on one task, next to its baselines, each with its spread and its price tag."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graftwork.compare.assemble import Findings, RowRuns, leaderboard
+from graftwork.compare.report import write_report
+from graftwork.core.meter import Cost, Phase
+from graftwork.core.run import Recipe, RunResult
+from graftwork.core.task import Dataset, Task
+from graftwork.errors import ConfigError
+from graftwork.files import write_json
+from graftwork.registry import kinds, methods, metrics
+from graftwork.run.execute import Shop, execute
+from graftwork.run.methods import Named, named, parse_method
+from graftwork.run.shop import open_shop
+from graftwork.run.store import read_logits
+
+SEEDS = 5
+Progress = Callable[[float, str], None]  # fraction of the whole grid, what goes on
+
+
+@dataclass(frozen=True)
+class Leaderboard:
+    """What `compare` found. `content` is exactly what stands in `leaderboard.json`."""
+
+    content: Mapping[str, Any]
+    folder: Path | None  # where it was written
+    reused: int  # runs that were there already
+    executed: int
+
+    @property
+    def rows(self) -> list[Mapping[str, Any]]:
+        """The rows, best first."""
+        return list(self.content["rows"])
+
+
+def compare(
+    task: Task | str | Path,
+    *,
+    backbone: str = "minilm",
+    methods: Sequence[str] | None = None,
+    seeds: int = SEEDS,
+    epochs: int | None = None,
+    out: str | Path | None = None,
+    runs: str | Path = "runs",
+    precision: str = "auto",
+    prices: str | Path | None = None,
+    progress: Progress = lambda done, text: None,
+) -> Leaderboard:
+    """Run every method (default: all that fit) with seeds 0 … seeds - 1 and say which differences are real.
+
+    `out` (default `boards/<task>`) receives `leaderboard.json` and `report.html`. Runs that are in `runs` already
+    cost nothing. Raises `GraftworkError` for bad data or settings; a run that fails is a row.
+    """
+    if isinstance(task, str | Path):
+        task = Task.from_file(task)
+    if seeds < 1:
+        raise ConfigError("seeds must be at least 1", got=str(seeds))
+    chosen = choose_methods(methods)
+    began = Phase(time.perf_counter(), time.process_time())
+    folder = Path(out) if out is not None else Path("boards") / task.name
+    _check_writable(folder)
+    shop = open_shop(task, backbone, chosen, runs, precision, prices)
+    fitting = _fitting(chosen, shop, asked=methods is not None)
+    rows, reused = _run_grid(shop, fitting, Recipe(epochs=epochs), seeds, progress)
+    spent = Phase(time.perf_counter() - began.wall_seconds, time.process_time() - began.cpu_seconds)
+    content = _content(shop, rows, spent)
+    write_json(folder / "leaderboard.json", content)
+    receipts = [_receipt(row.method, run) for row in rows for run, _ in row.runs]
+    write_report(dict(content), receipts, folder / "report.html")
+    executed = len(receipts) - reused
+    return Leaderboard(content, folder, reused, executed)
+
+
+def choose_methods(words: Sequence[str] | None) -> list[Named]:
+    """The methods asked for, or all there are. Raises `UnknownName`, or `ConfigError` for one named twice."""
+    if words is None:
+        return [named(name, {}) for name in methods.names()]
+    chosen = [parse_method(word) for word in words if word.strip()]
+    labels = [item.label for item in chosen]
+    twice = sorted({label for label in labels if labels.count(label) > 1})
+    if twice or not chosen:
+        raise ConfigError("a method is named twice" if twice else "no method is named", got=", ".join(twice))
+    return chosen
+
+
+def _check_writable(folder: Path) -> None:
+    """Fail before the first run, not after the last."""
+    write_json(folder / ".writable", {})
+    (folder / ".writable").unlink()
+
+
+def _fitting(chosen: Sequence[Named], shop: Shop, asked: bool) -> list[Named]:
+    """Those that fit the task and the backbone; one that was asked for by name and does not fit is an error."""
+    card = shop.backbone.card if shop.backbone else None
+    reasons = {item.label: item.method.unfit(shop.dataset.task, card) for item in chosen}
+    for label, reason in reasons.items():
+        if reason and asked:
+            raise ConfigError(f"method {label!r} can't be used here: {reason}")
+    return [item for item in chosen if not reasons[item.label]]
+
+
+def _run_grid(
+    shop: Shop, chosen: Sequence[Named], recipe: Recipe, seeds: int, progress: Progress
+) -> tuple[list[RowRuns], int]:
+    """Seed by seed, so that an interrupted grid has compared every method on the seeds that are done."""
+    found: dict[str, list[tuple[RunResult, Mapping[str, NDArray[np.float64]]]]] = {item.label: [] for item in chosen}
+    reused, total, place = 0, seeds * len(chosen), 0
+    for seed in range(seeds):
+        for item in chosen:
+            words = f"{item.label} seed {seed}"
+
+            def report(done: float, text: str, place: int = place, words: str = words) -> None:
+                progress((place + done) / total, f"{words}: {text}")
+
+            report(0.0, "starting")
+            result, known = execute(shop, item, recipe, seed, report)
+            reused += known
+            statistics = test_statistics(shop.dataset, shop.store.root / result.id) if result.status == "ok" else {}
+            found[item.label].append((result, statistics))
+            place += 1
+    rows = [RowRuns(item.label, item.config, _row_status([r for r, _ in found[item.label]]), tuple(found[item.label]))
+            for item in chosen]  # fmt: skip
+    return rows, reused
+
+
+def _row_status(results: Sequence[RunResult]) -> str:
+    """A row is as its runs: ok when any is (failed seeds are counted beside it), otherwise what went wrong first."""
+    return "ok" if any(result.status == "ok" for result in results) else results[0].status
+
+
+def test_statistics(dataset: Dataset, folder: Path) -> dict[str, NDArray[np.float64]]:
+    """Metric -> (N, K) per-example statistics of one run on the test split, from its stored logits."""
+    kind = kinds.get(dataset.task.kind)
+    predictions = kind.predictions(read_logits(folder, "test"), dataset.task)
+    return {
+        name: metrics.get(name).statistics(dataset.test.targets, predictions, dataset.task)
+        for name in dataset.task.metrics
+    }
+
+
+def _content(shop: Shop, rows: Sequence[RowRuns], spent: Phase) -> dict[str, Any]:
+    task = shop.dataset.task
+    described = {"name": task.name, "data": shop.dataset.digest} | task.question()
+    described["rows"] = {name: len(split.examples) for name, split in shop.dataset.splits.items()}
+    findings = Findings(
+        data_report=shop.dataset.report,
+        search_costs=_search_costs(shop, rows, spent),
+        command=" ".join(["graft", *sys.argv[1:]]) if Path(sys.argv[0]).name == "graft" else "graftwork.compare",
+    )
+    return leaderboard(
+        task=described,
+        backbone=asdict(shop.backbone.card) if shop.backbone else None,
+        rows=rows,
+        metrics={name: metrics.get(name) for name in task.metrics},
+        findings=findings,
+    )
+
+
+def _search_costs(shop: Shop, rows: Sequence[RowRuns], spent: Phase) -> dict[str, Cost]:
+    """What this call really spent, shared work counted once, and what its runs would have cost alone."""
+    alone = [run.costs["total_seconds"].value or 0.0 for row in rows for run, _ in row.runs if "total_seconds" in run.costs]
+    return {
+        "wall_seconds": Cost(spent.wall_seconds, "s", "meter"),
+        "cpu_seconds": Cost(spent.cpu_seconds, "s", "meter"),
+        "executed_runs": Cost(float(len(shop.spent)), "runs", "counter"),
+        "reused_runs": Cost(float(sum(len(row.runs) for row in rows) - len(shop.spent)), "runs", "counter"),
+        "separate_total_seconds": Cost(sum(alone), "s", "model"),
+    }
+
+
+def _receipt(label: str, run: RunResult) -> dict[str, Any]:
+    """A run as the report shows it."""
+    return {"method": label} | asdict(run)

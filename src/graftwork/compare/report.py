@@ -1,0 +1,148 @@
+"""The report: one HTML page that needs nothing beside itself, on a screen and on paper."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+from plotly.offline import get_plotlyjs
+
+from graftwork.compare.answer import (
+    COST_NAMES, answer, cost_name, grades, points, scored, search_line, sentence, verdicts, warnings,
+)  # fmt: skip
+from graftwork.compare.plots import figures
+from graftwork.files import finite, write_text
+from graftwork.units import percent, show
+
+FOLDER = Path(__file__).parent
+GRADES: Mapping[str, tuple[str, str]] = {
+    "meter": ("A", "read off an instrument"),
+    "counter": ("B", "counted while it ran"),
+    "model": ("C", "computed from other readings; energy may be wrong by a factor of two"),
+    "guess": ("D", "a guess"),
+}
+BOARD_COSTS = ("train_seconds", "trained_parameters", "stored_bytes", "peak_memory_bytes", "predict_latency_seconds")
+
+
+def write_report(board: Mapping[str, Any], runs: Sequence[Mapping[str, Any]], path: Path) -> None:
+    """Write the page to `path`, whole. Raises `StorageError` when it can't be written."""
+    write_text(path, render_report(board, runs))
+
+
+def render_report(board: Mapping[str, Any], runs: Sequence[Mapping[str, Any]]) -> str:
+    """The page's HTML. Every text from data is escaped, in the page and inside the plots."""
+    board, runs = finite(board), finite(list(runs))
+    pages = Environment(
+        loader=FileSystemLoader(FOLDER), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    pages.filters |= {"points": percent, "number": _number}
+    pages.tests["leaf"] = lambda value: not isinstance(value, dict | list) or not value
+    return pages.get_template("report.html.j2").render(
+        board=board,
+        title=str(board["task"].get("name", "task")),
+        answer=answer(board),
+        metric=board["headline_metric"],
+        other_metrics=_other_metrics(board),
+        rows=[_row(row, board) for row in board["rows"]],
+        board_costs=[(name, cost_name(name)) for name in BOARD_COSTS],
+        prices=_prices(board),
+        grades=[(grade, *GRADES.get(grade, ("?", "unknown"))) for grade in grades(board["rows"])],
+        search=search_line(board),
+        verdicts=verdicts(board),
+        pairs=[pair | {"sentence": sentence(pair)} for pair in board["differences"]],
+        warnings=warnings(board),
+        data_report={key: value for key, value in board["data_report"].items() if key != "warnings"},
+        runs=[_run(run, board["headline_metric"]) for run in runs],
+        fits=_fits(board, runs),
+        environments=_environments(runs),
+        figures=figures(board, runs),
+        has_scores=bool(scored(board)),
+        css=Markup((FOLDER / "report.css").read_text(encoding="utf-8")),
+        # The only place where the library's text could end its own element.
+        plotly=Markup(get_plotlyjs().replace("</script", "<\\/script")),
+    )
+
+
+def _other_metrics(board: Mapping[str, Any]) -> list[str]:
+    names = dict.fromkeys(name for row in board["rows"] for name in row["scores"])
+    return [name for name in names if name != board["headline_metric"]]
+
+
+def _row(row: Mapping[str, Any], board: Mapping[str, Any]) -> dict[str, Any]:
+    """A row of the table as text."""
+    metric = board["headline_metric"]
+    return {
+        "method": row["method"],
+        "status": row["status"],
+        "n": row["n_seeds"],
+        "score": points(row, metric).partition(" [")[0],
+        "interval": "[" + points(row, metric).partition(" [")[2] if metric in row["scores"] else "",
+        "others": [percent(row["scores"][name]["mean"]) if name in row["scores"] else "–" for name in _other_metrics(board)],
+        "costs": [_cell(row, name) for name in BOARD_COSTS],
+        "frontier": row["method"] in board["frontier"],
+        "below": row["below_majority"],
+        "errors": row["errors"],
+    }
+
+
+def _cell(row: Mapping[str, Any], name: str) -> dict[str, str]:
+    """A price as text, with the letter of its grade."""
+    price = row["costs"].get(name)
+    if price is None or price["value"] is None:
+        return {"text": "–", "letter": "", "grade": ""}
+    letter, meaning = GRADES.get(price["grade"], ("?", "unknown"))
+    return {"text": show(price["value"], price["unit"]), "letter": letter, "grade": f"{price['grade']}: {meaning}"}
+
+
+def _prices(board: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Every cost with its value for every row: the whole price tags, a method per column."""
+    found = dict.fromkeys(name for row in board["rows"] for name in row["costs"])
+    names = [name for name in COST_NAMES if name in found] + [name for name in found if name not in COST_NAMES]
+    return [{"title": cost_name(name), "cells": [_cell(row, name) for row in board["rows"]]} for name in names]
+
+
+def _run(run: Mapping[str, Any], metric: str) -> dict[str, Any]:
+    score, price = run["scores"].get(metric), run["costs"].get("train_seconds", {})
+    return {
+        "id": run["id"],
+        "method": run["method"],
+        "seed": run["seed"],
+        "status": run["status"],
+        "score": "–" if score is None else percent(score),
+        "train": show(price.get("value"), price.get("unit", "s")),
+    }
+
+
+def _fits(board: Mapping[str, Any], runs: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """How each method was set up, and what its first run chose."""
+    fits = []
+    for row in board["rows"]:
+        first = next((run for run in runs if run["method"] == row["method"] and run["facts"]), None)
+        facts = first["facts"] if first else {}
+        fits.append({"method": row["method"], "config": row["config"], "facts": facts, "run": first["id"] if first else ""})
+    return fits
+
+
+def _environments(runs: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """The machines and versions that the runs saw, each once."""
+    different: list[Mapping[str, Any]] = []
+    for run in runs:
+        if run["environment"] and run["environment"] not in different:
+            different.append(run["environment"])
+    return different
+
+
+def _number(value: Any) -> str:
+    """A value from a report or receipt: thousands apart, everything else as it is."""
+    if isinstance(value, bool) or value is None:
+        return {True: "yes", False: "no", None: "–"}[value]
+    if isinstance(value, int):
+        return f"{value:,}"
+    if isinstance(value, float):
+        return f"{value:,.4g}"
+    if isinstance(value, dict | list):  # an empty one
+        return "none"
+    return str(value)

@@ -1,0 +1,254 @@
+"""Spread, intervals and verdicts: a paired bootstrap over seeds x examples (Sellam et al. 2022, arXiv:2106.16163).
+
+A score has two sources of luck: which examples stand in the test split, and which seed was drawn. Both are resampled,
+with the same draws for every row, so that differences are paired. The raw bootstrap misjudges both sources: with S
+seeds it sees only (S - 1) / S of their variance, and it counts the noise of seed x example more than once. So every
+draw also yields the scores of all seeds, from which the variance is split into its parts, and the draws are stretched
+to the standard error
+
+    se^2 = variance over examples of the mean over seeds + variance over seeds beyond what the examples explain
+
+Intervals and p-values use Student's t with Satterthwaite's degrees of freedom, because 5 seeds say little of their own
+spread. S seeds, N examples, K statistics of a metric, D draws.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import t as student
+
+from graftwork.core.metric import Metric, Score
+
+Floats = NDArray[np.float64]
+
+LEVEL = 0.05  # two-sided
+FEWEST_RUNS = 3  # with fewer, a row that has seeds is never called better or worse
+_POWER_QUANTILE = 0.8416  # of the normal distribution at 80 %
+_CHUNK_BYTES = 24_000_000  # of one block of weights or means: keeps the whole bootstrap far below 200 MB
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One row's runs, each as the per-example statistics of one metric."""
+
+    name: str
+    runs: tuple[NDArray[Any], ...]  # S arrays (N, K); the same N examples in the same order for every row
+    deterministic: bool = False  # no seed decides anything, so that one run is all there is
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Row `a` minus row `b`. Fractions, not points."""
+
+    a: str
+    b: str
+    delta: float
+    low: float  # 95 % interval, for this pair alone
+    high: float
+    p_a_better: float  # share of the draws in which a is above b, ties by half
+    p: float | None  # two-sided; None when a row has too few runs to know its spread over seeds
+    p_holm: float | None  # corrected for all pairs of the table
+    smallest_detectable: float | None  # found with 80 % power at the 5 % level
+    verdict: str  # "better" | "worse" | "cannot tell", said of a, from p_holm
+
+
+@dataclass(frozen=True)
+class Spread:
+    """A standard error and the degrees of freedom of its estimate."""
+
+    error: float
+    freedom: float
+    known: bool = True  # False: under 3 runs of a row that has seeds
+
+    @property
+    def quantile(self) -> float:
+        """Student's t at 97.5 %."""
+        return float(student.ppf(1 - LEVEL / 2, self.freedom))
+
+    def p_value(self, delta: float) -> float | None:
+        """Two-sided p of a difference of `delta`; None when the spread isn't known."""
+        if not self.known:
+            return None
+        if self.error == 0:
+            return float(delta == 0)
+        return float(2 * student.sf(abs(delta) / self.error, self.freedom))
+
+
+@dataclass(frozen=True)
+class Row:
+    """What the bootstrap knows of one row."""
+
+    points: Floats  # (S,) score of each run on all examples
+    by_seed: Floats  # (D, S) score of each run on each draw of examples
+    drawn: Floats  # (D,) mean score over a draw of seeds, on the same draws of examples
+    examples: int  # N
+    deterministic: bool
+
+
+@dataclass(frozen=True)
+class Bootstrap:
+    """Draws shared by all rows. Answers for rows and pairs by name."""
+
+    rows: Mapping[str, Row]
+
+    def score(self, name: str) -> Score:
+        """Mean over seeds, sd over seeds, and the 95 % interval over seeds and examples."""
+        row = self.rows[name]
+        spread = _spread(row)
+        low, high = _interval(row.drawn, float(row.points.mean()), spread)
+        sd = float(row.points.std(ddof=1)) if len(row.points) > 1 else 0.0
+        # A stretched interval may leave the metric's range: no metric passes 1, few go below 0.
+        return Score(float(row.points.mean()), sd, max(low, min(0.0, float(row.drawn.min()))), min(high, 1.0))
+
+    def difference(self, a: str, b: str) -> Difference:
+        """Row `a` minus row `b`, not yet corrected for other pairs."""
+        one, two = self.rows[a], self.rows[b]
+        delta = float(one.points.mean() - two.points.mean())
+        drawn = one.drawn - two.drawn
+        spread = _paired_spread(one, two) if len(one.points) == len(two.points) else _unpaired_spread(one, two)
+        low, high = _interval(drawn, delta, spread)
+        stretched = _stretched(drawn, delta, spread)
+        share = float(np.mean(stretched > 0) + np.mean(stretched == 0) / 2)
+        p = spread.p_value(delta)
+        found = smallest_detectable(spread)
+        return Difference(a, b, delta, low, high, share, p, p, found, _verdict(delta, p))
+
+    def differences(self) -> list[Difference]:
+        """Every pair of rows in order, a before b, with p corrected over all of them (Holm 1979)."""
+        pairs = [self.difference(a, b) for a, b in itertools.combinations(self.rows, 2)]
+        known = [pair.p for pair in pairs if pair.p is not None]
+        corrected = iter(holm(known))
+        result = []
+        for pair in pairs:
+            p = None if pair.p is None else next(corrected)
+            result.append(replace(pair, p_holm=p, verdict=_verdict(pair.delta, p)))
+        return result
+
+
+def bootstrap(samples: Sequence[Sample], metric: Metric, *, draws: int = 10_000, seed: int = 0) -> Bootstrap:
+    """Draw examples and seeds `draws` times with replacement, the same draws for every row.
+
+    Rows with equal numbers of runs share their draws of seeds too (run 1 of one row belongs to run 1 of the other);
+    rows with different numbers draw theirs independently. Raises `ValueError` when rows differ in their examples.
+    """
+    counts = {len(run) for sample in samples for run in sample.runs}
+    if len(counts) != 1 or not all(sample.runs for sample in samples):
+        raise ValueError(f"every row needs runs over the same examples; got numbers of examples {sorted(counts)}")
+    examples = counts.pop()
+    by_seed = {sample.name: np.empty((draws, len(sample.runs))) for sample in samples}
+    columns = max(sum(run.shape[1] for run in sample.runs) for sample in samples)
+    chunk = max(1, _CHUNK_BYTES // (8 * max(examples, columns)))
+    at = 0
+    for weights in _weights(examples, draws, chunk, np.random.default_rng([seed, 0])):
+        for sample in samples:
+            by_seed[sample.name][at : at + len(weights)] = _scores(weights, sample, metric)
+        at += len(weights)
+    rows = {}
+    for sample in samples:
+        seeds = len(sample.runs)
+        picks = np.random.default_rng([seed, seeds]).integers(0, seeds, (draws, seeds))  # (D, S): equal S, equal draws
+        drawn = np.take_along_axis(by_seed[sample.name], picks, axis=1).mean(axis=1)
+        points = np.array([float(metric.value(np.asarray(run, np.float64).mean(axis=0))) for run in sample.runs])
+        rows[sample.name] = Row(points, by_seed[sample.name], drawn, examples, sample.deterministic)
+    return Bootstrap(rows)
+
+
+def holm(p_values: Sequence[float]) -> list[float]:
+    """Holm's step-down correction: the p-values, in their order, corrected for their number."""
+    corrected = [0.0] * len(p_values)
+    floor = 0.0
+    for rank, at in enumerate(sorted(range(len(p_values)), key=lambda i: p_values[i])):
+        floor = max(floor, min(1.0, (len(p_values) - rank) * p_values[at]))
+        corrected[at] = floor
+    return corrected
+
+
+def smallest_detectable(spread: Spread) -> float | None:
+    """(t(0.975) + 0.84) x se: the smallest true difference that such runs show in 80 of 100 cases, one pair alone.
+
+    t(0.975) is 1.96 when the examples decide the spread, and 2.78 when 5 seeds do.
+    """
+    return (spread.quantile + _POWER_QUANTILE) * spread.error if spread.known else None
+
+
+def _verdict(delta: float, p: float | None) -> str:
+    if p is None or p >= LEVEL:
+        return "cannot tell"
+    return "better" if delta > 0 else "worse"
+
+
+def _weights(examples: int, draws: int, chunk: int, rng: np.random.Generator) -> Iterator[Floats]:
+    """Blocks (≤ chunk, N) of weights: how often each example was drawn, divided by N."""
+    for start in range(0, draws, chunk):
+        size = min(chunk, draws - start)
+        picks = rng.integers(0, examples, (size, examples), dtype=np.int32).astype(np.int64)
+        picks += np.arange(size)[:, None] * examples
+        yield np.bincount(picks.ravel(), minlength=size * examples).reshape(size, examples) / examples
+
+
+def _scores(weights: Floats, sample: Sample, metric: Metric) -> Floats:
+    """(draws, N) weights -> (draws, S) scores."""
+    stacked = np.concatenate(sample.runs, axis=1).astype(np.float64, copy=False)  # (N, S * K)
+    means = (weights @ stacked).reshape(len(weights), len(sample.runs), -1)  # (draws, S, K)
+    return metric.value(means)
+
+
+def _seed_variance(points: Floats, by_seed: Floats) -> tuple[float, float]:
+    """Variance of the mean over seeds: (all of it, the part beyond what the noise of seed x example explains)."""
+    seeds = len(points)
+    if seeds == 1:
+        return 0.0, 0.0
+    between = float(points.var(ddof=1)) / seeds
+    noise = float(by_seed.var(axis=1, ddof=1).mean()) / seeds - between
+    return between, max(0.0, between - max(0.0, noise))
+
+
+def _combined(over_examples: float, over_seeds: Sequence[tuple[float, float, int]], examples: int) -> Spread:
+    """The parts' sum, with Satterthwaite's degrees of freedom. `over_seeds` holds (all, excess, S) of each row."""
+    total = over_examples + sum(excess for _, excess, _ in over_seeds)
+    doubt = over_examples**2 / max(1, examples - 1)
+    doubt += sum(between**2 / (seeds - 1) for between, _, seeds in over_seeds if seeds > 1)
+    return Spread(math.sqrt(total), max(1.0, total**2 / doubt) if doubt > 0 else float(max(1, examples - 1)))
+
+
+def _known(row: Row) -> bool:
+    return row.examples > 1 and (row.deterministic or len(row.points) >= FEWEST_RUNS)
+
+
+def _spread(row: Row) -> Spread:
+    over_seeds = (*_seed_variance(row.points, row.by_seed), len(row.points))
+    spread = _combined(float(row.by_seed.mean(axis=1).var()), [over_seeds], row.examples)
+    return replace(spread, known=_known(row))
+
+
+def _paired_spread(a: Row, b: Row) -> Spread:
+    by_seed = a.by_seed - b.by_seed
+    over_seeds = (*_seed_variance(a.points - b.points, by_seed), len(a.points))
+    spread = _combined(float(by_seed.mean(axis=1).var()), [over_seeds], a.examples)
+    return replace(spread, known=_known(a) and _known(b))
+
+
+def _unpaired_spread(a: Row, b: Row) -> Spread:
+    over_examples = float((a.by_seed.mean(axis=1) - b.by_seed.mean(axis=1)).var())
+    over_seeds = [(*_seed_variance(row.points, row.by_seed), len(row.points)) for row in (a, b)]
+    return replace(_combined(over_examples, over_seeds, a.examples), known=_known(a) and _known(b))
+
+
+def _stretched(drawn: Floats, point: float, spread: Spread) -> Floats:
+    """The draws, moved onto the point estimate and scaled to the standard error."""
+    sd = float(drawn.std())
+    return point + (drawn - drawn.mean()) * (spread.error / sd if sd > 1e-12 else 0.0)
+
+
+def _interval(drawn: Floats, point: float, spread: Spread) -> tuple[float, float]:
+    """95 %: the stretched draws' quantiles, widened from the normal distribution to Student's t."""
+    wide = replace(spread, error=spread.error * spread.quantile / 1.96)
+    low, high = np.quantile(_stretched(drawn, point, wide), [LEVEL / 2, 1 - LEVEL / 2])
+    return float(low), float(high)

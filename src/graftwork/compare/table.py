@@ -1,0 +1,131 @@
+"""The leaderboard as plain text: at most 100 columns wide, no meaning in colour, the same in a terminal and in a file."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from rich.console import Console
+
+from graftwork.compare.answer import answer, cost, points, search_line, verdicts, warnings
+from graftwork.units import percent
+
+WIDTH = 100
+Row = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of the table; the lowest `importance` number is kept longest when the table is too wide."""
+
+    title: str
+    importance: int
+    cell: Callable[[Row], str]
+
+
+def print_table(board: Mapping[str, Any], console: Console) -> None:
+    """The table, what it means, what it cost, and what to mind about it."""
+    width = min(WIDTH, console.width) if console.is_terminal else WIDTH
+    lines = [_title(board), "", *table_lines(board, width), "", *_wrapped(answer(board), width)]
+    for heading, items in _sections(board):
+        if items:
+            lines += ["", heading, *(line for item in items for line in _wrapped(item, width, "  "))]
+    for line in lines:
+        console.print(_printable(line), markup=False, highlight=False, soft_wrap=True)
+
+
+def table_lines(board: Mapping[str, Any], width: int = WIDTH) -> list[str]:
+    """Header, rule, a line per row, and the marks' legend, none longer than `width`."""
+    columns = _columns(board)
+    cells = {column: [column.title, *(column.cell(row) for row in board["rows"])] for column in columns}
+    widths = {column: max(len(text) for text in texts) for column, texts in cells.items()}
+    kept = list(columns)
+    while sum(widths[column] for column in kept) + 2 * (len(kept) - 1) > width and len(kept) > 2:
+        kept.remove(max(kept, key=lambda column: column.importance))
+    lines = []
+    for at in range(len(board["rows"]) + 1):
+        first, *rest = kept
+        line = cells[first][at].ljust(widths[first])
+        line += "".join("  " + cells[column][at].rjust(widths[column]) for column in rest)
+        lines.append(line.rstrip())
+        if at == 0:
+            lines.append("─" * (sum(widths[column] for column in kept) + 2 * (len(kept) - 1)))
+    left_out = [column.title for column in columns if column not in kept]
+    return [*lines, *_legend(board, left_out, width)]
+
+
+def _title(board: Mapping[str, Any]) -> str:
+    backbone = f" · backbone {board['backbone']['id']}" if board["backbone"] else ""
+    counts = [row["n_seeds"] for row in board["rows"] if row["n_seeds"]]
+    runs = f" · {min(counts)} to {max(counts)} runs" if len(set(counts)) > 1 else f" · {max(counts, default=0)} runs"
+    return f"{board['task'].get('name', 'task')} · {board['headline_metric']}, points{backbone}{runs} of a method"
+
+
+def _columns(board: Mapping[str, Any]) -> list[Column]:
+    """In the order of the page; numbers are importances."""
+    headline = board["headline_metric"]
+    others = dict.fromkeys(name for row in board["rows"] for name in row["scores"] if name != headline)
+    columns = [
+        Column("method", 0, lambda row: _marks(row, board) + str(row["method"])),
+        Column(headline, 1, lambda row: points(row, headline) if row["scores"] else str(row["status"])),
+    ]
+    columns += [Column(name, 5 + 5 * at, _metric_cell(name)) for at, name in enumerate(others)]
+    prices = (
+        ("train", "train_seconds", 2), ("total", "total_seconds", 8), ("trained", "trained_parameters", 3),
+        ("stored", "stored_bytes", 4), ("FLOPs", "train_flops", 9), ("memory", "peak_memory_bytes", 6),
+        ("predict", "predict_latency_seconds", 7),
+    )  # fmt: skip
+    return columns + [Column(title, importance, _cost_cell(name)) for title, name, importance in prices]
+
+
+def _metric_cell(name: str) -> Callable[[Row], str]:
+    return lambda row: percent(row["scores"][name]["mean"]) if name in row["scores"] else "–"
+
+
+def _cost_cell(name: str) -> Callable[[Row], str]:
+    return lambda row: cost(row, name).replace(" FLOP", "").replace("FLOP", "")  # the column's title says FLOPs
+
+
+def _marks(row: Row, board: Mapping[str, Any]) -> str:
+    if row["below_majority"]:
+        return "! "
+    return "* " if row["method"] in board["frontier"] else "  "
+
+
+def _legend(board: Mapping[str, Any], left_out: list[str], width: int) -> list[str]:
+    parts = []
+    if board["frontier"]:
+        parts.append("* no other method is both better and cheaper to train")
+    if any(row["below_majority"] for row in board["rows"]):
+        parts.append("! below the majority class")
+    parts.append("± sd over seeds, [95 % interval over seeds and examples]")
+    if left_out:
+        parts.append(f"not shown for want of width: {', '.join(left_out)}")
+    return _wrapped("; ".join(parts), width)
+
+
+def _sections(board: Mapping[str, Any]) -> list[tuple[str, list[str]]]:
+    failed = [
+        f"{row['method']}: {row['status']}" + "".join(f"; {error.splitlines()[0]}" for error in row["errors"][:1])
+        for row in board["rows"]
+        if row["status"] != "ok"
+    ]
+    spent = search_line(board)
+    return [
+        ("Verdicts", verdicts(board)),
+        ("Not finished", failed),
+        ("Price of the search", [spent] if spent else []),
+        ("Notes", list(board.get("notes", []))),
+        ("About the data", warnings(board)),
+    ]
+
+
+def _wrapped(text: str, width: int, indent: str = "") -> list[str]:
+    return textwrap.wrap(text, width, initial_indent=indent, subsequent_indent=indent + "  " * bool(indent))
+
+
+def _printable(line: str) -> str:
+    """Text from data must not steer the terminal."""
+    return "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in line)

@@ -1,0 +1,121 @@
+"""The user's settings: the dated price list that turns seconds and joules into money and CO2e."""
+
+from __future__ import annotations
+
+import math
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+from graftwork.errors import ConfigError, UnknownName
+from graftwork.files import storage_errors
+
+JOULES_PER_KWH = 3.6e6
+
+
+@dataclass(frozen=True)
+class Prices:
+    """What machine-hours, electricity and its CO2e cost this user. What is left out stays blank, never guessed.
+
+    The one guess is `watts_per_core`, used where the processor's energy counters cannot be read: server processors
+    are specified at 4 to 7 W per core (280 W / 64 for an AMD EPYC 7763, 270 W / 40 for an Intel Xeon 8380), and
+    10 W adds a share of memory and power supply. It may be wrong by a factor of two; the cost is graded "guess".
+    """
+
+    currency: str = ""  # "EUR"; required with money
+    per_hour: float | None = None  # money per hour of the machine; or
+    per_kwh: float | None = None  # money per kWh of electricity
+    date: str = ""  # of the price, as 2026-11-21; required with money
+    source: str = ""  # of the price; required with money
+    country: str = ""  # whose electricity grid; required with grams_per_kwh
+    grams_per_kwh: float | None = None  # g CO2e per kWh of that grid
+    carbon_year: int | None = None  # of that figure; required with it
+    carbon_source: str = ""  # of that figure; required with it
+    pue: float = 1.0  # power usage effectiveness: energy of the building / energy of the machine
+    watts_per_core: float = 10.0  # of one busy core with its share of memory
+    idle_watts: float = 0.0  # drawn by the machine whether it works or not, for as long as the run lasts
+
+    @classmethod
+    def from_file(cls, path: str | Path | None) -> Prices:
+        """The price list in a TOML file whose keys are the fields of this class; None is an empty list.
+
+        Raises `ConfigError` for an unknown key (`UnknownName`), a wrong type, a number out of range, or a price
+        that does not say its currency, date and source; `StorageError` for a missing file.
+        """
+        if path is None:
+            return cls()
+        path = Path(path)
+        content = _read(path)
+        for key, value in content.items():
+            _check_value(key, value, str(path))
+        _check_whole(content, str(path))
+        return cls(**content)
+
+
+_TEXTS = ("currency", "date", "source", "country", "carbon_source")
+_LEAST: Mapping[str, float] = {
+    "per_hour": 0, "per_kwh": 0, "grams_per_kwh": 0, "carbon_year": 1900, "pue": 1,
+    "watts_per_core": 0, "idle_watts": 0,
+}  # fmt: skip
+_GOES_WITH: Mapping[str, tuple[str, ...]] = {
+    "per_hour": ("currency", "date", "source"),
+    "per_kwh": ("currency", "date", "source"),
+    "grams_per_kwh": ("country", "carbon_year", "carbon_source"),
+}
+
+
+def _read(path: Path) -> dict[str, Any]:
+    with storage_errors(path):
+        raw = path.read_bytes()
+    try:
+        content = tomllib.loads(raw.decode("utf-8-sig"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(f"not a TOML file: {error}", where=str(path)) from None
+    if type(content.get("date")) is date:  # TOML has dates of its own: date = 2026-11-21
+        content["date"] = content["date"].isoformat()
+    return content
+
+
+def _check_value(key: str, value: Any, where: str) -> None:
+    """One key by itself: known, of its type, in its range."""
+    if key in _TEXTS:
+        expected = "a date like 2026-11-21" if key == "date" else "a text that is not empty"
+        good = isinstance(value, str) and bool(value.strip()) and (key != "date" or _is_date(value))
+    elif key in _LEAST:
+        kinds = (int,) if key == "carbon_year" else (int, float)
+        expected = f"a {'whole ' if key == 'carbon_year' else ''}number, {_LEAST[key]} or more"
+        good = type(value) in kinds and _LEAST[key] <= value < math.inf
+    else:
+        raise UnknownName("price setting", key, [*_TEXTS, *_LEAST], where=where)
+    if not good:
+        raise ConfigError(f"price setting {key!r} has a wrong value", where=where, got=repr(value), expected=expected)
+
+
+def _check_whole(content: Mapping[str, Any], where: str) -> None:
+    """The keys together: one sort of price, and every figure with its origin."""
+    if "per_hour" in content and "per_kwh" in content:
+        raise ConfigError(
+            "two sorts of price",
+            where=where,
+            expected="per_hour or per_kwh",
+            do="keep per_hour for a rented machine, per_kwh for a machine of your own",
+        )
+    for figure, origin in _GOES_WITH.items():
+        missing = [key for key in origin if key not in content]
+        if figure in content and missing:
+            raise ConfigError(
+                f"{figure!r} without its {' and '.join(missing)}",
+                where=where,
+                expected=f"{figure} beside {', '.join(origin)}",
+                do=f"add {', '.join(missing)}: a figure of unknown origin cannot be trusted",
+            )
+
+
+def _is_date(text: str) -> bool:
+    try:
+        return date.fromisoformat(text).isoformat() == text
+    except ValueError:
+        return False

@@ -1,0 +1,114 @@
+"""A backbone: a pretrained network plus the one right way to feed it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graftwork.core.example import Example
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
+
+Inputs = dict[str, "Tensor"]  # what a network's forward takes, each (S, T)
+
+
+@dataclass(frozen=True)
+class BackboneCard:
+    """What is known of a backbone without running it."""
+
+    id: str  # as the user names it: "minilm", "hf:/models/bert", "random:minilm"
+    revision: str  # sha256 over weights, configuration and tokenizer: the backbone's part of a run's identity
+    family: str  # "bert", "gpt2", …
+    modality: str  # "text"
+    width: int  # D
+    blocks: int  # L
+    parameters: int
+    pooling: str  # "mean" | "first" | "last": how the network was trained to be read
+    max_length: int  # T at most, special tokens included
+    towers: int  # sequences that a pair of texts becomes: 1 = joint encoding, 2 = each text by itself
+    shared_blocks: bool  # every block has the same weights (ALBERT): they can't be frozen apart
+
+
+@dataclass(frozen=True)
+class Encoded:
+    """Tokenised examples. Example i owns the sequences `i * towers … (i + 1) * towers - 1`."""
+
+    ids: list[list[int]]  # per sequence, special tokens included
+    types: list[list[int]]  # token types (segments), same lengths
+    towers: int
+    cut: int  # examples that were longer than the backbone takes
+
+    def __len__(self) -> int:
+        """B, the number of examples."""
+        return len(self.ids) // self.towers
+
+    def sequences(self, examples: Sequence[int]) -> list[int]:
+        """The sequences of these examples, in order."""
+        return [i * self.towers + t for i in examples for t in range(self.towers)]
+
+    @property
+    def lengths(self) -> NDArray[np.int64]:
+        """(B,) tokens of each example's longest sequence: what batches are bucketed by."""
+        per_sequence = np.array([len(ids) for ids in self.ids], dtype=np.int64)
+        return per_sequence.reshape(-1, self.towers).max(axis=1)
+
+
+@dataclass(slots=True)
+class Features:
+    """What every backbone offers to every head."""
+
+    sequence: Tensor  # (S, T, D)
+    mask: Tensor  # (S, T) bool, True at a real token
+    pooled: Tensor  # (S, D) from a backbone; (B, P) once the model has joined the towers
+
+
+class Backbone(Protocol):
+    """Frozen unless a method takes its own copy.
+
+    Roles for `sites`: attention.query, attention.key, attention.value, attention.qkv (fused), attention.output,
+    mlp.up, mlp.down, norm, embedding, block. Methods speak roles, backbones know names.
+    """
+
+    card: BackboneCard
+    module: nn.Module
+
+    def encode(self, examples: Sequence[Example]) -> Encoded:
+        """Tokenise, cutting at `card.max_length`."""
+
+    def collate(self, encoded: Encoded, sequences: Sequence[int]) -> Inputs:
+        """Pad these sequences to one length, a multiple of 8 where the network allows: each (S, T)."""
+
+    def states(self, inputs: Inputs) -> tuple[Tensor, ...]:
+        """L + 1 tensors (S, T, D): [k] enters block k; [L] is the network's output, final norm included."""
+
+    def features(self, inputs: Inputs, start: int = 0, entering: Tensor | None = None) -> Features:
+        """Run blocks `start … L - 1` on `entering` (S, T, D), the `states` at depth `start`, and pool.
+
+        With `start` 0 the embeddings are computed too; with `start` L nothing but pooling is left to do.
+        """
+
+    def pool(self, sequence: Tensor, mask: Tensor) -> Tensor:
+        """(S, T, D), (S, T) -> (S, D), the way the network was trained to be read."""
+
+    def sites(self, role: str) -> dict[str, nn.Module]:
+        """Qualified name -> submodule, in network order; empty when the network has none of that role."""
+
+    def copy(self) -> Backbone:
+        """A private copy whose weights may be trained."""
+
+
+class BackboneFamily(Protocol):
+    """What `backbones/NAME.py` registers: opens backbones of one family."""
+
+    model_types: tuple[str, ...]  # values of "model_type" in a transformers config.json that it takes
+
+    def open(self, source: str, *, random_seed: int | None, bf16: bool) -> Backbone:
+        """Load `source` (a folder or hub name; "" where the family has one network only).
+
+        With `random_seed` the same architecture with fresh weights. Raises `ConfigError` or `StorageError`.
+        """

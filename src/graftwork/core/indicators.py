@@ -1,0 +1,36 @@
+"""Encoded classes as one yes or no per class: what the metrics over classes count."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graftwork.core.task import Task
+from graftwork.errors import ConfigError
+
+
+def indicators(encoded: NDArray[np.generic], task: Task, metric: str) -> NDArray[np.bool_]:
+    """Classes (N,) or 0/1 labels (N, C) -> (N, C), True where an example has the class.
+
+    Raises `ConfigError` for numbers, naming the `metric` that cannot score them.
+    """
+    if encoded.ndim == 2:
+        return np.asarray(encoded != 0)
+    require_classes(encoded, task, metric)
+    return np.asarray(encoded[:, None] == np.arange(len(task.labels)))
+
+
+def require_classes(encoded: NDArray[np.generic], task: Task, metric: str) -> None:
+    """Raise `ConfigError` unless `encoded` (N,) holds one class per example."""
+    if encoded.ndim != 1 or not np.issubdtype(encoded.dtype, np.integer):
+        raise ConfigError(
+            f"the metric {metric!r} scores classes; the task's kind is {task.kind!r}",
+            expected="accuracy or macro_f1" if encoded.ndim == 2 else "pearson or spearman",
+            do="choose another --metric or another --kind",
+        )
+
+
+def ratio(above: NDArray[np.float64], below: NDArray[np.float64]) -> NDArray[np.float64]:
+    """`above / below`, 0 where `below` is 0 but for rounding."""
+    defined = below > 1e-12
+    return np.where(defined, above / np.where(defined, below, 1.0), 0.0)

@@ -1,0 +1,61 @@
+"""Label names and their indices: what the kinds whose targets are labels share."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+from graftwork.core.task import Task
+from graftwork.errors import ConfigError, DataError, clip, nearest
+
+
+def labels_of(target: Any) -> tuple[str, ...]:
+    """The labels of a target of any kind: one, several, or none for a number."""
+    if isinstance(target, str):
+        return (target,)
+    return target if isinstance(target, tuple) else ()
+
+
+def require_label(label: str, task: Task, where: str) -> None:
+    """Raise `DataError` unless `label` is a name and, where the task lists its labels, one of them."""
+    if not label.strip():
+        raise DataError("the label is empty", where=where, got=clip(label), do="remove the row or fill the label in")
+    if task.labels and label not in task.labels:
+        near = nearest(label, task.labels)
+        raise DataError(
+            f"unknown label {clip(label)}",
+            where=where,
+            expected=f"one of {', '.join(task.labels)}",
+            do=f"did you mean {near!r}?" if near else "add it to the task's labels or remove the row",
+        )
+
+
+def resolve_labels(task: Task, targets: Sequence[Any]) -> tuple[str, ...]:
+    """The task's labels, or those of the training targets, sorted. Raises `ConfigError` when one is listed twice."""
+    twice = [label for label, count in Counter(task.labels).items() if count > 1]
+    if twice:
+        raise ConfigError(f"the task lists the label {twice[0]!r} twice", do="remove one of them")
+    return task.labels or tuple(sorted({label for target in targets for label in labels_of(target)}))
+
+
+def label_indices(task: Task) -> dict[str, int]:
+    """Label -> class."""
+    return {label: index for index, label in enumerate(task.labels)}
+
+
+def positive_label(task: Task, labels: tuple[str, ...], counts: Counter[str]) -> str | None:
+    """The class that `f1` is of: the task's, else the rarer one of two, else None.
+
+    Raises `ConfigError` when the task names one that is no label.
+    """
+    if task.positive is not None:
+        if task.positive not in labels:
+            near = nearest(task.positive, labels)
+            raise ConfigError(
+                f"the positive class {task.positive!r} is no label of the data",
+                expected=f"one of {', '.join(labels)}",
+                do=f"did you mean {near!r}?" if near else "",
+            )
+        return task.positive
+    return min(reversed(labels), key=lambda label: counts[label]) if len(labels) == 2 else None

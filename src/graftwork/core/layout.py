@@ -1,0 +1,38 @@
+"""Layouts: where the parts of a transformers architecture are, and how it is read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+POOLINGS = ("mean", "first", "last")
+
+
+@dataclass(frozen=True)
+class Layout:
+    """One row of a family's table. Paths are dotted; `*` in `blocks` is a number."""
+
+    blocks: str  # path of every block: "encoder.layer.*"
+    embedding: str  # path of the token embedding
+    roles: Mapping[str, str]  # role -> path inside a block, for the roles that are linear maps
+    skipped: tuple[str, ...] = ("embeddings",)  # modules that have nothing to do once block 0 is skipped
+    pooling: str = "first"  # one of POOLINGS
+    towers: int = 1  # sequences that a pair becomes
+    token_types: bool = False  # the network can tell the two texts of a pair by `token_type_ids`
+    positions_after_padding: bool = False  # positions count from pad_token_id + 1 (RoBERTa's inheritance)
+    separate_by_end: bool = False  # no template of its own: a pair is joined by the end-of-text token
+    tuple_blocks: bool = False  # blocks return a tuple whose first item is the hidden states
+    time_first: bool = False  # inside, hidden states are (T, S, D)
+    shared_blocks: bool = False  # every block has the same weights
+    options: Mapping[str, bool] = field(default_factory=dict)  # what else its forward must be told
+
+
+BERT_ROLES: Mapping[str, str] = {
+    "attention.query": "attention.self.query",
+    "attention.key": "attention.self.key",
+    "attention.value": "attention.self.value",
+    "attention.output": "attention.output.dense",
+    "mlp.up": "intermediate.dense",
+    "mlp.down": "output.dense",
+}
+BERT = Layout("encoder.layer.*", "embeddings.word_embeddings", BERT_ROLES, token_types=True)

@@ -1,0 +1,60 @@
+"""A meter: reads one cost of a run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+GRADES = ("meter", "counter", "model", "guess")
+
+
+@dataclass(frozen=True)
+class Cost:
+    """One line of a price tag."""
+
+    value: float | None  # None: unknown, and said so rather than guessed
+    unit: str  # "s", "parameters", "bytes", "FLOP", "J", "g", "per second", a currency
+    grade: str  # "meter" read off an instrument, "counter" counted, "model" computed from the others, "guess"
+
+
+@dataclass
+class Phase:
+    """What one phase of a run took."""
+
+    wall_seconds: float = 0.0
+    cpu_seconds: float = 0.0
+
+    def add(self, other: Phase) -> None:
+        """Add another stretch of the same phase."""
+        self.wall_seconds += other.wall_seconds
+        self.cpu_seconds += other.cpu_seconds
+
+
+@dataclass
+class Readings:
+    """The raw readings of one run, from which every meter computes its cost."""
+
+    phases: dict[str, Phase] = field(default_factory=dict)  # "load", "fit", "evaluate", "save": what was really spent
+    charged: Phase = field(default_factory=Phase)  # shared work that another run had paid for, charged in full
+    trained_parameters: int = 0
+    stored_parameters: int = 0
+    stored_bytes: int = 0
+    train_flops: float | None = None  # every multiply and add executed for training, padding included
+    train_flops_grade: str = "counter"
+    padding_flops: float | None = None  # the part of train_flops spent on padding
+    predict_flops: float | None = None  # one example of median length
+    predict_flops_grade: str = "counter"
+    predict_latency_seconds: float | None = None
+    predict_per_second: float | None = None
+
+
+class Meter(Protocol):
+    """Registered under the name of its cost. `begin` before the run's first work, `end` after its last."""
+
+    needs: tuple[str, ...]  # costs that must be known first
+
+    def begin(self) -> Any:
+        """A mark; whatever `end` wants back."""
+
+    def end(self, mark: Any, readings: Readings, costs: dict[str, Cost], prices: Any) -> Cost:
+        """The cost; `costs` holds those named in `needs`, `prices` is the user's `Prices`."""

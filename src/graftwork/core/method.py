@@ -1,0 +1,111 @@
+"""A method: how a backbone is adapted to a task, or a baseline that uses none."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graftwork.core.backbone import Backbone, BackboneCard, Encoded
+from graftwork.core.example import Example
+from graftwork.core.kind import Kind
+from graftwork.core.meter import Phase
+from graftwork.core.task import Split, Task
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+Logits = NDArray[np.float64]  # (N, C)
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What a method is fitted in and restored to."""
+
+    task: Task
+    kind: Kind
+    backbone: Backbone | None  # None for a method that uses none
+
+
+@dataclass
+class Tally:
+    """Arithmetic spent so far, 2 FLOP per multiply-add."""
+
+    flops: float = 0.0
+    padding_flops: float = 0.0
+    grade: str = "counter"  # "model" once a part of it was computed from a formula
+
+    def add(self, flops: float, padding_share: float = 0.0) -> None:
+        """Count work of which `padding_share` (0 … 1) was on padding."""
+        self.flops += flops
+        self.padding_flops += flops * padding_share
+
+    def add_model(self, flops: float) -> None:
+        """Count work known from a formula rather than from the operators that ran."""
+        self.add(flops)
+        self.grade = "model"
+
+
+class FrozenPass(Protocol):
+    """What one pass of a frozen backbone over a split left behind."""
+
+    encoded: Encoded
+
+    def pooled(self, block: int) -> Tensor:
+        """(N, P) fp32: examples pooled after `block` blocks, towers joined; block L is the network's output."""
+
+    def entering(self, sequences: Sequence[int], mask: Tensor) -> Tensor:
+        """(S, T, D): the hidden states that enter the first trained block, laid out as `mask` (S, T)."""
+
+
+@dataclass
+class Workbench:
+    """All that a method may use while it fits. It never holds the test split."""
+
+    setting: Setting
+    train: Split
+    validation: Split
+    seed: int
+    recipe: Mapping[str, Any]  # resolved: epochs, batch_size, learning_rate (None: the method's own), …
+    order: Callable[[NDArray[np.int64], int], list[NDArray[np.int64]]]  # (lengths, epoch) -> batches of example numbers
+    frozen: Callable[[Split, int | None], FrozenPass]  # (split, depth wanted or None): computed once, shared
+    score: Callable[[Logits], float]  # the headline metric on validation; higher is better
+    log: Callable[[Mapping[str, Any]], None] = lambda line: None  # one JSON line per step or epoch
+    progress: Callable[[float, str], None] = lambda done, text: None  # fraction of the fit, what goes on
+    tally: Tally = field(default_factory=Tally)
+    charged: Phase = field(default_factory=Phase)  # shared work that an earlier run had paid for
+
+
+class Fitted(Protocol):
+    """What a fit leaves: it answers, and it can be stored."""
+
+    facts: Mapping[str, Any]  # JSON: what was chosen, and what `restore` needs beside the delta
+    trained_parameters: int
+
+    def logits(self, examples: Sequence[Example]) -> Logits:
+        """(N, C), a row per example."""
+
+    def delta(self) -> dict[str, Tensor]:
+        """What is stored: with `facts` it restores the answers exactly."""
+
+    def flops(self, examples: Sequence[Example]) -> tuple[float, str]:
+        """Arithmetic of answering these, and its grade."""
+
+
+class Method(Protocol):
+    """A frozen dataclass; its fields are the hyper-parameters."""
+
+    VERSION: ClassVar[int]  # raised when the same hyper-parameters would give another result
+    uses_backbone: ClassVar[bool]
+
+    def unfit(self, task: Task, card: BackboneCard | None) -> str:
+        """Why this method can't be used here, or an empty string."""
+
+    def fit(self, bench: Workbench) -> Fitted:
+        """Learn the task from `bench.train`, choosing on `bench.validation`."""
+
+    def restore(self, setting: Setting, delta: dict[str, Tensor], facts: Mapping[str, Any]) -> Fitted:
+        """The fitted method from what was stored."""

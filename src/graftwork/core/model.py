@@ -1,0 +1,127 @@
+"""A model: a frozen backbone, the adapters plugged into it, and the head of one task."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import normalize
+from torch.utils.hooks import RemovableHandle
+
+from graftwork.core.backbone import Backbone, Features, Inputs
+from graftwork.core.kind import Kind
+from graftwork.core.task import Task
+from graftwork.errors import ConfigError
+
+
+def join_towers(pooled: Tensor, towers: int) -> Tensor:
+    """(S, D) -> (B, P): one tower as it is; two, of unit mean square, as [|u - v|, u * v].
+
+    What differs and what is shared, whichever text comes first (after Conneau et al. 2017, arXiv:1705.02364, and
+    Reimers & Gurevych 2019, arXiv:1908.10084); a linear layer on u * v holds the cosine.
+    """
+    if towers == 1:
+        return pooled
+    unit = normalize(pooled, dim=-1) * pooled.shape[-1] ** 0.5
+    u, v = unit[0::2], unit[1::2]  # each (B, D)
+    return torch.cat([(u - v).abs(), u * v], dim=-1)
+
+
+def joined_width(width: int, towers: int) -> int:
+    """P, what `join_towers` makes of D."""
+    return width if towers == 1 else 2 * width
+
+
+class Plug:
+    """Runs an adapter as a forward hook. A class, not a closure, so that deepcopy follows it."""
+
+    def __init__(self, adapter: nn.Module):
+        self.adapter = adapter
+
+    def __call__(self, site: nn.Module, args: tuple[Tensor, ...], output: Tensor) -> Tensor:
+        """`output` (S, T, out) of `site` for `args[0]` (S, T, in), adapted."""
+        adapted: Tensor = self.adapter(args[0], output)
+        return adapted
+
+
+class Model(nn.Module):
+    """`delta()` is whatever requires grad: what is trained, counted, stored, shipped and priced."""
+
+    def __init__(self, backbone: Backbone, kind: Kind, task: Task, towers: int):
+        super().__init__()
+        self.backbone, self.towers = backbone, towers
+        self.network = backbone.module
+        self.adapters = nn.ModuleDict()  # site name, dots as slashes -> adapter
+        self.head = kind.build_head(task, joined_width(backbone.card.width, towers))
+        self.start = backbone.card.blocks  # the lowest block that changes; all blocks: only the head does
+        self._owned: list[nn.Module] = []
+        self._hooks: list[RemovableHandle] = []
+
+    def plug(self, role: str, make: Callable[[nn.Module], nn.Module]) -> None:
+        """At every site of `role`, let `adapter(x, y)` replace the output y computed from input x.
+
+        Raises `ConfigError` when the backbone has no such site.
+        """
+        sites = self.backbone.sites(role)
+        if not sites:
+            raise ConfigError(f"backbone {self.backbone.card.id!r} has no {role!r} to adapt")
+        for name, site in sites.items():
+            adapter = self.adapters[name.replace(".", "/")] = make(site)
+            self._hooks.append(site.register_forward_hook(Plug(adapter)))
+        self.start = 0
+
+    def own_blocks(self, first: int) -> None:
+        """Train a private copy of blocks `first … L - 1`; with `first` 0 of everything, embeddings included."""
+        self.backbone = self.backbone.copy()
+        self.network = self.backbone.module
+        self.start = first
+        blocks = list(self.backbone.sites("block").values())
+        self._owned = [self.network] if first == 0 else blocks[first:]
+        for module in self._owned:
+            module.requires_grad_(True)
+
+    def unplug(self) -> None:
+        """Remove every adapter. The backbone is bit for bit what it was: nothing in it was touched."""
+        for hook in self._hooks:
+            hook.remove()
+        self._hooks.clear()
+        self.adapters.clear()
+
+    @property
+    def prefix(self) -> int | None:
+        """The depth up to which nothing changes and states are worth keeping; None where that is nothing or all."""
+        return self.start if 0 < self.start < self.backbone.card.blocks else None
+
+    @contextmanager
+    def training_mode(self) -> Iterator[None]:
+        """Dropout is on in what is trained and off in every frozen block."""
+        try:
+            for module in (*self._owned, self.adapters, self.head):
+                module.train()
+            yield
+        finally:
+            self.eval()
+
+    def forward(self, inputs: Inputs, entering: Tensor | None = None) -> Tensor:
+        """Inputs (S, T), and the states entering block `start` if they are at hand -> logits (B, C)."""
+        start = self.start if entering is not None else 0
+        features = self.backbone.features(inputs, start, entering)
+        joined = join_towers(features.pooled, self.towers)
+        logits: Tensor = self.head(Features(features.sequence, features.mask, joined))
+        return logits
+
+    def delta(self) -> dict[str, nn.Parameter]:
+        """Every trainable parameter by name."""
+        return {name: parameter for name, parameter in self.named_parameters() if parameter.requires_grad}
+
+    def load_delta(self, delta: dict[str, Tensor]) -> None:
+        """Copy stored values into the trainable parameters. Raises `ConfigError` when the names differ."""
+        own = self.delta()
+        if own.keys() != delta.keys():
+            odd = sorted(own.keys() ^ delta.keys())
+            raise ConfigError("the stored delta does not belong to this method and backbone", got=", ".join(odd[:5]))
+        with torch.no_grad():
+            for name, parameter in own.items():
+                parameter.copy_(delta[name])

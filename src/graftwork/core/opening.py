@@ -1,0 +1,53 @@
+"""From the name that a user types to a backbone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from graftwork.core.backbone import Backbone, BackboneFamily
+from graftwork.core.model_folder import locate, model_type
+from graftwork.errors import ConfigError, UnknownName
+from graftwork.registry import backbones
+
+PRECISIONS = ("bf16", "fp32")
+FOLDER, FRESH = "hf:", "random:"
+
+
+def open_backbone(name: str, *, precision: str, seed: int = 0) -> Backbone:
+    """`minilm`, `tiny_text`, `hf:<folder or hub name>`, or `random:` before any of these for fresh weights.
+
+    `precision` ("bf16" or "fp32") is that of the frozen weights; `seed` draws the fresh ones.
+    Raises `UnknownName`, `ConfigError`, `StorageError` or `IncompatibleModule`.
+    """
+    if precision not in PRECISIONS:
+        raise UnknownName("precision", precision, PRECISIONS)
+    family, source = _family(name.removeprefix(FRESH))
+    return family.open(source, random_seed=seed if name.startswith(FRESH) else None, bf16=precision == "bf16")
+
+
+def _family(name: str) -> tuple[BackboneFamily, str]:
+    """The family that opens `name`, and what it has to be given."""
+    if name.startswith(FOLDER):
+        source = name.removeprefix(FOLDER)
+        return _family_of(model_type(locate(source)), source), source
+    own = [part for part in backbones.names() if not part.startswith("hf_")]
+    if name in own:
+        return backbones.get(name), ""
+    known = sorted([*own, f"{FOLDER}<folder or hub name>", f"{FRESH}<backbone>"])
+    if "/" in name or Path(name).is_dir():
+        raise ConfigError(
+            f"unknown backbone {name!r}", expected=f"one of {', '.join(known)}", do=f"write {FOLDER}{name}"
+        )
+    raise UnknownName("backbone", name, known)
+
+
+def _family_of(architecture: str, source: str) -> BackboneFamily:
+    families = [backbones.get(part) for part in backbones.names() if part.startswith("hf_")]
+    for family in families:
+        if architecture in family.model_types:
+            return family
+    raise ConfigError(
+        f"no backbone family takes model_type {architecture!r}",
+        where=source,
+        expected=f"one of {', '.join(sorted(known for family in families for known in family.model_types))}",
+    )

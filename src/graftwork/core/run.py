@@ -1,0 +1,54 @@
+"""A run: one task x backbone x method x recipe x seed, and what came of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from graftwork.core.meter import Cost
+from graftwork.files import digest
+
+ENGINE = 1  # raised when the same spec would give another result
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How long and how fast to train: the same rule for every method (see `train/recipe.py`)."""
+
+    epochs: int | None = None  # None: chosen from rows and classes
+    batch_size: int = 32
+    learning_rate: float | None = None  # None: the method's own
+
+
+@dataclass(frozen=True)
+class RunSpec:
+    """Everything that decides a result, hence its identity. Two equal specs are the same run. Pure data."""
+
+    question: Mapping[str, Any]  # Task.question()
+    data: str  # Dataset.digest
+    backbone: str | None  # BackboneCard.revision; None for a method that uses none
+    method: Mapping[str, Any]  # {"name": "lora", "version": 1, "rank": 8, …}, every field resolved
+    recipe: Mapping[str, Any]  # resolved
+    seed: int
+    numerics: Mapping[str, Any]  # {"precision": "bf16", "threads": 2, "device": "cpu"}
+
+    @property
+    def id(self) -> str:
+        """12 hexadecimal digits: the run's folder name."""
+        return digest({"engine": ENGINE} | asdict(self))[:12]
+
+
+@dataclass(frozen=True)
+class RunResult:
+    """What a run came to. Failed runs are results too, with a price tag."""
+
+    id: str
+    seed: int
+    status: str  # "ok" | "failed" | "out_of_memory" | "dropped"
+    scores: Mapping[str, float] = field(default_factory=dict)  # metric -> test score, a fraction
+    validation: Mapping[str, float] = field(default_factory=dict)  # metric -> validation score
+    costs: Mapping[str, Cost] = field(default_factory=dict)
+    facts: Mapping[str, Any] = field(default_factory=dict)  # JSON: chosen block, epochs run, tokens, head start …
+    environment: Mapping[str, Any] = field(default_factory=dict)
+    error: str = ""  # why it failed

@@ -1,0 +1,166 @@
+"""A task: one question asked of one data set. Pure data, read from `tasks/NAME.toml` or from flags."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from graftwork.core.example import Example
+from graftwork.errors import ConfigError, UnknownName
+from graftwork.files import storage_errors
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+BUILTIN = Path(__file__).parent.parent / "data" / "builtin"
+SPLITS = ("train", "validation", "test")
+
+
+@dataclass(frozen=True)
+class Task:
+    """Which file, which columns, which kind of question. The same words as the command line's flags."""
+
+    name: str  # names the board; decides nothing
+    data: Path  # the training file, or the whole data when there is no test file
+    validation: Path | None = None
+    test: Path | None = None
+    kind: str = "classification"  # a name in `kinds`; never guessed from the values
+    text: str | None = None  # column of the text; None: found by name
+    text_a: str | None = None
+    text_b: str | None = None
+    label: str | None = None  # column of the target; None: found by name
+    labels: tuple[str, ...] = ()  # index = class; empty: those of the training split, sorted
+    metrics: tuple[str, ...] = ()  # the first is the headline; empty: the kind's
+    positive: str | None = None  # the class that `f1` is of; None: the rarer one of two
+    scale: tuple[float, float] = (0.0, 1.0)  # mean and sd of the training targets (regression)
+
+    @classmethod
+    def from_file(cls, path: str | Path, **flags: Any) -> Task:
+        """A task from a data file (CSV, TSV, JSONL) or a task file (TOML); `flags` go before what the file says.
+
+        Raises `ConfigError` for an unknown key or a key of the wrong type, `StorageError` for a missing file.
+        """
+        path = cls.find(path)
+        flags = {key: value for key, value in flags.items() if value not in (None, ())}
+        settings = read_task_file(path)[0] if path.suffix == ".toml" else {"name": _stem(path), "data": path}
+        known = [item.name for item in fields(cls) if item.name != "scale"]
+        for key in flags:
+            if key not in known:
+                raise UnknownName("task setting", key, known)
+        settings |= flags
+        for key in ("data", "validation", "test"):
+            if settings.get(key) is not None:
+                settings[key] = Path(settings[key])
+        for key in ("labels", "metrics"):
+            settings[key] = tuple(settings.get(key, ()))
+        return cls(**settings)
+
+    @staticmethod
+    def find(path: str | Path) -> Path:
+        """The file behind `path`; `builtin:NAME` is one of the data sets inside the package."""
+        scheme, colon, name = str(path).partition(":")
+        if not (colon and scheme == "builtin"):
+            return Path(path)
+        if name not in builtin_names():
+            raise UnknownName("built-in data set", name, builtin_names())
+        return BUILTIN / f"{name}.csv"
+
+    def question(self) -> dict[str, Any]:
+        """What decides a result, as JSON: no paths, no name, no column names."""
+        kept = ("kind", "labels", "metrics", "positive", "scale")
+        return {key: value for key, value in asdict(self).items() if key in kept}
+
+    def resolved(self, **changes: Any) -> Task:
+        """A copy with what the data decided (labels, scale, columns) filled in."""
+        return replace(self, **changes)
+
+
+def builtin_names() -> list[str]:
+    """The data sets inside the package."""
+    return sorted(path.stem for path in BUILTIN.glob("*.csv"))
+
+
+def _stem(path: Path) -> str:
+    """`data/tickets.csv.gz` is `tickets`."""
+    return path.name.split(".")[0]
+
+
+_TASK_KEYS: Mapping[str, type] = {
+    "name": str, "data": str, "validation": str, "test": str, "kind": str, "text": str, "text_a": str,
+    "text_b": str, "label": str, "labels": list, "metrics": list, "positive": str,
+}  # fmt: skip
+_COMPARE_KEYS: Mapping[str, type] = {
+    "backbone": str, "methods": list, "seeds": int, "epochs": int, "out": str,
+}  # fmt: skip
+
+
+def read_task_file(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The settings of a task file and of its `[compare]` table; files it names are relative to it."""
+    with storage_errors(path):
+        raw = path.read_bytes()
+    try:
+        content = tomllib.loads(raw.decode("utf-8-sig"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(f"not a TOML file: {error}", where=str(path)) from None
+    compare = content.pop("compare", {})
+    _check_keys(content, _TASK_KEYS, path, "")
+    _check_keys(compare, _COMPARE_KEYS, path, "compare → ")
+    if "data" not in content:
+        raise ConfigError("the task file names no data", where=str(path), do='add a line like data = "train.tsv"')
+    for key in ("data", "validation", "test"):
+        if key in content:
+            content[key] = path.parent / content[key]
+    return {"name": path.stem} | content, compare
+
+
+def _check_keys(content: Mapping[str, Any], known: Mapping[str, type], path: Path, prefix: str) -> None:
+    for key, value in content.items():
+        if key not in known:
+            raise UnknownName("setting", prefix + key, [prefix + name for name in known], where=str(path))
+        if type(value) is not known[key]:
+            raise ConfigError(
+                f"setting {prefix + key!r} has the wrong type",
+                where=str(path),
+                got=repr(value),
+                expected={str: "a string", int: "a whole number", list: "a list of strings"}[known[key]],
+            )
+        if isinstance(value, list) and not all(isinstance(item, str) for item in value):
+            raise ConfigError(f"setting {prefix + key!r} must hold strings only", where=str(path), got=repr(value))
+
+
+@dataclass(frozen=True)
+class Split:
+    """The examples of one split and their targets as numbers."""
+
+    name: str  # "train" | "validation" | "test"
+    examples: tuple[Example, ...]
+    targets: NDArray[np.generic]  # (N,) int64 classes | (N, C) float32 0/1 | (N,) float32, as the kind encodes them
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """A task with its data read, split and checked."""
+
+    task: Task  # resolved: labels, metrics and columns filled in
+    splits: Mapping[str, Split]
+    digest: str  # sha256 of every example's id, inputs and target, in order: the data's part of a run's identity
+    report: Mapping[str, Any] = field(default_factory=dict)  # JSON: what was found in the data
+
+    @property
+    def train(self) -> Split:
+        """The examples that methods learn from."""
+        return self.splits["train"]
+
+    @property
+    def validation(self) -> Split:
+        """The examples that choices are made on."""
+        return self.splits["validation"]
+
+    @property
+    def test(self) -> Split:
+        """The examples that scores are reported on; looked at once per run."""
+        return self.splits["test"]

@@ -1,0 +1,186 @@
+"""A transformers network as a backbone: tokenise, run from any block on, pool, and name its parts by role."""
+
+from __future__ import annotations
+
+import copy
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import torch
+from tokenizers import Tokenizer
+from torch import Tensor, nn
+from transformers import PreTrainedModel
+from transformers.pytorch_utils import Conv1D
+
+from graftwork.core.backbone import BackboneCard, Encoded, Features, Inputs
+from graftwork.core.example import Example
+from graftwork.core.layout import Layout
+from graftwork.errors import ConfigError
+
+LENGTH_STEP = 8  # padded lengths are multiples of it: few different shapes, and rows that start aligned
+
+
+@dataclass
+class TransformerBackbone:
+    """Implements `Backbone`. The tokenizer must cut at `card.max_length` and pad nothing."""
+
+    card: BackboneCard
+    module: PreTrainedModel
+    tokenizer: Tokenizer
+    pad_id: int
+    layout: Layout
+
+    def encode(self, examples: Sequence[Example]) -> Encoded:
+        """Tokenise. A pair is one sequence or two, as `card.towers` says; a single text is always one."""
+        pairs = bool(examples) and "text" not in examples[0].inputs
+        towers = self.card.towers if pairs else 1
+        encodings = self.tokenizer.encode_batch_fast(list(_texts(examples, pairs, towers)))
+        too_long = [bool(encoding.overflowing) for encoding in encodings]
+        return Encoded(
+            ids=[encoding.ids or [self.pad_id] for encoding in encodings],
+            types=[encoding.type_ids or [0] for encoding in encodings],
+            towers=towers,
+            cut=sum(any(too_long[i : i + towers]) for i in range(0, len(too_long), towers)),
+        )
+
+    def collate(self, encoded: Encoded, sequences: Sequence[int]) -> Inputs:
+        """Pad on the right, so that positions count from the first real token whatever the batch: each (S, T)."""
+        longest = max(len(encoded.ids[i]) for i in sequences)
+        length = max(longest, min(-(-longest // LENGTH_STEP) * LENGTH_STEP, self.card.max_length))
+
+        def padded(rows: list[list[int]], filler: int) -> Tensor:
+            return torch.tensor([row + [filler] * (length - len(row)) for row in rows], device=self.module.device)
+
+        ids = [encoded.ids[i] for i in sequences]
+        inputs = {
+            "input_ids": padded(ids, self.pad_id),
+            "attention_mask": padded([[1] * len(row) for row in ids], 0),
+        }
+        if self.layout.token_types:
+            inputs["token_type_ids"] = padded([encoded.types[i] for i in sequences], 0)
+        return inputs
+
+    def states(self, inputs: Inputs) -> tuple[Tensor, ...]:
+        """L + 1 tensors (S, T, D), exactly the network's own `hidden_states`."""
+        output = self.module(**inputs, **self.layout.options, output_hidden_states=True)
+        return tuple(output.hidden_states)
+
+    def features(self, inputs: Inputs, start: int = 0, entering: Tensor | None = None) -> Features:
+        """Run blocks `start … L - 1` on `entering` (S, T, D) and pool. `start` 0 computes the embeddings too.
+
+        Raises `ConfigError` for a start between the blocks of a network that shares their weights.
+        """
+        assert 0 <= start <= self.card.blocks, f"no block {start}"
+        assert start == 0 or entering is not None, "states are needed to start above the first block"
+        mask = inputs["attention_mask"].bool()  # (S, T)
+        if start == self.card.blocks and entering is not None:
+            return Features(entering, mask, self.pool(entering, mask))
+        network: nn.Module = self.module
+        if start > 0 and entering is not None:
+            network = self._from_block(start, entering)
+        sequence = network(**inputs, **self.layout.options).last_hidden_state  # (S, T, D)
+        return Features(sequence, mask, self.pool(sequence, mask))
+
+    def pool(self, sequence: Tensor, mask: Tensor) -> Tensor:
+        """(S, T, D), (S, T) -> (S, D) in fp32: the mean of, the first or the last real token."""
+        if self.layout.pooling == "mean":
+            real = mask[:, :, None]  # (S, T, 1)
+            return (sequence.float() * real).sum(dim=1) / real.sum(dim=1).clamp(min=1)
+        places = torch.arange(1, mask.shape[1] + 1, device=mask.device)  # (T,)
+        if self.layout.pooling == "first":
+            places = places.flip(0)
+        chosen = (places * mask).argmax(dim=1)  # (S,)
+        return sequence[torch.arange(len(sequence), device=mask.device), chosen].float()
+
+    def sites(self, role: str) -> dict[str, nn.Module]:
+        """Qualified name -> submodule, in network order."""
+        if role == "embedding":
+            return {self.layout.embedding: self.module.get_submodule(self.layout.embedding)}
+        blocks = self._blocks()
+        if role == "block":
+            return blocks
+        if role == "norm":
+            return {
+                f"{block}.{name}": module
+                for block, owner in blocks.items()
+                for name, module in owner.named_modules()
+                if isinstance(module, nn.LayerNorm)
+            }
+        if role not in self.layout.roles:
+            return {}
+        path = self.layout.roles[role]
+        return {f"{block}.{path}": owner.get_submodule(path) for block, owner in blocks.items()}
+
+    def copy(self) -> TransformerBackbone:
+        """A backbone with weights of its own; the tokenizer, which never changes, is shared."""
+        return TransformerBackbone(self.card, copy.deepcopy(self.module), self.tokenizer, self.pad_id, self.layout)
+
+    def _blocks(self) -> dict[str, nn.Module]:
+        pattern = re.compile(self.layout.blocks.replace(".", r"\.").replace("*", r"\d+"))
+        return {name: module for name, module in self.module.named_modules() if pattern.fullmatch(name)}
+
+    def _from_block(self, start: int, entering: Tensor) -> nn.Module:
+        """The network with stand-ins below block `start`: its own forward still prepares masks and positions."""
+        if self.layout.shared_blocks:
+            raise ConfigError(
+                f"backbone {self.card.id!r} can't start at block {start}: its blocks are one block, used again",
+                expected=f"0 or {self.card.blocks}",
+                do="choose a method that changes every block, or none",
+            )
+        inner = entering.transpose(0, 1) if self.layout.time_first else entering
+        stand_ins: dict[str, nn.Module] = {
+            path: StandIn(module, inner) for path, module in self.module.named_modules() if path in self.layout.skipped
+        }
+        for name, block in list(self._blocks().items())[:start]:
+            stand_ins[name] = StandIn(block, (inner, None) if self.layout.tuple_blocks else inner)
+        return with_modules(self.module, stand_ins)
+
+
+class StandIn(nn.Module):
+    """Takes a module's place and returns what is already known."""
+
+    def __init__(self, module: nn.Module, output: Tensor | tuple[Tensor, None]):
+        super().__init__()
+        self.output = output
+        self.attention_type = getattr(module, "attention_type", None)  # ModernBERT asks each block for its mask
+
+    def forward(self, *args: object, **options: object) -> Tensor | tuple[Tensor, None]:
+        """The known output, whatever is asked."""
+        return self.output
+
+
+def with_modules(root: nn.Module, replaced: Mapping[str, nn.Module]) -> nn.Module:
+    """A second root over the same submodules but for those at these paths.
+
+    `root` is not touched, so other threads may run it meanwhile and an exception leaves nothing to restore.
+    """
+    twin = copy.copy(root)
+    twin._modules = dict(root._modules)
+    deeper: dict[str, dict[str, nn.Module]] = {}
+    for path, module in replaced.items():
+        child, _, rest = path.partition(".")
+        if rest:
+            deeper.setdefault(child, {})[rest] = module
+        else:
+            twin._modules[child] = module
+    for child, below in deeper.items():
+        twin._modules[child] = with_modules(root.get_submodule(child), below)
+    return twin
+
+
+def site_size(site: nn.Module) -> tuple[int, int]:
+    """(in, out) of a linear map: `nn.Linear` or GPT-2's `Conv1D`, whose weight lies the other way round."""
+    if isinstance(site, nn.Linear):
+        return site.in_features, site.out_features
+    if isinstance(site, Conv1D):
+        return site.weight.shape[0], site.weight.shape[1]
+    raise TypeError(f"not a linear map: {type(site).__name__}")
+
+
+def _texts(examples: Sequence[Example], pairs: bool, towers: int) -> list[str | tuple[str, str]]:
+    """What the tokenizer is given, sequence by sequence."""
+    if not pairs:
+        return [example.inputs["text"] for example in examples]
+    both = [(example.inputs["text_a"], example.inputs["text_b"]) for example in examples]
+    return list(both) if towers == 1 else [text for pair in both for text in pair]

@@ -1,0 +1,1 @@
+"""Data in: strict readers, splits, checks, and batches of near-equal lengths."""

@@ -1,0 +1,38 @@
+"""Batches of near-equal lengths, so that almost nothing is spent on padding."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+CHUNK_BATCHES = 50  # sorted by length together: long enough for equal lengths, short enough for a random order
+
+
+def bucket(lengths: NDArray[np.int64], batch_size: int, seed: int, epoch: int) -> list[NDArray[np.int64]]:
+    """Training batches of one epoch: every index of `lengths` (N,) once, a pure function of (seed, epoch).
+
+    Examples are shuffled, sorted by length within chunks of 50 batches, cut, and the batches shuffled. One batch is
+    smaller when N is no multiple of `batch_size`.
+    """
+    random = np.random.Generator(np.random.Philox(key=np.array([seed, epoch], dtype=np.uint64)))
+    order = random.permutation(len(lengths))
+    batches = []
+    for start in range(0, len(order), CHUNK_BATCHES * batch_size):
+        chunk = order[start : start + CHUNK_BATCHES * batch_size]
+        chunk = chunk[np.argsort(lengths[chunk], kind="stable")]
+        batches += [chunk[cut : cut + batch_size] for cut in range(0, len(chunk), batch_size)]
+    return [batches[place] for place in random.permutation(len(batches))]
+
+
+def by_length(lengths: NDArray[np.int64], tokens: int) -> list[NDArray[np.int64]]:
+    """Evaluation batches: every index once, longest first, so that a batch too big for memory fails at once.
+
+    A batch's longest length times its size is at most `tokens`; an example longer than that is a batch by itself.
+    """
+    order = np.argsort(-lengths, kind="stable")
+    batches, start = [], 0
+    while start < len(order):
+        size = max(1, tokens // max(1, int(lengths[order[start]])))
+        batches.append(order[start : start + size])
+        start += size
+    return batches

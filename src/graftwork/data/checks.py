@@ -1,0 +1,196 @@
+"""The data report: what stands in the splits, and what could make their scores mean less than they seem to."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from graftwork.core.example import Example
+from graftwork.core.labels import labels_of
+from graftwork.core.task import Split, Task
+from graftwork.errors import clip
+
+RARE_ROWS = 10
+LONG_WORDS = 1000
+CUE_SHARE = 0.2
+EXAMPLES = 5
+_WORD = re.compile(r"\w+")
+
+Inputs = tuple[tuple[str, str], ...]
+
+
+def report(task: Task, splits: Mapping[str, Split], made: str) -> dict[str, Any]:
+    """Everything found in the splits of a resolved task, as JSON; `warnings` are sentences for a person.
+
+    `made` says in words how the splits came about.
+    """
+    train = splits["train"].examples
+    everything = [example for split in splits.values() for example in split.examples]
+    found: dict[str, Any] = {
+        "splits": made,
+        "rows": {name: len(split.examples) for name, split in splits.items()},
+        "classes": {name: class_counts(task, split.examples) for name, split in splits.items()} if task.labels else {},
+        "words": word_counts(everything),
+        "duplicates_within": {name: duplicates(split.examples) for name, split in splits.items()},
+        "duplicates_across": duplicates_across(splits),
+        "conflicts": conflicts(everything),
+        "sorted": is_sorted(train),
+    }
+    if task.labels:
+        found["majority_share"] = {
+            name: max(counts.values()) / max(1, found["rows"][name]) for name, counts in found["classes"].items()
+        }
+        found["rare_classes"] = {label: n for label, n in found["classes"]["train"].items() if n < RARE_ROWS}
+        found["label_in_text"] = label_in_text(train)
+    else:
+        found["targets"] = {name: spread(split.examples) for name, split in splits.items()}
+    return found | {"warnings": list(_warnings(found, task))}
+
+
+def class_counts(task: Task, examples: Sequence[Example]) -> dict[str, int]:
+    """Rows per label, in the task's order, 0 for a label that no row has."""
+    counts = Counter(label for example in examples for label in labels_of(example.target))
+    return {label: counts[label] for label in task.labels}
+
+
+def spread(examples: Sequence[Example]) -> dict[str, float]:
+    """Mean, standard deviation, least and greatest target, in the file's units."""
+    targets = np.array([example.target for example in examples], dtype=np.float64)
+    return {
+        "mean": float(targets.mean()),
+        "sd": float(targets.std()),
+        "min": min(targets.tolist()),
+        "max": max(targets.tolist()),
+    }
+
+
+def word_counts(examples: Sequence[Example]) -> dict[str, int]:
+    """Words per example, its texts together: median, most, and how many examples have more than 1,000."""
+    words = np.array([sum(len(text.split()) for text in example.inputs.values()) for example in examples])
+    return {"median": int(np.median(words)), "max": int(words.max()), "over_1000": int((words > LONG_WORDS).sum())}
+
+
+def duplicates(examples: Sequence[Example]) -> int:
+    """Rows whose inputs stand in an earlier row of the same split."""
+    return len(examples) - len({_inputs(example) for example in examples})
+
+
+def duplicates_across(splits: Mapping[str, Split]) -> dict[str, Any]:
+    """Rows of the other splits whose exact inputs stand in train too, per split, with up to five pairs of ids."""
+    first: dict[Inputs, str] = {}
+    for example in splits["train"].examples:
+        first.setdefault(_inputs(example), example.id)
+    pairs = {
+        name: [[first[key], example.id] for example in split.examples if (key := _inputs(example)) in first]
+        for name, split in splits.items()
+        if name != "train"
+    }
+    examples = [pair for name in reversed(pairs) for pair in pairs[name]][:EXAMPLES]
+    return {"rows": {name: len(found) for name, found in pairs.items()}, "examples": examples}
+
+
+def conflicts(examples: Sequence[Example]) -> dict[str, Any]:
+    """Groups of rows with the same inputs and different targets, over all splits: up to five groups of ids."""
+    groups: defaultdict[Inputs, list[Example]] = defaultdict(list)
+    for example in examples:
+        groups[_inputs(example)].append(example)
+    odd = [group for group in groups.values() if len({example.target for example in group}) > 1]
+    shown = [[example.id for example in group] for group in odd[:EXAMPLES]]
+    return {"groups": len(odd), "rows": sum(map(len, odd)), "examples": shown}
+
+
+def is_sorted(examples: Sequence[Example]) -> bool:
+    """Whether the rows stand class by class, or by rising or falling number."""
+    targets = [example.target for example in examples]
+    if len(targets) < 2 * RARE_ROWS:
+        return False
+    if isinstance(targets[0], float):
+        return any(targets == sorted(targets, reverse=falling) for falling in (False, True))
+    changes = sum(before != after for before, after in itertools.pairwise(targets))
+    return changes == len(set(targets)) - 1 and changes < len(targets) / 2
+
+
+def label_in_text(examples: Sequence[Example]) -> float:
+    """Share of rows whose text names one of their own labels, as whole words of three letters or more."""
+    names = {label for example in examples for label in labels_of(example.target)}
+    spoken = {label: _spoken(label.replace("_", " ").replace("-", " ")) for label in names}
+    cues = {label: words for label, words in spoken.items() if len(words) >= 5 and not words.strip().isdecimal()}
+    named = 0
+    for example in examples:
+        own = [cues[label] for label in labels_of(example.target) if label in cues]
+        if own:
+            text = _spoken(" ".join(example.inputs.values()))
+            named += any(cue in text for cue in own)
+    return named / max(1, len(examples))
+
+
+def _spoken(text: str) -> str:
+    """Words in lower case, one space before, between and behind."""
+    return f" {' '.join(_WORD.findall(text.casefold()))} "
+
+
+def _inputs(example: Example) -> Inputs:
+    return tuple(sorted(example.inputs.items()))
+
+
+def _warnings(found: Mapping[str, Any], task: Task) -> Iterable[str]:
+    """What a person should know before believing a score, as sentences."""
+    rows = found["rows"]
+    for name, count in found["duplicates_across"]["rows"].items():
+        if count:
+            yield (
+                f"{_rows(count)} of {name} ({count / rows[name]:.1%}) have the same text as a row of train; "
+                "they are kept, and make the score look better than it is."
+            )
+    for name, count in found["duplicates_within"].items():
+        if count:
+            yield f"{_rows(count)} of {name} ({count / rows[name]:.1%}) repeat the text of an earlier row."
+    if found["conflicts"]["groups"]:
+        yield (
+            f"{found['conflicts']['groups']:,} texts stand in several rows with different targets "
+            f"({_rows(found['conflicts']['rows'])}), for example {', '.join(found['conflicts']['examples'][0][:3])}."
+        )
+    if found["sorted"]:
+        yield "The training file is sorted by its targets; training shuffles it, other tools may not."
+    if found["words"]["over_1000"]:
+        yield (
+            f"{_rows(found['words']['over_1000'])} have more than {LONG_WORDS:,} words; "
+            "most backbones read only their beginning."
+        )
+    if task.labels:
+        yield from _label_warnings(found, task)
+
+
+def _label_warnings(found: Mapping[str, Any], task: Task) -> Iterable[str]:
+    rare = found["rare_classes"]
+    if rare:
+        shown = ", ".join(f"{clip(label)} ({count})" for label, count in list(rare.items())[:EXAMPLES])
+        yield (
+            f"{len(rare)} of {len(task.labels)} classes have fewer than {RARE_ROWS} rows in train: "
+            f"{shown}{', …' if len(rare) > EXAMPLES else ''}."
+        )
+    for name in ("validation", "test"):
+        untested = [label for label, count in found["classes"][name].items() if not count]
+        if untested:
+            shown = ", ".join(map(clip, untested[:EXAMPLES]))
+            yield f"{len(untested)} of {len(task.labels)} classes have no row in {name}: {shown}."
+    if found["label_in_text"] >= CUE_SHARE:
+        yield (
+            f"In {found['label_in_text']:.0%} of the training rows the text names its own label; "
+            "make sure that the answer has not leaked into the question."
+        )
+    alike: defaultdict[str, list[str]] = defaultdict(list)
+    for label in task.labels:
+        alike[" ".join(label.casefold().split())].append(label)
+    for same in alike.values():
+        if len(same) > 1:
+            yield f"The labels {' and '.join(map(clip, same))} differ only in case or spaces and are kept apart."
+
+
+def _rows(count: int) -> str:
+    return f"{count:,} row{'' if count == 1 else 's'}"

@@ -1,0 +1,80 @@
+"""Lines of UTF-8 text, strictly: a byte that is not text is an error with its place, never a replacement character."""
+
+from __future__ import annotations
+
+import gzip
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+
+from graftwork.errors import DataError, StorageError, clip
+from graftwork.files import storage_errors
+
+_UTF8_BOM = b"\xef\xbb\xbf"
+_UTF16_BOMS = (b"\xff\xfe", b"\xfe\xff")
+
+
+def read_lines(path: Path) -> Iterator[tuple[int, str]]:
+    """Number and text, line end included, of every line of a UTF-8 file with or without a byte-order mark.
+
+    Raises `DataError` with the place of the first byte that is not text, or of the other format the file has.
+    """
+    offset = 0
+    for number, raw in enumerate(_raw_lines(path), 1):
+        if number == 1:
+            _refuse_foreign(path, raw)
+        content = raw.removeprefix(_UTF8_BOM) if number == 1 else raw
+        skipped = offset + len(raw) - len(content)
+        zero = content.find(b"\0")
+        if zero >= 0:
+            raise DataError(
+                f"a NUL byte (byte {skipped + zero:,} of the file)",
+                where=f"{path}:{number}",
+                expected="text in UTF-8",
+                do="the file is damaged or not a text file: export it again",
+            )
+        try:
+            yield number, content.decode("utf-8")
+        except UnicodeDecodeError as error:
+            raise DataError(
+                f"not UTF-8 (byte {skipped + error.start:,} of the file)",
+                where=f"{path}:{number}",
+                got=f"byte 0x{content[error.start]:02x} in {clip(content.decode('latin-1').rstrip())}",
+                expected="text in UTF-8",
+                do=f"if it is Windows text: {_unpack(path)}iconv -f WINDOWS-1252 -t UTF-8 {path.name} > utf8-{path.name}",
+            ) from None
+        offset += len(raw)
+
+
+def _raw_lines(path: Path) -> Iterator[bytes]:
+    """Lines end at LF only: other separators of Unicode may stand inside a text."""
+    try:
+        with storage_errors(path), gzip.open(path) if path.suffix.lower() == ".gz" else path.open("rb") as stream:
+            yield from stream
+    except (EOFError, zlib.error, StorageError) as error:
+        if isinstance(error, StorageError) and not isinstance(error.__cause__, gzip.BadGzipFile):
+            raise
+        raise DataError(
+            "not a whole gzip file", where=str(path), do="copy it again, or remove .gz from its name"
+        ) from None
+
+
+def _refuse_foreign(path: Path, first: bytes) -> None:
+    """Name the other format when the first line gives it away."""
+    zeros = [place for place, byte in enumerate(first[:400]) if byte == 0]
+    one_parity = len({place % 2 for place in zeros}) == 1
+    if first.startswith(_UTF16_BOMS) or (one_parity and 3 * len(zeros) >= len(first[:400])):
+        little = first.startswith(b"\xff\xfe") or (zeros and zeros[0] % 2 == 1)
+        what = "UTF-16" if first.startswith(_UTF16_BOMS) else f"UTF-16{'LE' if little else 'BE'}"
+        do = f"convert it: {_unpack(path)}iconv -f {what} -t UTF-8 {path.name} > utf8-{path.name}"
+    elif first.startswith(b"\x1f\x8b"):
+        what, do = "gzip", f"rename it to {path.name}.gz"
+    elif first.startswith(b"PK\x03\x04"):
+        what, do = "a zip archive or a spreadsheet", "unpack it, or save the sheet as CSV (UTF-8)"
+    else:
+        return
+    raise DataError(f"the file is {what}, not UTF-8 text", where=f"{path}:1", do=do)
+
+
+def _unpack(path: Path) -> str:
+    return "unpack it, then " if path.suffix.lower() == ".gz" else ""

@@ -1,0 +1,249 @@
+"""From a task to its data set: read the files, find the columns, parse the targets, draw what splits are missing."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from graftwork.core.example import Example
+from graftwork.core.kind import Kind
+from graftwork.core.labels import labels_of
+from graftwork.core.task import SPLITS, Dataset, Split, Task
+from graftwork.data.checks import report
+from graftwork.data.split import draw
+from graftwork.data.table import Row, Table, open_table
+from graftwork.errors import ConfigError, DataError, clip, nearest
+from graftwork.files import canonical
+from graftwork.registry import kinds, metrics
+
+FRACTIONS = {"test": 0.2, "validation": 0.1}  # of the rows of the training file, where no file is given
+FEWEST_ROWS = 10  # to draw splits from
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A row as read, before it is known which split it falls in."""
+
+    line: int
+    row: int  # 1 is the first data row
+    inputs: Mapping[str, str]
+    target: Any
+
+
+def load(task: Task) -> Dataset:
+    """Read, check, split and encode the data of `task`.
+
+    Splits without a file are drawn from the training file: 20 % test, 10 % validation. Texts are passed on exactly as
+    they stand in the file. Raises `ConfigError` for a setting that does not fit, `DataError` for a file that does not,
+    `StorageError` for one that cannot be read.
+    """
+    kind = kinds.get(task.kind)
+    for name in task.metrics:
+        metrics.get(name)
+    files = _files(task)
+    task = find_columns(task, open_table(task.data))
+    read = {name: read_records(task, kind, path) for name, path in files.items()}
+    missing = {name: share for name, share in FRACTIONS.items() if name not in files}
+    records = read | (draw_missing(read["train"], kind, missing, task.data) if missing else {})
+    task = kind.resolve(task, [record.target for record in records["train"]])
+    for name in SPLITS[1:]:
+        _require_trained_labels(records, name, files.get(name, task.data))
+    splits = {name: _split(name, records[name], kind, task) for name in SPLITS}
+    for name in task.metrics:
+        metrics.get(name).statistics(splits["test"].targets, splits["test"].targets, task)
+    return Dataset(task, splits, digest(splits), report(task, splits, _how_made(files, records)))
+
+
+def find_columns(task: Task, table: Table) -> Task:
+    """`task` with `text`, or `text_a` and `text_b`, and `label` set to columns of `table`.
+
+    Raises `ConfigError` where a setting names no column or two settings contradict, `DataError` where none is set and
+    none is found by its name.
+    """
+    if task.text is not None and (task.text_a is not None or task.text_b is not None):
+        raise ConfigError("text and text_a, text_b are both set", do="set --text for one text, the others for a pair")
+    if (task.text_a is None) != (task.text_b is None):
+        raise ConfigError("a pair needs two columns", do="set both --text-a and --text-b, or --text for one text")
+    roles = _text_columns(task, table) | {"label": _column(table, "label", task.label or "label", task.label)}
+    twice = [name for name, count in Counter(roles.values()).items() if count > 1]
+    if twice:
+        named = " and ".join(role for role, name in roles.items() if name == twice[0])
+        raise ConfigError(f"{named} are the same column, {twice[0]!r}", where=str(table.path))
+    return task.resolved(**roles)
+
+
+def _text_columns(task: Task, table: Table) -> dict[str, str]:
+    """Role -> column."""
+    if task.text is not None:
+        return {"text": _column(table, "text", task.text, task.text)}
+    if task.text_a is not None and task.text_b is not None:
+        chosen = {"text_a": task.text_a, "text_b": task.text_b}
+        return {role: _column(table, role, name, name) for role, name in chosen.items()}
+    found: list[dict[str, str]] = [{"text": name} for name in ("text", "sentence") if name in table.header]
+    if {"text_a", "text_b"} <= set(table.header):
+        found.append({"text_a": "text_a", "text_b": "text_b"})
+    if len(found) > 1:
+        raise DataError(
+            "more than one column could be the text",
+            where=f"{table.path}:1",
+            got=_columns(table),
+            do="say which: --text COLUMN, or --text-a and --text-b",
+        )
+    return found[0] if found else {"text": _column(table, "text", "text", None)}
+
+
+def _column(table: Table, role: str, name: str, setting: str | None) -> str:
+    """`name` if the table has it; else an error that lists the columns and names the nearest."""
+    if name in table.header:
+        return name
+    near = nearest(name, table.header)
+    flag = f"--{role.replace('_', '-')} {near or 'COLUMN'}"
+    known = "text, sentence, or text_a and text_b" if role == "text" else role
+    error = ConfigError if setting is not None else DataError
+    raise error(
+        f"no column {name!r}",
+        where=f"{table.path}:1",
+        got=_columns(table),
+        expected="" if setting is not None else f"a column called {known}",
+        do=f"did you mean {flag}?" if near else f"name it: {flag}",
+    )
+
+
+def _columns(table: Table) -> str:
+    return f"columns: {', '.join(table.header)}"
+
+
+def _files(task: Task) -> dict[str, Path]:
+    """Split -> its file, train first. Raises `ConfigError` when two are the same."""
+    named = {"train": task.data, "validation": task.validation, "test": task.test}
+    files = {name: path for name, path in named.items() if path is not None}
+    for name, path in files.items():
+        for other, other_path in files.items():
+            if name < other and path.resolve() == other_path.resolve():
+                raise ConfigError(
+                    f"{other} and {name} are the same file", where=str(path), do=f"leave {min(name, other)} out"
+                )
+    return files
+
+
+def read_records(task: Task, kind: Kind, path: Path) -> list[Record]:
+    """All rows of one file, targets parsed. Raises `DataError` with file:line at the first bad one."""
+    table = open_table(path)
+    columns = {role: name for role in ("text", "text_a", "text_b") if (name := getattr(task, role)) is not None}
+    assert task.label is not None
+    for role, name in (columns | {"label": task.label}).items():
+        if path != task.data:
+            _column(table, role, name, None)
+    rows = table.rows([*columns.values(), task.label], label=task.label)
+    return [_record(row, number, tuple(columns), task, kind, path) for number, row in enumerate(rows, 1)]
+
+
+def _record(row: Row, number: int, roles: Sequence[str], task: Task, kind: Kind, path: Path) -> Record:
+    where = f"{path}:{row.line}"
+    inputs = {role: str(text) for role, text in zip(roles, row.cells, strict=False)}
+    for role, text in inputs.items():
+        if not text.strip():
+            raise DataError(
+                "the text is empty",
+                where=where,
+                got=f"{getattr(task, role)} = {clip(text)}",
+                do="remove the row or fill the text in",
+            )
+    return Record(row.line, number, inputs, kind.parse(row.cells[-1], task, where))
+
+
+def draw_missing(
+    records: Sequence[Record], kind: Kind, fractions: Mapping[str, float], path: Path
+) -> dict[str, list[Record]]:
+    """The training file's rows as train and the splits of `fractions`, in file order.
+
+    Raises `DataError` for fewer than 10 rows, for a class with a single row when a test split is to be drawn, and
+    where so many rows are the same that a split stays empty.
+    """
+    if len(records) < FEWEST_ROWS:
+        raise DataError(
+            f"too few rows to draw {' and '.join(fractions)} rows from",
+            where=str(path),
+            got=f"{len(records)} rows",
+            expected=f"{FEWEST_ROWS} or more",
+            do=f"add rows, or give files: {' and '.join(f'--{name} FILE' for name in fractions)}",
+        )
+    if "test" in fractions:
+        _refuse_single(records, path)
+    strata = kind.strata([record.target for record in records])
+    names = draw([record.inputs for record in records], strata, fractions)
+    drawn = {
+        split: [record for record, name in zip(records, names, strict=True) if name == split]
+        for split in ("train", *fractions)
+    }
+    for split, rows in drawn.items():
+        if not rows:
+            raise DataError(
+                f"no row is left for {split}: rows with the same text stay in one split",
+                where=str(path),
+                got=f"{len(records)} rows, {len({canonical(dict(record.inputs)) for record in records})} different",
+                do="add rows, or give a file for every split",
+            )
+    return drawn
+
+
+def _refuse_single(records: Sequence[Record], path: Path) -> None:
+    """A class of one row can be learnt or tested, not both."""
+    counts = Counter(label for record in records for label in labels_of(record.target))
+    for record in records:
+        for label in labels_of(record.target):
+            if counts[label] == 1:
+                single = sum(count == 1 for count in counts.values())
+                raise DataError(
+                    f"the class {clip(label)} has a single row: it cannot be in train and in test",
+                    where=f"{path}:{record.line}",
+                    got=f"{single} such class{'' if single == 1 else 'es'} of {len(counts)}",
+                    expected="two rows or more of every class",
+                    do="add rows of it, remove it, or give a file with --test",
+                )
+
+
+def _require_trained_labels(records: Mapping[str, Sequence[Record]], name: str, path: Path) -> None:
+    """Every label of a split must be one that train has."""
+    trained = {label for record in records["train"] for label in labels_of(record.target)}
+    for record in records[name]:
+        for label in labels_of(record.target):
+            if label not in trained:
+                near = nearest(label, trained)
+                raise DataError(
+                    f"the label {clip(label)} is in {name} and not in train",
+                    where=f"{path}:{record.line}",
+                    expected=f"one of {clip(', '.join(sorted(trained)), 400)}",
+                    do=f"did you mean {near!r}?" if near else "add rows of it to train, or remove it here",
+                )
+
+
+def _split(name: str, records: Sequence[Record], kind: Kind, task: Task) -> Split:
+    examples = tuple(Example(f"{name}/{record.row}", record.inputs, record.target) for record in records)
+    return Split(name, examples, kind.encode([example.target for example in examples], task))
+
+
+def digest(splits: Mapping[str, Split]) -> str:
+    """sha256 over a canonical line (id, inputs, target) of every example, in the order train, validation, test."""
+    hashed = hashlib.sha256()
+    for name in SPLITS:
+        for example in splits[name].examples:
+            hashed.update(canonical([example.id, dict(example.inputs), example.target]).encode() + b"\n")
+    return hashed.hexdigest()
+
+
+def _how_made(files: Mapping[str, Path], records: Mapping[str, Sequence[Record]]) -> str:
+    """In words, with counts."""
+    counted = {name: f"{name} {len(records[name]):,} rows" for name in SPLITS}
+    given = [f"{counted[name]} from {path.name}" for name, path in files.items()]
+    drawn = [counted[name] for name in SPLITS if name not in files]
+    if not drawn:
+        return f"{'; '.join(given)}."
+    return (
+        f"{'; '.join(given)}; {' and '.join(drawn)} drawn from {files['train'].name} by a hash of the text, the same "
+        "share of every class, equal texts in one split."
+    )

@@ -1,0 +1,55 @@
+"""Splits by content: which split a row falls in depends on its own inputs and on no seed, no order and no neighbour."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter, defaultdict
+from collections.abc import Hashable, Mapping, Sequence
+
+from graftwork.files import canonical
+
+SALT = "graftwork split 1"
+
+
+def draw(
+    inputs: Sequence[Mapping[str, str]], strata: Sequence[Hashable], fractions: Mapping[str, float], salt: str = SALT
+) -> list[str]:
+    """The split of every row: a name of `fractions`, which says the share of rows it gets, or `train`.
+
+    Each stratum is ordered by sha256(salt + inputs) and cut. Rows with the same inputs stay together. A stratum of
+    two rows or more gives at least one to the first split named, one of three to the second too; the train split
+    always keeps one. The result does not depend on the order of the rows.
+    """
+    keys = [hashlib.sha256((salt + canonical(dict(item))).encode()).digest() for item in inputs]
+    strata_of: defaultdict[bytes, Counter[Hashable]] = defaultdict(Counter)
+    for key, stratum in zip(keys, strata, strict=True):
+        strata_of[key][stratum] += 1
+    groups: defaultdict[Hashable, list[bytes]] = defaultdict(list)
+    for key in sorted(strata_of):
+        groups[_most_common(strata_of[key])].append(key)
+    chosen: dict[bytes, str] = {}
+    for members in groups.values():
+        chosen |= _cut({key: strata_of[key].total() for key in members}, fractions)
+    return [chosen[key] for key in keys]
+
+
+def _most_common(counts: Counter[Hashable]) -> Hashable:
+    """The stratum of most of a group's rows; equals by name, so that row order cannot decide."""
+    return min(counts, key=lambda stratum: (-counts[stratum], repr(stratum)))
+
+
+def _cut(sizes: Mapping[bytes, int], fractions: Mapping[str, float]) -> dict[bytes, str]:
+    """Groups (key -> rows) of one stratum, in order of their keys: each goes to the first split it still fits in."""
+    rows = sum(sizes.values())
+    free = rows - 1  # one row stays in train
+    quota = {}
+    for name, fraction in fractions.items():
+        quota[name] = min(max(1, round(fraction * rows)), free)
+        free -= quota[name]
+    chosen = {}
+    for key, size in sizes.items():
+        name = next((name for name, left in quota.items() if size <= left), "train")
+        if name != "train":
+            quota[name] -= size
+        chosen[key] = name
+    return chosen

@@ -1,0 +1,74 @@
+"""Every error that Graftwork raises on purpose.
+
+    GraftworkError
+    ├── ConfigError          a flag, a task file or a setting is wrong
+    │   └── UnknownName      no part of that name; the nearest one is suggested
+    ├── DataError            a data file is wrong
+    ├── IncompatibleModule   a task module and a backbone, or a file and its hash, do not belong together
+    └── StorageError         a file or folder cannot be read or written
+
+A message says what, where, got, expected, do. The command line prints it and exits 2.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class GraftworkError(Exception):
+    """A mistake the user can mend: `what` happened, `where`, what was `got`, what is `expected`, what to `do`."""
+
+    def __init__(self, what: str, *, where: str = "", got: str = "", expected: str = "", do: str = ""):
+        self.what, self.where, self.got, self.expected, self.do = what, where, got, expected, do
+        super().__init__(self.message)
+
+    @property
+    def message(self) -> str:
+        """The whole message, one line per part."""
+        lines = [f"{self.where}: {self.what}" if self.where else self.what]
+        parts = (("got", self.got), ("expected", self.expected), ("do", self.do))
+        lines += [f"  {name + ':':<10}{text}" for name, text in parts if text]
+        return "\n".join(lines)
+
+
+class ConfigError(GraftworkError):
+    """A flag, a task file or a setting is wrong."""
+
+
+class DataError(GraftworkError):
+    """A data file is wrong."""
+
+
+class IncompatibleModule(GraftworkError):
+    """Two things that do not belong together: a task module and another backbone, a file and another hash."""
+
+
+class StorageError(GraftworkError):
+    """A file or folder cannot be read or written."""
+
+
+class UnknownName(ConfigError):
+    """A name that nothing is registered under."""
+
+    def __init__(self, noun: str, name: str, known: Iterable[str], where: str = ""):
+        known = list(known)
+        near = nearest(name, known)
+        super().__init__(
+            f"unknown {noun} {name!r}",
+            where=where,
+            expected=f"one of {', '.join(known)}",
+            do=f"did you mean {near!r}?" if near else "",
+        )
+
+
+def nearest(name: str, known: Iterable[str]) -> str | None:
+    """The known name that looks most like `name`, or None when nothing does."""
+    by_lower = {candidate.lower(): candidate for candidate in known}
+    close = difflib.get_close_matches(name.lower(), by_lower, n=1, cutoff=0.5)
+    return by_lower[close[0]] if close else None
+
+
+def clip(text: str, limit: int = 80) -> str:
+    """A value from data as it may stand in a message: quoted, escaped and cut to `limit` characters."""
+    return repr(text) if len(text) <= limit else f"{text[:limit]!r}… ({len(text):,} characters)"

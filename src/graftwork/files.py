@@ -1,0 +1,130 @@
+"""Files that are whole or not there: atomic writes, content hashes, and the one door for loading weights."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import math
+import os
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from graftwork.errors import StorageError
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+def canonical(value: Any) -> str:
+    """JSON with one spelling per value: sorted keys, no spaces, no NaN. What hashes are taken of."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
+
+
+def digest(value: Any) -> str:
+    """sha256 of a JSON value's canonical form, as 64 hexadecimal digits."""
+    return hashlib.sha256(canonical(value).encode()).hexdigest()
+
+
+def file_digest(path: Path) -> str:
+    """sha256 of a file's bytes."""
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+@contextlib.contextmanager
+def storage_errors(path: Path) -> Iterator[None]:
+    """Turns an `OSError` of the system into a `StorageError` that names `path` and says what to do."""
+    try:
+        yield
+    except OSError as error:
+        full = error.errno in (28, 122)  # ENOSPC, EDQUOT
+        raise StorageError(
+            "the disk is full" if full else f"cannot read or write here: {error.strerror or error}",
+            where=str(path),
+            do="free some space and run the same command again; finished runs are kept"
+            if full
+            else "choose another folder, or mend its permissions",
+        ) from error
+
+
+def write_bytes(path: Path, content: bytes) -> None:
+    """Write a file whole: temporary name in the same folder, flush, fsync, rename, fsync of the folder."""
+    with storage_errors(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        try:
+            with os.fdopen(handle, "wb") as stream:
+                stream.write(content)
+                stream.flush()
+                os.fsync(stream.fileno())
+            os.chmod(name, 0o644)
+            os.replace(name, path)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                os.unlink(name)
+            raise
+        sync_folder(path.parent)
+
+
+def sync_folder(folder: Path) -> None:
+    """Make renames in `folder` survive a power cut."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def write_text(path: Path, text: str) -> None:
+    """`write_bytes` of UTF-8."""
+    write_bytes(path, text.encode())
+
+
+def write_json(path: Path, value: Any) -> None:
+    """Indented JSON, written whole. Infinite and undefined numbers become null: JSON has no word for them."""
+    write_text(path, json.dumps(finite(value), indent=1, ensure_ascii=False, allow_nan=False) + "\n")
+
+
+def finite(value: Any) -> Any:
+    """`value` with every NaN or infinity replaced by None, through lists and dictionaries."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, dict):
+        return {str(key): finite(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [finite(item) for item in value]
+    return value
+
+
+def read_json(path: Path) -> Any:
+    """A JSON file. Raises `StorageError` when it is missing, unreadable or torn."""
+    with storage_errors(path):
+        text = path.read_text(encoding="utf-8")
+    try:
+        return json.loads(text)
+    except ValueError as error:
+        raise StorageError(f"not a whole JSON file: {error}", where=str(path), do="remove it and run again") from None
+
+
+def write_tensors(path: Path, tensors: dict[str, Tensor]) -> None:
+    """A safetensors file, written whole."""
+    from safetensors.torch import save
+
+    write_bytes(path, save({name: tensor.detach().contiguous() for name, tensor in tensors.items()}))
+
+
+def safe_load(path: Path) -> dict[str, Tensor]:
+    """The tensors of a safetensors file: the one door through which weights come in. Never executes anything."""
+    from safetensors import SafetensorError
+    from safetensors.torch import load_file
+
+    with storage_errors(path):
+        if path.suffix != ".safetensors" or not path.is_file():
+            raise StorageError("no such weights", where=str(path), expected="a .safetensors file")
+        try:
+            return load_file(path)
+        except SafetensorError as error:
+            raise StorageError(f"not a whole safetensors file: {error}", where=str(path)) from None

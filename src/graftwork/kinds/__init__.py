@@ -1,0 +1,1 @@
+"""Kinds of task, one per file; the file's name is the kind's name."""

@@ -1,0 +1,97 @@
+"""Classification: one label per example."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from torch import Tensor, nn
+from torch.nn.functional import cross_entropy
+
+from graftwork.core.head import PooledHead
+from graftwork.core.labels import label_indices, positive_label, require_label, resolve_labels
+from graftwork.core.task import Task
+from graftwork.errors import DataError, clip
+from graftwork.registry import kinds
+
+METRICS = ("accuracy", "macro_f1")
+METRICS_OF_TWO = (*METRICS, "f1", "matthews")
+
+
+class Classification:
+    """Targets are str, encoded as (N,) int64 classes; a logit per class; trained by cross entropy."""
+
+    def parse(self, text: str | tuple[str, ...], task: Task, where: str) -> str:
+        """The label, exactly as it stands in the file."""
+        if isinstance(text, tuple):
+            raise DataError(
+                "a list of labels, where every example has one",
+                where=where,
+                got=clip(", ".join(text)),
+                expected="a string",
+                do="write one label, or use --kind multilabel",
+            )
+        require_label(text, task, where)
+        return text
+
+    def resolve(self, task: Task, targets: Sequence[Any]) -> Task:
+        """Fill in labels, the positive class and metrics. Raises `DataError` for fewer than two classes."""
+        labels, counts = resolve_labels(task, targets), Counter(targets)
+        if len(counts) < 2:
+            raise DataError(
+                "all rows have the same label: there is nothing to learn",
+                where=str(task.data),
+                got=", ".join(f"{clip(label)} in {rows:,} rows" for label, rows in counts.items()) or "no rows",
+                expected="two classes or more",
+                do="add rows of another class, or choose another column with --label",
+            )
+        metrics = task.metrics or (METRICS_OF_TWO if len(labels) == 2 else METRICS)
+        return task.resolved(labels=labels, positive=positive_label(task, labels, counts), metrics=metrics)
+
+    def strata(self, targets: Sequence[Any]) -> list[Hashable]:
+        """The labels themselves."""
+        return list(targets)
+
+    def encode(self, targets: Sequence[Any], task: Task) -> NDArray[np.generic]:
+        """(N,) int64. Raises `DataError` naming a label that the task does not have."""
+        indices = label_indices(task)
+        for target in targets:
+            if target not in indices:
+                require_label(target, task, "")
+        return np.array([indices[target] for target in targets], dtype=np.int64)
+
+    def outputs(self, task: Task) -> int:
+        """C, the number of classes."""
+        return len(task.labels)
+
+    def build_head(self, task: Task, width: int) -> nn.Module:
+        """A linear layer (P -> C)."""
+        return PooledHead(width, self.outputs(task))
+
+    def loss(self, logits: Tensor, targets: Tensor) -> Tensor:
+        """Cross entropy of (B, C) logits and (B,) classes, mean over B, in nats."""
+        return cross_entropy(logits, targets)
+
+    def constant(self, targets: NDArray[np.generic], task: Task) -> NDArray[np.float64]:
+        """(C,) log shares of the classes."""
+        counts = np.bincount(targets.astype(np.int64), minlength=self.outputs(task))
+        return np.asarray(np.log(np.maximum(counts / max(1, len(targets)), 1e-9)))
+
+    def predictions(self, logits: NDArray[np.float64], task: Task) -> NDArray[np.generic]:
+        """(B, C) -> (B,) the class of the highest logit, the first of equals."""
+        return np.asarray(logits.argmax(axis=1), dtype=np.int64)
+
+    def decode(self, logits: NDArray[np.float64], task: Task) -> list[dict[str, Any]]:
+        """(B, C) -> `{"label": …, "probabilities": {label: probability}}` per example."""
+        exponentials = np.exp(logits - logits.max(axis=1, keepdims=True))
+        shares = exponentials / exponentials.sum(axis=1, keepdims=True)  # (B, C)
+        return [
+            {"label": task.labels[index], "probabilities": dict(zip(task.labels, row.tolist(), strict=True))}
+            for index, row in zip(logits.argmax(axis=1), shares, strict=True)
+        ]
+
+
+kinds.register("classification")(Classification())

@@ -1,0 +1,103 @@
+"""Multilabel classification: any number of labels per example, none included."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit
+from torch import Tensor, nn
+from torch.nn.functional import binary_cross_entropy_with_logits
+
+from graftwork.core.head import PooledHead
+from graftwork.core.labels import label_indices, require_label, resolve_labels
+from graftwork.core.task import Task
+from graftwork.errors import ConfigError, DataError, clip
+from graftwork.registry import kinds
+
+SEPARATOR = "|"
+METRICS = ("macro_f1", "accuracy")
+FREQUENT = 10  # rows: from here on a combination of labels is a stratum of its own
+
+
+class Multilabel:
+    """Targets are sorted tuples of str, encoded as (N, C) float32 0/1; a yes-or-no logit per label."""
+
+    def parse(self, text: str | tuple[str, ...], task: Task, where: str) -> tuple[str, ...]:
+        """`a|b`, a list, or nothing for an example that has no label. White space belongs to a label's name."""
+        labels = text if isinstance(text, tuple) else tuple(text.split(SEPARATOR)) if text else ()
+        for label in labels:
+            require_label(label, task, where)
+        if len(set(labels)) < len(labels):
+            raise DataError("a label stands twice", where=where, got=clip(SEPARATOR.join(labels)), do="remove one")
+        return tuple(sorted(labels))
+
+    def resolve(self, task: Task, targets: Sequence[Any]) -> Task:
+        """Fill in labels and metrics. Raises `DataError` when no row has a label, `ConfigError` for a `positive`."""
+        if task.positive is not None:
+            raise ConfigError("a multilabel task has no positive class", got=task.positive, do="remove --positive")
+        if not any(targets):
+            raise DataError(
+                "no row has a label",
+                where=str(task.data),
+                expected=f"labels separated by {SEPARATOR!r}, or a list in JSONL",
+                do="choose another column with --label",
+            )
+        return task.resolved(labels=resolve_labels(task, targets), metrics=task.metrics or METRICS)
+
+    def strata(self, targets: Sequence[Any]) -> list[Hashable]:
+        """The combination of labels where ten rows or more have it, else the rarest of its labels."""
+        combinations = Counter(targets)
+        rows = Counter(label for target in targets for label in target)
+        return [
+            target if combinations[target] >= FREQUENT or not target else min(target, key=lambda x: (rows[x], x))
+            for target in targets
+        ]
+
+    def encode(self, targets: Sequence[Any], task: Task) -> NDArray[np.generic]:
+        """(N, C) float32, 1 where an example has the label. Raises `DataError` naming one the task does not have."""
+        indices = label_indices(task)
+        encoded = np.zeros((len(targets), len(indices)), dtype=np.float32)
+        for row, target in enumerate(targets):
+            for label in target:
+                if label not in indices:
+                    require_label(label, task, "")
+                encoded[row, indices[label]] = 1
+        return encoded
+
+    def outputs(self, task: Task) -> int:
+        """C, the number of labels."""
+        return len(task.labels)
+
+    def build_head(self, task: Task, width: int) -> nn.Module:
+        """A linear layer (P -> C)."""
+        return PooledHead(width, self.outputs(task))
+
+    def loss(self, logits: Tensor, targets: Tensor) -> Tensor:
+        """Binary cross entropy of (B, C) logits and (B, C) labels, mean over both, in nats."""
+        return binary_cross_entropy_with_logits(logits, targets)
+
+    def constant(self, targets: NDArray[np.generic], task: Task) -> NDArray[np.float64]:
+        """(C,) log odds of the labels."""
+        share = np.clip(targets.astype(np.float64).mean(axis=0), 1e-9, 1 - 1e-9)
+        return np.asarray(np.log(share / (1 - share)))
+
+    def predictions(self, logits: NDArray[np.float64], task: Task) -> NDArray[np.generic]:
+        """(B, C) -> (B, C) float32, 1 where the probability is above 0.5."""
+        return (logits > 0).astype(np.float32)
+
+    def decode(self, logits: NDArray[np.float64], task: Task) -> list[dict[str, Any]]:
+        """(B, C) -> `{"label": [labels above 0.5], "probabilities": {label: probability}}` per example."""
+        return [
+            {
+                "label": [label for label, logit in zip(task.labels, row, strict=True) if logit > 0],
+                "probabilities": dict(zip(task.labels, expit(row).tolist(), strict=True)),
+            }
+            for row in logits
+        ]
+
+
+kinds.register("multilabel")(Multilabel())

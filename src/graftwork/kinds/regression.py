@@ -1,0 +1,94 @@
+"""Regression: one number per example."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Hashable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from torch import Tensor, nn
+from torch.nn.functional import mse_loss
+
+from graftwork.core.head import PooledHead
+from graftwork.core.task import Task
+from graftwork.errors import ConfigError, DataError, clip
+from graftwork.registry import kinds
+
+METRICS = ("pearson", "spearman")
+_NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?", re.ASCII)
+STRATUM_ROWS = 10  # a tenth of the rows is a stratum only where it has this many
+
+
+class Regression:
+    """Targets are float, encoded as (N,) float32 in units of the training targets' spread; trained by squared error."""
+
+    def parse(self, text: str | tuple[str, ...], task: Task, where: str) -> float:
+        """A finite decimal number such as `3`, `-0.5` or `1e-3`; nothing else is taken for one."""
+        if isinstance(text, tuple) or not _NUMBER.fullmatch(text) or not math.isfinite(float(text)):
+            decimal_comma = isinstance(text, str) and _NUMBER.fullmatch(text.replace(",", ".", 1))
+            raise DataError(
+                "the target is not a finite number",
+                where=where,
+                got=clip(str(text) if isinstance(text, tuple) else text),
+                expected="a number such as 3, -0.5 or 1e-3",
+                do="write a decimal point instead of the comma"
+                if decimal_comma
+                else "remove the row or mend its target",
+            )
+        return float(text)
+
+    def resolve(self, task: Task, targets: Sequence[Any]) -> Task:
+        """Fill in scale and metrics. Raises `DataError` for constant targets, `ConfigError` for labels."""
+        if task.labels or task.positive is not None:
+            raise ConfigError("a regression task has numbers, no labels", do="remove labels and --positive")
+        mean, sd = float(np.mean(targets)), float(np.std(targets))
+        if min(targets) == max(targets) or not math.isfinite(sd) or sd == 0:
+            raise DataError(
+                "the targets have no usable spread: there is nothing to learn",
+                where=str(task.data),
+                got=f"numbers from {min(targets)!r} to {max(targets)!r}",
+                do="choose another column with --label",
+            )
+        return task.resolved(scale=(mean, sd), metrics=task.metrics or METRICS)
+
+    def strata(self, targets: Sequence[Any]) -> list[Hashable]:
+        """The tenth that the value falls in; fewer and larger parts below a hundred rows."""
+        parts = max(1, min(10, len(targets) // STRATUM_ROWS))
+        edges = np.quantile(targets, np.arange(1, parts) / parts)
+        return list(np.searchsorted(edges, targets, side="right").tolist())
+
+    def encode(self, targets: Sequence[Any], task: Task) -> NDArray[np.generic]:
+        """(N,) float32, (target - mean) / sd."""
+        mean, sd = task.scale
+        return ((np.asarray(targets, dtype=np.float64) - mean) / sd).astype(np.float32)
+
+    def outputs(self, task: Task) -> int:
+        """One."""
+        return 1
+
+    def build_head(self, task: Task, width: int) -> nn.Module:
+        """A linear layer (P -> 1)."""
+        return PooledHead(width, 1)
+
+    def loss(self, logits: Tensor, targets: Tensor) -> Tensor:
+        """Mean squared error of (B, 1) logits and (B,) targets, both standardised."""
+        return mse_loss(logits.squeeze(-1), targets)
+
+    def constant(self, targets: NDArray[np.generic], task: Task) -> NDArray[np.float64]:
+        """(1,) the mean, standardised."""
+        return np.asarray(targets.astype(np.float64).mean(keepdims=True))
+
+    def predictions(self, logits: NDArray[np.float64], task: Task) -> NDArray[np.generic]:
+        """(B, 1) -> (B,) standardised, as the encoded targets are."""
+        return logits[:, 0]
+
+    def decode(self, logits: NDArray[np.float64], task: Task) -> list[dict[str, Any]]:
+        """(B, 1) -> `{"value": …}` per example, in the file's units."""
+        mean, sd = task.scale
+        return [{"value": value} for value in (logits[:, 0] * sd + mean).tolist()]
+
+
+kinds.register("regression")(Regression())

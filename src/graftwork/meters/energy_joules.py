@@ -1,0 +1,73 @@
+"""Energy of the run: the processor's own counters (RAPL) where they can be read, else core-seconds times watts."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+from graftwork.config import Prices
+from graftwork.core.meter import Cost, Readings
+from graftwork.registry import meters
+
+POWERCAP = Path("/sys/class/powercap")
+MOST_WATTS = 500  # more than one socket or its memory draws; bounds how fast a counter can wrap round
+
+Mark = tuple[float, dict[Path, int]]  # seconds on the monotonic clock, microjoules per zone
+
+
+@meters.register("energy_joules")
+class EnergyJoules:
+    """Energy of all phases, plus the shared work that the run would have had to do alone."""
+
+    needs: tuple[str, ...] = ("total_seconds",)
+
+    def begin(self) -> Mark:
+        """The counters as they stand."""
+        return time.monotonic(), read_zones()
+
+    def end(self, mark: Mark, readings: Readings, costs: dict[str, Cost], prices: Prices) -> Cost:
+        """The cost in joules: "counter" as read, "model" with charged work scaled in, "guess" without counters."""
+        spent = sum(phase.cpu_seconds for phase in readings.phases.values())
+        charged = readings.charged.cpu_seconds
+        measured = joules_since(mark)
+        if measured is not None and charged == 0:
+            return Cost(measured, "J", "counter")
+        if measured is not None and spent > 0:
+            return Cost(measured * (spent + charged) / spent, "J", "model")
+        idle = prices.idle_watts * (costs["total_seconds"].value or 0.0)
+        return Cost(prices.watts_per_core * (spent + charged) + idle, "J", "guess")
+
+
+def read_zones() -> dict[Path, int]:
+    """Microjoules so far of every processor package and its memory; empty unless all can be read.
+
+    Zones inside a package (core, uncore) are part of it, and "psys" holds all of them: counting these would be twice.
+    """
+    counters = {}
+    try:
+        for zone in sorted(POWERCAP.glob("intel-rapl:*")):
+            name = (zone / "name").read_text().strip()
+            if name == "dram" or name.startswith("package"):
+                counters[zone] = int((zone / "energy_uj").read_text())
+    except (OSError, ValueError):
+        return {}
+    return counters
+
+
+def joules_since(mark: Mark) -> float | None:
+    """Joules since `mark`; None without counters, or when one may have wrapped round more than once."""
+    began, before = mark
+    after = read_zones()
+    if not before or after.keys() != before.keys():
+        return None
+    microjoules = 0
+    for zone, start in before.items():
+        try:
+            wraps_at = int((zone / "max_energy_range_uj").read_text())
+        except (OSError, ValueError):
+            return None
+        if (time.monotonic() - began) * MOST_WATTS * 1e6 > wraps_at:
+            return None
+        rise = after[zone] - start
+        microjoules += rise if rise >= 0 else rise + wraps_at
+    return microjoules / 1e6

@@ -1,0 +1,21 @@
+"""Floating-point operations of training that were spent on padding."""
+
+from __future__ import annotations
+
+from graftwork.config import Prices
+from graftwork.core.meter import Cost, Readings
+from graftwork.registry import meters
+
+
+@meters.register("padding_flops")
+class PaddingFlops:
+    """The part of `train_flops` that worked on positions without a token."""
+
+    needs: tuple[str, ...] = ()
+
+    def begin(self) -> None:
+        """Nothing to mark."""
+
+    def end(self, mark: None, readings: Readings, costs: dict[str, Cost], prices: Prices) -> Cost:
+        """The cost in floating-point operations."""
+        return Cost(readings.padding_flops, "FLOP", readings.train_flops_grade)

@@ -1,0 +1,21 @@
+"""Floating-point operations of one prediction."""
+
+from __future__ import annotations
+
+from graftwork.config import Prices
+from graftwork.core.meter import Cost, Readings
+from graftwork.registry import meters
+
+
+@meters.register("predict_flops")
+class PredictFlops:
+    """Every multiply and every add for one example of median length."""
+
+    needs: tuple[str, ...] = ()
+
+    def begin(self) -> None:
+        """Nothing to mark."""
+
+    def end(self, mark: None, readings: Readings, costs: dict[str, Cost], prices: Prices) -> Cost:
+        """The cost in floating-point operations."""
+        return Cost(readings.predict_flops, "FLOP", readings.predict_flops_grade)

@@ -1,0 +1,22 @@
+"""Wall-clock seconds of the whole run, from loading to saving."""
+
+from __future__ import annotations
+
+from graftwork.config import Prices
+from graftwork.core.meter import Cost, Readings
+from graftwork.registry import meters
+
+
+@meters.register("total_seconds")
+class TotalSeconds:
+    """Seconds of all phases, plus the shared work that the run would have had to do alone."""
+
+    needs: tuple[str, ...] = ()
+
+    def begin(self) -> None:
+        """Nothing to mark."""
+
+    def end(self, mark: None, readings: Readings, costs: dict[str, Cost], prices: Prices) -> Cost:
+        """The cost in seconds."""
+        spent = sum(phase.wall_seconds for phase in readings.phases.values())
+        return Cost(spent + readings.charged.wall_seconds, "s", "meter")

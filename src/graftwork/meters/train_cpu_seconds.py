@@ -1,0 +1,22 @@
+"""Processor seconds of training, summed over cores."""
+
+from __future__ import annotations
+
+from graftwork.config import Prices
+from graftwork.core.meter import Cost, Phase, Readings
+from graftwork.registry import meters
+
+
+@meters.register("train_cpu_seconds")
+class TrainCpuSeconds:
+    """Core-seconds in the phase `fit`, plus those of the shared work that the run would have had to do alone."""
+
+    needs: tuple[str, ...] = ()
+
+    def begin(self) -> None:
+        """Nothing to mark."""
+
+    def end(self, mark: None, readings: Readings, costs: dict[str, Cost], prices: Prices) -> Cost:
+        """The cost in core-seconds."""
+        fit = readings.phases.get("fit", Phase())
+        return Cost(fit.cpu_seconds + readings.charged.cpu_seconds, "s", "counter")

@@ -1,0 +1,21 @@
+"""Floating-point operations of training."""
+
+from __future__ import annotations
+
+from graftwork.config import Prices
+from graftwork.core.meter import Cost, Readings
+from graftwork.registry import meters
+
+
+@meters.register("train_flops")
+class TrainFlops:
+    """Every multiply and every add executed for training, padding included: 2 per multiply-add."""
+
+    needs: tuple[str, ...] = ()
+
+    def begin(self) -> None:
+        """Nothing to mark."""
+
+    def end(self, mark: None, readings: Readings, costs: dict[str, Cost], prices: Prices) -> Cost:
+        """The cost in floating-point operations."""
+        return Cost(readings.train_flops, "FLOP", readings.train_flops_grade)

@@ -1,0 +1,22 @@
+"""Wall-clock seconds of training."""
+
+from __future__ import annotations
+
+from graftwork.config import Prices
+from graftwork.core.meter import Cost, Phase, Readings
+from graftwork.registry import meters
+
+
+@meters.register("train_seconds")
+class TrainSeconds:
+    """Seconds in the phase `fit`, plus the shared work that the run would have had to do alone."""
+
+    needs: tuple[str, ...] = ()
+
+    def begin(self) -> None:
+        """Nothing to mark."""
+
+    def end(self, mark: None, readings: Readings, costs: dict[str, Cost], prices: Prices) -> Cost:
+        """The cost in seconds."""
+        fit = readings.phases.get("fit", Phase())
+        return Cost(fit.wall_seconds + readings.charged.wall_seconds, "s", "meter")

@@ -1,0 +1,21 @@
+"""Parameters that training changed."""
+
+from __future__ import annotations
+
+from graftwork.config import Prices
+from graftwork.core.meter import Cost, Readings
+from graftwork.registry import meters
+
+
+@meters.register("trained_parameters")
+class TrainedParameters:
+    """Numbers with a gradient: those of the delta, the head included."""
+
+    needs: tuple[str, ...] = ()
+
+    def begin(self) -> None:
+        """Nothing to mark."""
+
+    def end(self, mark: None, readings: Readings, costs: dict[str, Cost], prices: Prices) -> Cost:
+        """The cost in parameters."""
+        return Cost(readings.trained_parameters, "parameters", "counter")

@@ -1,0 +1,83 @@
+"""Adapter: small bottlenecks inside frozen blocks (Houlsby et al. 2019, arXiv:1902.00751; placement of Pfeiffer et al.
+2021, arXiv:2005.00247, as an option)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import gelu, linear
+
+from graftwork.core.backbone import BackboneCard
+from graftwork.core.model import Model
+from graftwork.core.task import Task
+from graftwork.core.transformer import site_size
+from graftwork.registry import methods
+from graftwork.train.loop import fit_by_gradient, restore_by_attaching
+
+PLACEMENTS = {"houlsby": ("attention.output", "mlp.down"), "pfeiffer": ("mlp.down",)}
+
+
+class Bottleneck(nn.Module):
+    """y -> y + U gelu(D y + d) + u, with D (size, out) small and U (out, size) zero: the identity at the start."""
+
+    def __init__(self, site: nn.Module, size: int):
+        super().__init__()
+        width = site_size(site)[1]
+        self.down = nn.Linear(width, size)
+        self.up = nn.Linear(size, width)
+        nn.init.normal_(self.down.weight, std=width**-0.5)
+        nn.init.zeros_(self.down.bias)
+        nn.init.zeros_(self.up.weight)
+        nn.init.zeros_(self.up.bias)
+
+    def forward(self, x: Tensor, y: Tensor) -> Tensor:
+        """(S, T, in), (S, T, out) -> (S, T, out)."""
+        kind = y.dtype
+        inner = gelu(linear(y, self.down.weight.to(kind), self.down.bias.to(kind)))
+        return y + linear(inner, self.up.weight.to(kind), self.up.bias.to(kind))
+
+
+class Rescale(nn.Module):
+    """y -> y (1 + g) + b, with g and b (out,) zero at the start: a norm's own gain and bias, trained."""
+
+    def __init__(self, site: nn.Module):
+        super().__init__()
+        width = next(site.parameters()).shape[0]
+        self.g = nn.Parameter(torch.zeros(width))
+        self.b = nn.Parameter(torch.zeros(width))
+
+    def forward(self, x: Tensor, y: Tensor) -> Tensor:
+        """(S, T, D), (S, T, D) -> (S, T, D)."""
+        return torch.addcmul(y + self.b.to(y.dtype), y, self.g.to(y.dtype))
+
+
+@methods.register("adapter")
+@dataclass(frozen=True)
+class Adapter:
+    """A bottleneck after each block's attention and feed-forward part, and the blocks' norms."""
+
+    size: int = 64  # width of the bottleneck
+    placement: str = "houlsby"  # "pfeiffer": after the feed-forward part only, norms left alone
+    learning_rate: float = 1e-3  # peak of the schedule
+
+    VERSION: ClassVar[int] = 1
+    uses_backbone: ClassVar[bool] = True
+
+    def unfit(self, task: Task, card: BackboneCard | None) -> str:
+        """Fits every backbone."""
+        if self.placement not in PLACEMENTS:
+            return f"placement must be one of {', '.join(PLACEMENTS)}, not {self.placement!r}"
+        return "" if self.size > 0 else f"size must be above 0, not {self.size}"
+
+    def attach(self, model: Model) -> None:
+        """Plug the bottlenecks, and for Houlsby's placement the norms' own gains and biases."""
+        for role in PLACEMENTS[self.placement]:
+            model.plug(role, lambda site: Bottleneck(site, self.size))
+        if self.placement == "houlsby":
+            model.plug("norm", Rescale)
+
+    fit = fit_by_gradient
+    restore = restore_by_attaching

@@ -1,0 +1,61 @@
+"""BitFit: only the biases are trained (Ben Zaken et al. 2022, arXiv:2106.10199)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from torch import Tensor, nn
+
+from graftwork.core.backbone import BackboneCard
+from graftwork.core.model import Model
+from graftwork.core.task import Task
+from graftwork.registry import methods
+from graftwork.train.loop import fit_by_gradient, restore_by_attaching
+
+ROLES = (
+    "attention.query", "attention.key", "attention.value", "attention.qkv", "attention.output",
+    "mlp.up", "mlp.down", "norm",
+)  # fmt: skip
+
+
+class Shift(nn.Module):
+    """y -> y + b, with b (out,) zero at the start: the change of a bias, kept apart from the frozen one."""
+
+    def __init__(self, bias: Tensor):
+        super().__init__()
+        self.b = nn.Parameter(torch.zeros(bias.shape[0]))
+
+    def forward(self, x: Tensor, y: Tensor) -> Tensor:
+        """(S, T, in), (S, T, out) -> (S, T, out)."""
+        return y + self.b.to(y.dtype)
+
+
+def _bias(site: nn.Module) -> Tensor | None:
+    bias = getattr(site, "bias", None)  # RMS norms and the linear maps of some families have none
+    return bias if isinstance(bias, Tensor) else None
+
+
+@methods.register("bitfit")
+@dataclass(frozen=True)
+class BitFit:
+    """The smallest delta that reaches every block: the biases of linear maps and norms."""
+
+    learning_rate: float = 2e-3  # peak of the schedule
+
+    VERSION: ClassVar[int] = 1
+    uses_backbone: ClassVar[bool] = True
+
+    def unfit(self, task: Task, card: BackboneCard | None) -> str:
+        """Fits every backbone whose maps have biases."""
+        return "the blocks of this backbone have no biases" if card is not None and card.family == "modernbert" else ""
+
+    def attach(self, model: Model) -> None:
+        """Plug a shift at every site that has a bias."""
+        for role in ROLES:
+            if any(_bias(site) is not None for site in model.backbone.sites(role).values()):
+                model.plug(role, lambda site: Shift(_bias(site)))  # type: ignore[arg-type]
+
+    fit = fit_by_gradient
+    restore = restore_by_attaching

@@ -1,0 +1,35 @@
+"""Full fine-tuning: every weight of a private copy of the backbone is trained (Howard & Ruder 2018, arXiv:1801.06146;
+Devlin et al. 2019, arXiv:1810.04805)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from graftwork.core.backbone import BackboneCard
+from graftwork.core.model import Model
+from graftwork.core.task import Task
+from graftwork.registry import methods
+from graftwork.train.loop import fit_by_gradient, restore_by_attaching
+
+
+@methods.register("full")
+@dataclass(frozen=True)
+class Full:
+    """The dearest rung: the module is as large as the backbone."""
+
+    learning_rate: float = 1e-4  # peak of the schedule
+
+    VERSION: ClassVar[int] = 1
+    uses_backbone: ClassVar[bool] = True
+
+    def unfit(self, task: Task, card: BackboneCard | None) -> str:
+        """Fits every backbone."""
+        return ""
+
+    def attach(self, model: Model) -> None:
+        """Own everything, embeddings included."""
+        model.own_blocks(0)
+
+    fit = fit_by_gradient
+    restore = restore_by_attaching

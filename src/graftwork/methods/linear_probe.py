@@ -1,0 +1,128 @@
+"""Linear probe: a linear layer on frozen features, of the block that is best on validation (Alain & Bengio 2016,
+arXiv:1610.01644) or of a learned mix of all blocks (Peters et al. 2018, arXiv:1802.05365)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor
+from torch.nn.functional import linear
+
+from graftwork.core.backbone import Backbone, BackboneCard
+from graftwork.core.example import Example
+from graftwork.core.method import FrozenPass, Logits, Setting, Workbench
+from graftwork.core.model import join_towers
+from graftwork.core.task import Task
+from graftwork.registry import methods
+from graftwork.train.flops import counted
+from graftwork.train.linear import LinearFit, fit_best_linear
+from graftwork.train.mix import fit_mix
+
+EXAMPLES_AT_ONCE = 64
+
+
+@dataclass
+class Probe:
+    """logits = W (sum over blocks of share x pooled) + bias."""
+
+    backbone: Backbone
+    shares: Tensor  # (L + 1,): one-hot for a single block
+    weight: Tensor  # (C, P)
+    bias: Tensor  # (C,)
+    facts: Mapping[str, Any]
+
+    @property
+    def trained_parameters(self) -> int:
+        """The layer, and the mix where there is one."""
+        mixed = self.shares.numel() if self.facts["block"] == "mix" else 0
+        return self.weight.numel() + self.bias.numel() + mixed
+
+    @torch.no_grad()
+    def logits(self, examples: Sequence[Example]) -> Logits:
+        """(N, C), a row per example."""
+        encoded = self.backbone.encode(examples)
+        order = encoded.lengths.argsort(kind="stable")
+        logits = torch.empty(len(order), self.bias.shape[0], dtype=torch.float64)
+        for start in range(0, len(order), EXAMPLES_AT_ONCE):
+            rows = order[start : start + EXAMPLES_AT_ONCE].tolist()
+            inputs = self.backbone.collate(encoded, encoded.sequences(rows))
+            mask = inputs["attention_mask"].bool()
+            states = self.backbone.states(inputs)
+            mixed = sum(
+                share * join_towers(self.backbone.pool(states[block], mask).float(), encoded.towers)
+                for block, share in enumerate(self.shares.tolist())
+                if share
+            )  # (B, P)
+            logits[rows] = linear(torch.as_tensor(mixed), self.weight, self.bias).double()
+        return logits.numpy()
+
+    def delta(self) -> dict[str, Tensor]:
+        """The layer and the shares of the blocks."""
+        return {"shares": self.shares, "weight": self.weight, "bias": self.bias}
+
+    def flops(self, examples: Sequence[Example]) -> tuple[float, str]:
+        """Operators of answering these."""
+        return counted(lambda: self.logits(examples))[1], "counter"
+
+
+@methods.register("linear_probe")
+@dataclass(frozen=True)
+class LinearProbe:
+    """One pass of the backbone serves every block, seed and penalty."""
+
+    VERSION: ClassVar[int] = 1
+    uses_backbone: ClassVar[bool] = True
+
+    def unfit(self, task: Task, card: BackboneCard | None) -> str:
+        """Fits every backbone."""
+        return ""
+
+    def fit(self, bench: Workbench) -> Probe:
+        """A convex fit per block and penalty; the mix competes with the blocks on validation."""
+        backbone = bench.setting.backbone
+        assert backbone is not None
+        train, validation = bench.frozen(bench.train, None), bench.frozen(bench.validation, None)
+        targets = torch.from_numpy(bench.train.targets)
+        outputs = bench.setting.kind.outputs(bench.setting.task)
+        tried: dict[str, float] = {}
+        best: tuple[float, str, LinearFit, Tensor] | None = None
+        for block in reversed(range(backbone.card.blocks + 1)):  # the output first: it wins a tie
+            shares = torch.zeros(backbone.card.blocks + 1)
+            shares[block] = 1.0
+            fit, reached = self._try(bench, outputs, targets, train.pooled(block), validation.pooled(block))
+            tried[str(block)] = reached
+            if best is None or reached > best[0]:
+                best = (reached, str(block), fit, shares)
+            bench.progress(1 - block / (backbone.card.blocks + 2), f"block {block}")
+        assert best is not None
+        shares = fit_mix(bench, train, best[2].strength, outputs)
+        mixed = [_mix(frozen, shares) for frozen in (train, validation)]
+        fit, reached = self._try(bench, outputs, targets, *mixed)
+        tried["mix"] = reached
+        if reached > best[0]:
+            best = (reached, "mix", fit, shares)
+        facts = {"block": best[1], "strength": best[2].strength, "validation_by_block": tried}
+        return Probe(backbone, best[3], best[2].weight, best[2].bias, facts)
+
+    def _try(
+        self, bench: Workbench, outputs: int, targets: Tensor, train: Tensor, validation: Tensor
+    ) -> tuple[LinearFit, float]:
+        def score(logits: Tensor) -> float:
+            return bench.score(logits.double().numpy())
+
+        fit, reached, flops = fit_best_linear((train, targets), validation, bench.setting.kind, outputs, score)
+        bench.tally.add_model(flops)
+        return fit, reached
+
+    def restore(self, setting: Setting, delta: dict[str, Tensor], facts: Mapping[str, Any]) -> Probe:
+        """From its stored layer."""
+        assert setting.backbone is not None
+        return Probe(setting.backbone, delta["shares"], delta["weight"], delta["bias"], facts)
+
+
+def _mix(frozen: FrozenPass, shares: Tensor) -> Tensor:
+    """(N, P): the blocks' pooled features, weighted."""
+    return torch.stack([share * frozen.pooled(block) for block, share in enumerate(shares)]).sum(dim=0)

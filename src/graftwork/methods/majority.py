@@ -1,0 +1,60 @@
+"""Majority: the best answer that never looks at the input. Every score is read against it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from graftwork.core.backbone import BackboneCard
+from graftwork.core.example import Example
+from graftwork.core.method import Logits, Setting, Workbench
+from graftwork.core.task import Task
+from graftwork.registry import methods
+
+
+@dataclass
+class Constant:
+    """The same (C,) logits for every example."""
+
+    answer: Tensor
+    facts: Mapping[str, Any]
+    trained_parameters: int = 0
+
+    def logits(self, examples: Sequence[Example]) -> Logits:
+        """(N, C)."""
+        return np.tile(self.answer.numpy(), (len(examples), 1))
+
+    def delta(self) -> dict[str, Tensor]:
+        """The constant."""
+        return {"logits": self.answer}
+
+    def flops(self, examples: Sequence[Example]) -> tuple[float, str]:
+        """None are needed."""
+        return 0.0, "counter"
+
+
+@methods.register("majority")
+@dataclass(frozen=True)
+class Majority:
+    """The most frequent class of the training split, every label above one half, or the mean."""
+
+    VERSION: ClassVar[int] = 1
+    uses_backbone: ClassVar[bool] = False
+
+    def unfit(self, task: Task, card: BackboneCard | None) -> str:
+        """Fits everything."""
+        return ""
+
+    def fit(self, bench: Workbench) -> Constant:
+        """Count."""
+        answer = bench.setting.kind.constant(bench.train.targets, bench.setting.task)  # (C,)
+        return Constant(torch.from_numpy(answer), {})
+
+    def restore(self, setting: Setting, delta: dict[str, Tensor], facts: Mapping[str, Any]) -> Constant:
+        """From its stored constant."""
+        return Constant(delta["logits"], facts)

@@ -1,0 +1,123 @@
+"""TF-IDF + linear SVM: the classic that transfer must beat (Joachims 1998; Wang & Manning 2012). No backbone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import scipy.sparse as sparse
+import torch
+from numpy.typing import NDArray
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.svm import LinearSVC, LinearSVR
+from torch import Tensor
+
+from graftwork.core.backbone import BackboneCard
+from graftwork.core.example import Example
+from graftwork.core.method import Logits, Setting, Workbench
+from graftwork.core.task import Task
+from graftwork.registry import methods
+from graftwork.train.seeds import derive
+
+STRENGTHS = (0.1, 0.3, 1.0, 3.0)  # the SVM's C, chosen on validation
+
+
+@dataclass
+class Svm:
+    """logits = features @ weight.T + bias, features being TF-IDF vectors."""
+
+    vectorizer: Any
+    weight: NDArray[np.float64]  # (C, F)
+    bias: NDArray[np.float64]  # (C,)
+    facts: Mapping[str, Any]
+
+    @property
+    def trained_parameters(self) -> int:
+        """Weights and biases of the SVM; the vocabulary's weights are counted, not trained."""
+        return self.weight.size + self.bias.size
+
+    def logits(self, examples: Sequence[Example]) -> Logits:
+        """(N, C) signed distances, or the value itself in regression."""
+        return np.asarray(features(self.vectorizer, examples) @ self.weight.T + self.bias)
+
+    def delta(self) -> dict[str, Tensor]:
+        """The SVM and the inverse document frequencies; the vocabulary is in the facts."""
+        arrays = {"weight": self.weight, "bias": self.bias, "idf": self.vectorizer.idf_}
+        return {name: torch.from_numpy(np.ascontiguousarray(array)) for name, array in arrays.items()}
+
+    def flops(self, examples: Sequence[Example]) -> tuple[float, str]:
+        """Two per non-zero feature and class."""
+        return 2.0 * features(self.vectorizer, examples).nnz * self.weight.shape[0], "model"
+
+
+def make_vectorizer() -> Any:
+    """Words and word pairs, lower-cased, punctuation kept as words: a question mark is a feature."""
+    return TfidfVectorizer(ngram_range=(1, 2), sublinear_tf=True, token_pattern=r"(?u)\w+|[^\w\s]")
+
+
+def features(vectorizer: Any, examples: Sequence[Example]) -> Any:
+    """Examples -> sparse (N, F). A pair becomes [|a - b|, a * b]: what differs, and what is shared."""
+    if "text" in examples[0].inputs:
+        return vectorizer.transform([example.inputs["text"] for example in examples])
+    a, b = (vectorizer.transform([example.inputs[role] for example in examples]) for role in ("text_a", "text_b"))
+    return sparse.hstack([abs(a - b), a.multiply(b)]).tocsr()
+
+
+@methods.register("tfidf_svm")
+@dataclass(frozen=True)
+class TfidfSvm:
+    """One class against the rest by squared hinge; a support vector regression for numbers."""
+
+    VERSION: ClassVar[int] = 1
+    uses_backbone: ClassVar[bool] = False
+
+    def unfit(self, task: Task, card: BackboneCard | None) -> str:
+        """Fits every text."""
+        return ""
+
+    def fit(self, bench: Workbench) -> Svm:
+        """Fit every strength, keep the one that is best on validation."""
+        texts = [text for example in bench.train.examples for text in example.inputs.values()]
+        vectorizer = make_vectorizer().fit(texts)
+        inputs = features(vectorizer, bench.train.examples)
+        best: tuple[float, Svm] | None = None
+        for strength in STRENGTHS:
+            weight, bias = _solve(inputs, bench.train.targets, strength, derive(bench.seed, "init") % 2**31)
+            fitted = Svm(vectorizer, weight, bias, {"strength": strength})
+            reached = bench.score(fitted.logits(bench.validation.examples))
+            bench.log({"strength": strength, "validation": reached})
+            if best is None or reached > best[0]:
+                best = (reached, fitted)
+        assert best is not None
+        words = vectorizer.get_feature_names_out().tolist()
+        best[1].facts = {**best[1].facts, "vocabulary": words, "features": len(words)}
+        bench.tally.add_model(len(STRENGTHS) * 4.0 * inputs.nnz * best[1].weight.shape[0])  # one pass of the data each
+        return best[1]
+
+    def restore(self, setting: Setting, delta: dict[str, Tensor], facts: Mapping[str, Any]) -> Svm:
+        """From the stored weights and vocabulary."""
+        vectorizer = make_vectorizer().set_params(vocabulary=facts["vocabulary"])
+        vectorizer.idf_ = delta["idf"].numpy()
+        return Svm(vectorizer, delta["weight"].numpy(), delta["bias"].numpy(), facts)
+
+
+def _solve(
+    inputs: Any, targets: NDArray[Any], strength: float, seed: int
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """(C, F) weights and (C,) biases; the form of the targets says which problem it is."""
+    if targets.ndim == 1 and targets.dtype.kind == "f":
+        model = LinearSVR(C=strength, random_state=seed, max_iter=5000, loss="squared_epsilon_insensitive", dual=False)
+        model.fit(inputs, targets)
+        return model.coef_.reshape(1, -1), np.atleast_1d(model.intercept_)
+    columns = np.eye(int(targets.max()) + 1)[targets] if targets.ndim == 1 else targets  # (N, C) of 0 and 1
+    solved = [_one_against_rest(inputs, column, strength, seed) for column in columns.T]
+    return np.vstack([weight for weight, _ in solved]), np.array([bias for _, bias in solved])
+
+
+def _one_against_rest(inputs: Any, column: NDArray[Any], strength: float, seed: int) -> tuple[NDArray[Any], float]:
+    if column.min() == column.max():  # a label that every or no training example has
+        return np.zeros(inputs.shape[1]), 2.0 * float(column[0]) - 1.0
+    model = LinearSVC(C=strength, random_state=seed, max_iter=5000).fit(inputs, column)
+    return model.coef_[0], float(model.intercept_[0])

@@ -1,0 +1,39 @@
+"""Top layers: the k highest blocks are trained, what is below stays frozen and is computed once (partial freezing)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from graftwork.core.backbone import BackboneCard
+from graftwork.core.model import Model
+from graftwork.core.task import Task
+from graftwork.registry import methods
+from graftwork.train.loop import fit_by_gradient, restore_by_attaching
+
+
+@methods.register("top_layers")
+@dataclass(frozen=True)
+class TopLayers:
+    """Training starts from the cached states that enter block L - k."""
+
+    k: int = 2  # blocks trained
+    learning_rate: float = 1e-4  # peak of the schedule
+
+    VERSION: ClassVar[int] = 1
+    uses_backbone: ClassVar[bool] = True
+
+    def unfit(self, task: Task, card: BackboneCard | None) -> str:
+        """Needs blocks with weights of their own, and more than k of them."""
+        if card is not None and card.shared_blocks:
+            return f"the blocks of {card.id} share their weights, so the top ones can't be trained alone"
+        if card is not None and not 0 < self.k < card.blocks:
+            return f"k must be between 1 and {card.blocks - 1} for {card.id}, not {self.k}"
+        return ""
+
+    def attach(self, model: Model) -> None:
+        """Own the top k blocks."""
+        model.own_blocks(model.backbone.card.blocks - self.k)
+
+    fit = fit_by_gradient
+    restore = restore_by_attaching

@@ -1,0 +1,1 @@
+"""Metrics, one per file; the file's name is the metric's name."""

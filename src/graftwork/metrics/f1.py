@@ -1,0 +1,36 @@
+"""F1 of the positive class: the harmonic mean of its precision and recall."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graftwork.core.indicators import ratio, require_classes
+from graftwork.core.task import Task
+from graftwork.errors import ConfigError
+from graftwork.registry import metrics
+
+
+class F1:
+    """Equal to `sklearn.metrics.f1_score(pos_label=task.positive, zero_division=0)`."""
+
+    def statistics(
+        self, targets: NDArray[np.generic], predictions: NDArray[np.generic], task: Task
+    ) -> NDArray[np.float64]:
+        """(N,) classes -> (N, 2): hits twice, targets + predictions. Raises `ConfigError` without a positive class."""
+        require_classes(targets, task, "f1")
+        if task.positive is None:
+            raise ConfigError(
+                "the metric 'f1' needs a positive class: the task has more than two",
+                do=f"use macro_f1, or choose --positive from {', '.join(task.labels)}",
+            )
+        positive = task.labels.index(task.positive)
+        actual, predicted = targets == positive, predictions == positive
+        return np.stack([2.0 * (actual & predicted), actual.astype(np.float64) + predicted], axis=1)
+
+    def value(self, means: NDArray[np.float64]) -> NDArray[np.float64]:
+        """(…, 2) -> (…)."""
+        return ratio(means[..., 0], means[..., 1])
+
+
+metrics.register("f1")(F1())

@@ -1,0 +1,35 @@
+"""Matthews' correlation of classes (Matthews 1975; for more than two classes Gorodkin 2004)."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graftwork.core.indicators import indicators, ratio, require_classes
+from graftwork.core.task import Task
+from graftwork.registry import metrics
+
+
+class Matthews:
+    """Equal to `sklearn.metrics.matthews_corrcoef`."""
+
+    def statistics(
+        self, targets: NDArray[np.generic], predictions: NDArray[np.generic], task: Task
+    ) -> NDArray[np.float64]:
+        """(N,) classes -> (N, 1 + 2C): right or not, the target's class, the predicted class."""
+        require_classes(targets, task, "matthews")
+        actual, predicted = indicators(targets, task, "matthews"), indicators(predictions, task, "matthews")
+        right = (targets == predictions)[:, None]
+        return np.concatenate([right, actual, predicted], axis=1).astype(np.float64)
+
+    def value(self, means: NDArray[np.float64]) -> NDArray[np.float64]:
+        """(…, 1 + 2C) -> (…)."""
+        right = means[..., 0]
+        actual, predicted = np.split(means[..., 1:], 2, axis=-1)
+        chance = (actual * predicted).sum(axis=-1)
+        spreads = [np.maximum(1 - (share * share).sum(axis=-1), 0) for share in (actual, predicted)]
+        constant = np.minimum(*spreads) < 1e-12  # one example in a billion is more than rounding
+        return np.where(constant, 0.0, ratio(right - chance, np.sqrt(spreads[0] * spreads[1])))
+
+
+metrics.register("matthews")(Matthews())

@@ -1,0 +1,72 @@
+"""Registry: a name maps to one part, and the name is the file it lives in."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import importlib.metadata
+import pkgutil
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from graftwork.errors import UnknownName
+
+if TYPE_CHECKING:
+    from graftwork.core.backbone import BackboneFamily
+    from graftwork.core.kind import Kind
+    from graftwork.core.meter import Meter
+    from graftwork.core.method import Method
+    from graftwork.core.metric import Metric
+
+T = TypeVar("T")
+
+
+class Registry(Generic[T]):
+    """`methods.get("lora")` imports `graftwork/methods/lora.py` and returns what it registered.
+
+    Other packages add parts through the entry-point group `graftwork.<folder>`, notebooks through `register`.
+    """
+
+    def __init__(self, noun: str, package: str):
+        self.noun, self.package = noun, package
+        self._parts: dict[str, T] = {}
+
+    def register(self, name: str) -> Callable[[Any], Any]:
+        """Decorator that keeps its object under `name`; the object must be the only one of that name."""
+
+        def keep(part: Any) -> Any:
+            if self._parts.setdefault(name, part) is not part:
+                raise ValueError(f"{self.noun} {name!r} is registered twice: {self._parts[name]} and {part}")
+            return part
+
+        return keep
+
+    def names(self) -> list[str]:
+        """All names, without importing any part."""
+        path = importlib.import_module(self.package).__path__
+        files = {module.name for module in pkgutil.iter_modules(path)}
+        return sorted(files | self._plugins.keys() | self._parts.keys())
+
+    def get(self, name: str) -> T:
+        """The part registered as `name`. Raises `UnknownName` with the nearest name."""
+        if name not in self._parts:
+            plugins = self._plugins
+            if name in plugins:
+                plugins[name].load()
+            elif name in self.names():
+                importlib.import_module(f"{self.package}.{name}")
+        try:
+            return self._parts[name]
+        except KeyError:
+            raise UnknownName(self.noun, name, self.names()) from None
+
+    @functools.cached_property
+    def _plugins(self) -> dict[str, importlib.metadata.EntryPoint]:
+        return {entry.name: entry for entry in importlib.metadata.entry_points(group=self.package)}
+
+
+backbones: Registry[BackboneFamily] = Registry("backbone", "graftwork.backbones")
+kinds: Registry[Kind] = Registry("kind", "graftwork.kinds")
+methods: Registry[type[Method]] = Registry("method", "graftwork.methods")
+metrics: Registry[Metric] = Registry("metric", "graftwork.metrics")
+meters: Registry[type[Meter]] = Registry("meter", "graftwork.meters")

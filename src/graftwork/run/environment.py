@@ -1,0 +1,144 @@
+"""The environment's part of a receipt: code, software, machine and numerics of a run."""
+
+from __future__ import annotations
+
+import functools
+import importlib.metadata
+import os
+import platform
+import subprocess
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from graftwork.errors import ConfigError
+
+PRECISIONS = ("auto", "fp32", "bf16")
+DISTRIBUTIONS = ("torch", "transformers", "tokenizers", "safetensors", "numpy", "scipy", "scikit-learn")
+VARIABLES = (
+    "OMP_NUM_THREADS", "OMP_PROC_BIND", "OMP_WAIT_POLICY", "MKL_NUM_THREADS", "MKL_DYNAMIC", "MKL_ENABLE_INSTRUCTIONS",
+    "OPENBLAS_NUM_THREADS", "ONEDNN_MAX_CPU_ISA", "ONEDNN_DEFAULT_FPMATH_MODE", "ATEN_CPU_CAPABILITY", "KMP_AFFINITY",
+    "LD_PRELOAD", "MALLOC_ARENA_MAX", "CUDA_VISIBLE_DEVICES", "PYTHONHASHSEED",
+)  # fmt: skip
+CHECKOUT = Path(__file__).resolve().parents[3]  # of src/graftwork/run/environment.py, when it runs from its sources
+GIT_SECONDS = 5
+MKLDNN: bool = torch.backends.mkldnn.is_available()  # type: ignore[no-untyped-call]
+
+
+def environment() -> dict[str, Any]:
+    """What surrounds a run and may explain another result or price, as JSON; an unknown fact is None."""
+    return {
+        "time": datetime.now(UTC).isoformat(timespec="seconds"),
+        "graftwork": version("graftwork"),
+        "commit": commit(CHECKOUT),
+        "python": platform.python_version(),
+        "platform": platform.platform(),
+        "processor": processor(),
+        "cores": usable_cores(),
+        "memory_bytes": memory_bytes(),
+        "load_average": load_average(),
+        "distributions": {name: version(name) for name in DISTRIBUTIONS},
+        "torch": {
+            "version": torch.__version__,
+            "threads": torch.get_num_threads(),
+            "interop_threads": torch.get_num_interop_threads(),
+            "cpu_capability": torch.backends.cpu.get_cpu_capability(),
+            "mkldnn": MKLDNN,
+            "deterministic": torch.are_deterministic_algorithms_enabled(),
+        },
+        "variables": {name: os.environ[name] for name in VARIABLES if name in os.environ},
+    }
+
+
+def numerics(precision: str) -> dict[str, Any]:
+    """The part of a run's identity that is arithmetic: `{"precision": "bf16", "threads": 2, "device": "cpu"}`.
+
+    "auto" is "bf16" on a processor that multiplies in it, else "fp32". Raises `ConfigError` for another word.
+    """
+    if precision not in PRECISIONS:
+        raise ConfigError(f"unknown precision {precision!r}", expected=f"one of {', '.join(PRECISIONS)}")
+    if precision == "auto":
+        precision = "bf16" if multiplies_bf16(torch.cpu.get_capabilities()) else "fp32"
+    return {"precision": precision, "threads": torch.get_num_threads(), "device": "cpu"}
+
+
+def multiplies_bf16(capabilities: Mapping[str, Any]) -> bool:
+    """Whether the processor has bf16 products (AVX512-BF16 or AMX; "bf16" is Arm's) and torch the library for them.
+
+    `torch.ops.mkldnn._is_mkldnn_bf16_supported` would say yes to every AVX512 processor, the slow emulation included.
+    """
+    native = any(capabilities.get(flag, False) for flag in ("avx512_bf16", "amx_bf16", "bf16"))
+    return native and MKLDNN
+
+
+@functools.cache
+def version(distribution: str) -> str | None:
+    """The installed version; None when it is not installed."""
+    try:
+        return importlib.metadata.version(distribution)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
+@functools.cache
+def commit(checkout: Path) -> dict[str, Any] | None:
+    """`{"hash": …, "dirty": …}` of a git checkout of Graftwork; None when `checkout` is not one or git cannot tell.
+
+    Asked once per process: the code that runs is the code that was there when it was imported.
+    """
+    if not (checkout / ".git").exists():
+        return None
+    head = git(checkout, "rev-parse", "--verify", "HEAD")
+    changes = git(checkout, "status", "--porcelain")
+    return None if head is None or changes is None else {"hash": head, "dirty": changes != ""}
+
+
+def git(checkout: Path, *words: str) -> str | None:
+    """What `git words` prints; None when it fails, is missing or takes too long. Takes no lock."""
+    surroundings = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}  # set in hooks
+    command = ["git", "--no-optional-locks", "-C", str(checkout), *words]
+    try:
+        done = subprocess.run(
+            command, capture_output=True, text=True, timeout=GIT_SECONDS, check=True, env=surroundings
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return done.stdout.strip()
+
+
+@functools.cache
+def processor() -> str | None:
+    """The processor's name, as its maker calls it where the system tells."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        lines = []
+    names = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+    return next(names, None) or platform.processor() or platform.machine() or None
+
+
+def usable_cores() -> int | None:
+    """Cores that this process may run on."""
+    try:
+        return len(os.sched_getaffinity(0))
+    except AttributeError:  # macOS, Windows
+        return os.cpu_count()
+
+
+def memory_bytes() -> int | None:
+    """Physical memory of the machine."""
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, ValueError, OSError):  # Windows; systems without the name
+        return None
+
+
+def load_average() -> list[float] | None:
+    """Mean number of processes that wanted a core over the last 1, 5 and 15 minutes: above the cores, times are off."""
+    try:
+        return [round(load, 2) for load in os.getloadavg()]
+    except (AttributeError, OSError):
+        return None

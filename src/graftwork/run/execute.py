@@ -1,0 +1,205 @@
+"""Executes one run: fit, answer the test split once, store the module, read the price tag, write the receipt."""
+
+from __future__ import annotations
+
+import io
+import json
+import time
+import traceback
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from graftwork.config import Prices
+from graftwork.core.backbone import Backbone
+from graftwork.core.meter import Phase, Readings
+from graftwork.core.method import Fitted, Logits, Setting, Workbench
+from graftwork.core.metric import score
+from graftwork.core.run import Recipe, RunResult, RunSpec
+from graftwork.core.task import Dataset, Split
+from graftwork.data.buckets import bucket
+from graftwork.errors import GraftworkError, StorageError
+from graftwork.files import write_text
+from graftwork.registry import kinds, metrics
+from graftwork.run.environment import environment
+from graftwork.run.methods import Named
+from graftwork.run.price_tag import begin_all, read_costs
+from graftwork.run.speed import predict_speed
+from graftwork.run.store import RunStore, write_predictions, write_run
+from graftwork.run.task_module import SELF_TEST_EXAMPLES, add_price_tag, save_module
+from graftwork.train.frozen import FrozenStore
+from graftwork.train.recipe import resolve
+from graftwork.train.seeds import derive
+
+Progress = Callable[[float, str], None]
+
+
+@dataclass
+class Shop:
+    """What the runs of one process share: the data, the open backbone, frozen passes, the store and the prices."""
+
+    dataset: Dataset
+    backbone: Backbone | None
+    backbone_seed: int
+    load: Phase  # what opening the backbone took
+    store: RunStore
+    frozen: FrozenStore
+    numerics: Mapping[str, Any]
+    prices: Prices
+    spent: list[Phase] = field(default_factory=list)  # per executed run, shared work counted once
+
+    def spec(self, method: Named, recipe: Recipe, seed: int) -> RunSpec:
+        """The identity of a run of this shop."""
+        uses = method.method.uses_backbone
+        task = self.dataset.task
+        assert self.backbone is not None or not uses
+        outputs = kinds.get(task.kind).outputs(task)
+        return RunSpec(
+            question=task.question(),
+            data=self.dataset.digest,
+            backbone=self.backbone.card.revision if uses and self.backbone else None,
+            method=method.config,
+            recipe=resolve(recipe, len(self.dataset.train.examples), outputs) if uses else {},
+            seed=seed,
+            numerics=self.numerics if uses else {"threads": self.numerics["threads"]},
+        )
+
+
+def execute(shop: Shop, method: Named, recipe: Recipe, seed: int, progress: Progress) -> tuple[RunResult, bool]:
+    """The result of a run, and whether it was there already. Failures come back as results, interrupts do not."""
+    spec = shop.spec(method, recipe, seed)
+    known = shop.store.find(spec.id)
+    if known is not None:
+        return known, True
+    began = Phase(time.perf_counter(), time.process_time())
+    with shop.store.writing(spec.id) as folder:
+        result = _Execution(shop, method, spec, folder, progress).run()
+        write_run(folder, spec, result)
+    shop.spent.append(Phase(time.perf_counter() - began.wall_seconds, time.process_time() - began.cpu_seconds))
+    return result, False
+
+
+class _Execution:
+    """One run on its way: the folder it fills and what was read so far."""
+
+    def __init__(self, shop: Shop, method: Named, spec: RunSpec, folder: Path, progress: Progress):
+        self.shop, self.method, self.spec, self.folder, self.progress = shop, method, spec, folder, progress
+        task = shop.dataset.task
+        backbone = shop.backbone if method.method.uses_backbone else None
+        self.setting = Setting(task, kinds.get(task.kind), backbone)
+        self.readings = Readings(phases={"load": shop.load} if backbone else {})
+        self.log = io.StringIO()
+
+    def run(self) -> RunResult:
+        """Everything, failures caught: a failed run has a price tag too."""
+        marks = begin_all()
+        parts: dict[str, Any] = {"status": "ok"}
+        try:
+            parts |= self._work()
+        except StorageError:
+            raise
+        except Exception as error:
+            parts = {"status": _status(error), "error": str(error) or type(error).__name__}
+            if not isinstance(error, GraftworkError):
+                self._log({"traceback": traceback.format_exc()})
+        costs = read_costs(marks, self.readings, self.shop.prices)
+        write_text(self.folder / "log.jsonl", self.log.getvalue())
+        if (self.folder / "module").is_dir():
+            add_price_tag(self.folder / "module", {name: asdict(cost) for name, cost in costs.items()})
+        return RunResult(id=self.spec.id, seed=self.spec.seed, costs=costs, environment=environment(), **parts)
+
+    def _work(self) -> dict[str, Any]:
+        bench = self._bench()
+        try:
+            with self._phase("fit"):
+                fitted = self.method.method.fit(bench)
+        finally:
+            self.readings.charged = bench.charged
+            self.readings.train_flops, self.readings.padding_flops = bench.tally.flops, bench.tally.padding_flops
+            self.readings.train_flops_grade = bench.tally.grade
+        self.readings.trained_parameters = fitted.trained_parameters
+        self.progress(1.0, "evaluating")
+        splits = [self.shop.dataset.validation, self.shop.dataset.test]
+        with self._phase("evaluate"):
+            answers = [(split, fitted.logits(split.examples)) for split in splits]
+        scores = {split.name: self._scores(split, logits) for split, logits in answers}
+        with self._phase("save"):
+            decoded = {s.name: self.setting.kind.decode(logits, self.setting.task) for s, logits in answers}
+            write_predictions(self.folder, answers, decoded)
+            self._save(fitted, scores["test"])
+        speed = predict_speed(fitted, self.shop.dataset.test.examples)
+        self.readings = replace(self.readings, **speed)
+        return {"scores": scores["test"], "validation": scores["validation"], "facts": _small(fitted.facts)}
+
+    def _bench(self) -> Workbench:
+        data, seed = self.shop.dataset, self.spec.seed
+        headline = data.task.metrics[0]
+        bench = Workbench(
+            setting=self.setting,
+            train=data.train,
+            validation=data.validation,
+            seed=seed,
+            recipe=self.spec.recipe,
+            order=lambda lengths, epoch: bucket(
+                lengths, self.spec.recipe["batch_size"], derive(seed, "order"), epoch
+            ),
+            frozen=lambda split, depth: self._frozen(bench, split, depth),
+            score=lambda logits: self._score(headline, data.validation, logits),
+            log=self._log,
+            progress=self.progress,
+        )
+        return bench
+
+    def _frozen(self, bench: Workbench, split: Split, depth: int | None) -> Any:
+        assert self.setting.backbone is not None
+        return self.shop.frozen.get(self.setting.backbone, self.shop.dataset.digest, split, depth, bench)
+
+    def _score(self, metric: str, split: Split, logits: Logits) -> float:
+        predictions = self.setting.kind.predictions(logits, self.setting.task)
+        return score(metrics.get(metric), split.targets, predictions, self.setting.task)
+
+    def _scores(self, split: Split, logits: Logits) -> dict[str, float]:
+        return {metric: self._score(metric, split, logits) for metric in self.setting.task.metrics}
+
+    def _save(self, fitted: Fitted, scores: Mapping[str, float]) -> None:
+        examples = self.shop.dataset.test.examples[:SELF_TEST_EXAMPLES]
+        receipt = {
+            "run": self.spec.id,
+            "method": dict(self.spec.method),
+            "recipe": dict(self.spec.recipe),
+            "precision": self.shop.numerics["precision"],
+            "backbone_seed": self.shop.backbone_seed,
+            "scores": dict(scores),
+            "trained_parameters": fitted.trained_parameters,
+        }
+        module = self.folder / "module"
+        logits = fitted.logits(examples)
+        self.readings.stored_bytes = save_module(module, self.setting, fitted, receipt, examples, logits)
+        self.readings.stored_parameters = sum(tensor.numel() for tensor in fitted.delta().values())
+
+    @contextmanager
+    def _phase(self, name: str) -> Iterator[None]:
+        wall, cpu = time.perf_counter(), time.process_time()
+        try:
+            yield
+        finally:
+            spent = Phase(time.perf_counter() - wall, time.process_time() - cpu)
+            self.readings.phases.setdefault(name, Phase()).add(spent)
+
+    def _log(self, line: Mapping[str, Any]) -> None:
+        self.log.write(json.dumps(line) + "\n")
+
+
+def _status(error: Exception) -> str:
+    memory = isinstance(error, MemoryError) or "not enough memory" in str(error) or "out of memory" in str(error)
+    return "out_of_memory" if memory else "failed"
+
+
+def _small(facts: Mapping[str, Any]) -> dict[str, Any]:
+    """Facts for the receipt: long lists (a vocabulary) stay in the module."""
+    return {key: value for key, value in facts.items() if not (isinstance(value, list) and len(value) > 100)}

@@ -1,0 +1,68 @@
+"""Methods as a person names them: `adapter`, or with hyper-parameters `adapter:size=32:placement=pfeiffer`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any, cast
+
+from graftwork.core.method import Method
+from graftwork.errors import ConfigError, UnknownName
+from graftwork.registry import methods
+
+
+@dataclass(frozen=True)
+class Named:
+    """A method with its hyper-parameters resolved."""
+
+    label: str  # as the board shows it: the name, and what differs from the defaults
+    method: Method
+    config: Mapping[str, Any]  # {"name", "version", every hyper-parameter}
+
+
+def parse_method(words: str) -> Named:
+    """Raises `UnknownName` for a method or hyper-parameter that does not exist, `ConfigError` for a bad value."""
+    name, *settings = words.strip().split(":")
+    make = methods.get(name)
+    defaults = {item.name: item.default for item in fields(cast(Any, make))}
+    chosen: dict[str, Any] = {}
+    for setting in settings:
+        key, equals, text = setting.partition("=")
+        if key not in defaults:
+            raise UnknownName(f"hyper-parameter of {name}", key, defaults)
+        if not equals:
+            raise ConfigError("a hyper-parameter needs a value", got=setting, expected=f"{key}=VALUE")
+        chosen[key] = _convert(name, key, text, type(defaults[key]))
+    return named(name, chosen)
+
+
+def _convert(name: str, key: str, text: str, kind: type) -> Any:
+    try:
+        return kind(text)
+    except ValueError:
+        words = {int: "a whole number", float: "a number"}.get(kind, kind.__name__)
+        raise ConfigError(f"{name}: {key} must be {words}", got=repr(text)) from None
+
+
+def named(name: str, settings: Mapping[str, Any]) -> Named:
+    """A method from its name and what differs from the defaults."""
+    make = cast(Any, methods.get(name))
+    method = make(**settings)
+    resolved = {item.name: getattr(method, item.name) for item in fields(make)}
+    changed = [f"{item.name}={resolved[item.name]}" for item in fields(make) if resolved[item.name] != item.default]
+    label = ":".join([name, *changed])
+    return Named(label, cast(Method, method), {"name": name, "version": make.VERSION} | resolved)
+
+
+def method_from_config(config: Mapping[str, Any]) -> Method:
+    """The method that `Named.config` describes. Raises `ConfigError` when this version has changed its meaning."""
+    name = config["name"]
+    made = named(name, {key: value for key, value in config.items() if key not in ("name", "version")})
+    if made.config["version"] != config["version"]:
+        raise ConfigError(
+            f"method {name!r} has changed since this was stored",
+            got=f"version {config['version']}",
+            expected=f"version {made.config['version']}",
+            do="train it again",
+        )
+    return made.method

@@ -1,0 +1,40 @@
+"""The price tag of a run: every registered meter, begun before the first work and read after the last."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from graphlib import TopologicalSorter
+from typing import Any
+
+from graftwork.config import Prices
+from graftwork.core.meter import Cost, Meter, Readings
+from graftwork.errors import UnknownName
+from graftwork.registry import meters
+
+
+def begin_all() -> dict[str, Any]:
+    """Start every meter; the marks are for `read_costs`."""
+    return {name: meters.get(name)().begin() for name in meters.names()}
+
+
+def read_costs(marks: Mapping[str, Any], readings: Readings, prices: Prices) -> dict[str, Cost]:
+    """The price tag: a cost per meter of `marks`, sorted by name. A meter sees only the costs that it `needs`.
+
+    Raises `UnknownName` when a meter needs a cost that none measures, `graphlib.CycleError` when two need each other.
+    """
+    costs: dict[str, Cost] = {}
+    for name, meter in by_need({name: meters.get(name)() for name in marks}).items():
+        needed = {need: costs[need] for need in meter.needs}
+        costs[name] = meter.end(marks[name], readings, needed, prices)
+    return {name: costs[name] for name in sorted(costs)}
+
+
+def by_need(parts: Mapping[str, Meter]) -> dict[str, Meter]:
+    """The same meters, each after those it needs."""
+    order = TopologicalSorter({name: meter.needs for name, meter in parts.items()}).static_order()
+    sorted_parts = {}
+    for name in order:
+        if name not in parts:
+            raise UnknownName("cost that a meter needs", name, parts)
+        sorted_parts[name] = parts[name]
+    return sorted_parts

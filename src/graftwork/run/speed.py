@@ -1,0 +1,37 @@
+"""How fast a fitted method answers: one example at a time, and in batches."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from graftwork.core.example import Example
+from graftwork.core.method import Fitted
+
+WARM_UPS, REPEATS, SECONDS_AT_MOST = 3, 30, 0.5
+BATCH = 256
+
+
+def predict_speed(fitted: Fitted, examples: Sequence[Example]) -> dict[str, Any]:
+    """The prediction fields of `Readings`: latency is the median over repeats of one example of median length."""
+    by_length = sorted(examples, key=lambda example: sum(map(len, example.inputs.values())))
+    one = [by_length[len(by_length) // 2]]
+    flops, grade = fitted.flops(one)  # the first warm-up, too
+    for _ in range(WARM_UPS):
+        fitted.logits(one)
+    seconds: list[float] = []
+    while len(seconds) < REPEATS and sum(seconds) < SECONDS_AT_MOST:
+        began = time.perf_counter()
+        fitted.logits(one)
+        seconds.append(time.perf_counter() - began)
+    many = [examples[i % len(examples)] for i in range(BATCH)]
+    began = time.perf_counter()
+    fitted.logits(many)
+    return {
+        "predict_flops": flops,
+        "predict_flops_grade": grade,
+        "predict_latency_seconds": statistics.median(seconds),
+        "predict_per_second": BATCH / (time.perf_counter() - began),
+    }

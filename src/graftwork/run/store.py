@@ -1,0 +1,114 @@
+"""The store of runs: `runs/<id>/`, complete as soon as it is there, because it is renamed into place last."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from graftwork.core.meter import Cost
+from graftwork.core.method import Logits
+from graftwork.core.run import RunResult, RunSpec
+from graftwork.core.task import Split
+from graftwork.errors import StorageError, UnknownName
+from graftwork.files import read_json, storage_errors, sync_folder, write_json, write_text
+
+FORMAT = 1
+
+
+class RunStore:
+    """Looks a run up before it is computed. Two processes may share one store: a run is renamed into place whole."""
+
+    def __init__(self, root: Path):
+        self.root = root
+        with storage_errors(root):
+            root.mkdir(parents=True, exist_ok=True)
+            tempfile.TemporaryFile(dir=root).close()
+
+    def find(self, run_id: str) -> RunResult | None:
+        """The finished, successful run of this id; failed ones are tried again."""
+        path = self.root / run_id / "result.json"
+        if not path.is_file():
+            return None
+        result = read_result(path)
+        return result if result.status == "ok" else None
+
+    @contextlib.contextmanager
+    def writing(self, run_id: str) -> Iterator[Path]:
+        """A folder to fill; it becomes `runs/<id>` when the block ends well and is removed otherwise."""
+        with storage_errors(self.root):
+            folder = Path(tempfile.mkdtemp(dir=self.root, prefix=f".{run_id}."))
+        try:
+            yield folder
+            self._place(folder, self.root / run_id)
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+
+    def _place(self, folder: Path, final: Path) -> None:
+        """Rename into place. A run that another process finished first is kept; a failed one is replaced."""
+        with storage_errors(final):
+            folder.chmod(0o755)
+            if final.exists() and self.find(final.name) is None:
+                shutil.rmtree(final)
+            try:
+                os.rename(folder, final)
+            except OSError:
+                if self.find(final.name) is None:
+                    raise
+            sync_folder(self.root)
+
+    def ids(self) -> list[str]:
+        """Every complete run, oldest first."""
+        found = [path.parent for path in self.root.glob("[!.]*/result.json")]
+        return [folder.name for folder in sorted(found, key=lambda folder: folder.stat().st_mtime)]
+
+    def folder(self, start: str) -> Path:
+        """The run whose id begins with `start`. Raises `UnknownName`, or `StorageError` when several do."""
+        matching = [run_id for run_id in self.ids() if run_id.startswith(start)]
+        if not matching:
+            raise UnknownName("run", start, self.ids()[-10:], where=str(self.root))
+        if len(matching) > 1:
+            raise StorageError(f"{start!r} begins several runs", where=str(self.root), got=", ".join(matching))
+        return self.root / matching[0]
+
+
+def write_run(folder: Path, spec: RunSpec, result: RunResult) -> None:
+    """The receipt; `result.json` last, so that its presence means complete."""
+    write_json(folder / "spec.json", {"format": FORMAT} | asdict(spec))
+    write_json(folder / "result.json", {"format": FORMAT} | asdict(result))
+
+
+def read_result(path: Path) -> RunResult:
+    """A `result.json`."""
+    content = read_json(path)
+    if content.pop("format") != FORMAT:
+        raise StorageError("written by another version of Graftwork", where=str(path), expected=f"format {FORMAT}")
+    content["costs"] = {name: Cost(**cost) for name, cost in content["costs"].items()}
+    return RunResult(**content)
+
+
+def write_predictions(folder: Path, splits: Sequence[tuple[Split, Logits]], decoded: Mapping[str, list[Any]]) -> None:
+    """`predictions.jsonl`: a line per validation and test example, with its logits at full precision."""
+    lines = []
+    for split, logits in splits:
+        for example, answer, row in zip(split.examples, decoded[split.name], logits.tolist(), strict=True):
+            line = {"id": example.id, "split": split.name, "target": example.target}
+            line |= {"prediction": answer.get("label", answer.get("labels", answer.get("value"))), "logits": row}
+            lines.append(json.dumps(line, ensure_ascii=False))
+    write_text(folder / "predictions.jsonl", "\n".join(lines) + "\n")
+
+
+def read_logits(folder: Path, split: str) -> Logits:
+    """(N, C) of one split, in the data set's order, as they were written."""
+    path = folder / "predictions.jsonl"
+    with storage_errors(path):
+        lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    return np.array([line["logits"] for line in lines if line["split"] == split], dtype=np.float64)

@@ -1,0 +1,188 @@
+"""A task module: what a run leaves. A small folder that, with its backbone, answers for ever as it did on the first day."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from graftwork.core.backbone import BackboneCard
+from graftwork.core.example import Example
+from graftwork.core.method import Fitted, Logits, Setting
+from graftwork.core.opening import open_backbone
+from graftwork.core.task import Task
+from graftwork.errors import ConfigError, IncompatibleModule, StorageError
+from graftwork.files import file_digest, read_json, safe_load, write_json, write_tensors, write_text
+from graftwork.registry import kinds
+from graftwork.run.methods import method_from_config
+from graftwork.units import show
+
+FORMAT = 1
+SELF_TEST_EXAMPLES = 8
+TOLERANCE = {"fp32": 1e-3, "bf16": 0.1}  # on a logit; the same processor gives the same bits, another one rounds apart
+
+Text = str | Sequence[str] | Mapping[str, str]  # one text, a pair, or role -> text
+
+
+@dataclass
+class TaskModule:
+    """Opened and tested. `description` is the content of `module.json`."""
+
+    folder: Path
+    task: Task
+    fitted: Fitted
+    description: Mapping[str, Any]
+
+    @classmethod
+    def load(cls, folder: str | Path) -> TaskModule:
+        """Open a module folder, or a run's.
+
+        Raises `IncompatibleModule` when the backbone is another one, a file was changed, or the self-test differs.
+        """
+        folder = Path(folder)
+        if (folder / "module" / "module.json").is_file():
+            folder = folder / "module"
+        if not (folder / "module.json").is_file():
+            raise StorageError("not a task module", where=str(folder), expected="a folder with module.json in it")
+        description = read_json(folder / "module.json")
+        _check_format(folder, description)
+        module = cls.restore(folder, description)
+        module._self_test(read_json(folder / "selftest.json"))
+        return module
+
+    @classmethod
+    def restore(cls, folder: Path, description: Mapping[str, Any]) -> TaskModule:
+        """The module without its self-test."""
+        question = description["task"]
+        task = Task(
+            name=question["name"],
+            data=Path(),
+            kind=question["kind"],
+            labels=tuple(question["labels"]),
+            metrics=tuple(question["metrics"]),
+            positive=question["positive"],
+            scale=tuple(question["scale"]),
+        )
+        backbone = None
+        if description["backbone"] is not None:
+            stored = BackboneCard(**description["backbone"])
+            backbone = open_backbone(stored.id, precision=description["precision"], seed=description["backbone_seed"])
+            if backbone.card.revision != stored.revision:
+                raise IncompatibleModule(
+                    "this module belongs to another backbone",
+                    where=str(folder),
+                    got=f"{backbone.card.id}, revision {backbone.card.revision[:16]}",
+                    expected=f"{stored.id}, revision {stored.revision[:16]}",
+                    do="put the backbone back that it was trained on, or train it again",
+                )
+        setting = Setting(task, kinds.get(task.kind), backbone)
+        method = method_from_config(description["method"])
+        fitted = method.restore(setting, safe_load(folder / "delta.safetensors"), description["facts"])
+        return cls(folder, task, fitted, description)
+
+    @property
+    def roles(self) -> tuple[str, ...]:
+        """The inputs it wants: ("text",) or ("text_a", "text_b")."""
+        return tuple(self.description["roles"])
+
+    def predict(self, texts: Sequence[Text]) -> list[dict[str, Any]]:
+        """An answer per text (or pair of texts): `{"label", "probabilities"}`, `{"labels", …}` or `{"value"}`.
+
+        Raises `ConfigError` for one text where a pair is wanted, and the other way round.
+        """
+        examples = [self._example(number, text) for number, text in enumerate(texts)]
+        if not examples:
+            return []
+        logits = self.fitted.logits(examples)
+        return kinds.get(self.task.kind).decode(logits, self.task)
+
+    def _example(self, number: int, text: Text) -> Example:
+        if isinstance(text, str):
+            text = (text,)
+        if not isinstance(text, Mapping):
+            if len(text) != len(self.roles):
+                raise ConfigError(
+                    "wrong number of texts", got=str(len(text)), expected=f"{len(self.roles)} ({', '.join(self.roles)})"
+                )
+            text = dict(zip(self.roles, text, strict=True))
+        if set(text) != set(self.roles):
+            raise ConfigError("wrong inputs", got=", ".join(text), expected=", ".join(self.roles))
+        if not all(value.strip() for value in text.values()):
+            raise ConfigError(f"text {number + 1} is empty")
+        return Example(f"input/{number + 1}", text)
+
+    def _self_test(self, stored: Mapping[str, Any]) -> None:
+        examples = [Example(f"selftest/{i}", inputs) for i, inputs in enumerate(stored["inputs"])]
+        expected = np.array(stored["logits"])
+        found = self.fitted.logits(examples)
+        difference = float(np.abs(found - expected).max())
+        allowed = TOLERANCE[self.description["precision"]] * max(1.0, float(np.abs(expected).max()))
+        if not difference <= allowed:
+            raise IncompatibleModule(
+                "the self-test gives other logits than on the day it was made",
+                where=str(self.folder),
+                got=f"a difference of {difference:.3g}",
+                expected=f"at most {allowed:.3g}",
+                do="the backbone or a library computes something else now: train the module again",
+            )
+
+
+def _check_format(folder: Path, description: Mapping[str, Any]) -> None:
+    if description.get("format") != FORMAT:
+        raise IncompatibleModule(
+            "unknown format", where=str(folder), got=repr(description.get("format")), expected=f"format {FORMAT}"
+        )
+    found = file_digest(folder / "delta.safetensors")
+    if found != description["delta_sha256"]:
+        raise IncompatibleModule(
+            "delta.safetensors is not the one this module was saved with",
+            where=str(folder),
+            got=f"sha256 {found[:16]}…",
+            expected=f"sha256 {description['delta_sha256'][:16]}…",
+        )
+
+
+def save_module(
+    folder: Path, setting: Setting, fitted: Fitted, run: Mapping[str, Any], examples: Sequence[Example], logits: Logits
+) -> int:
+    """Write the module with a self-test over `examples` and their `logits`; returns its bytes.
+
+    `run` holds what the receipt knows: "run", "method", "recipe", "precision", "backbone_seed", "scores".
+    """
+    write_tensors(folder / "delta.safetensors", fitted.delta())
+    test = {"inputs": [dict(example.inputs) for example in examples], "logits": logits.tolist()}
+    write_json(folder / "selftest.json", test)
+    description = {
+        "format": FORMAT,
+        "task": {"name": setting.task.name} | setting.task.question(),
+        "roles": list(examples[0].inputs),
+        "backbone": asdict(setting.backbone.card) if setting.backbone else None,
+        "facts": fitted.facts,
+        "delta_sha256": file_digest(folder / "delta.safetensors"),
+    } | dict(run)
+    write_json(folder / "module.json", description)
+    write_text(folder / "README.md", _card(description))
+    return sum(path.stat().st_size for path in folder.iterdir())
+
+
+def add_price_tag(folder: Path, costs: Mapping[str, Any]) -> None:
+    """The price tag is known only after everything else; `module.json` is written again with it."""
+    write_json(folder / "module.json", read_json(folder / "module.json") | {"costs": costs})
+
+
+def _card(description: Mapping[str, Any]) -> str:
+    task, backbone = description["task"], description["backbone"]
+    scores = ", ".join(f"{name} {value:.4f}" for name, value in description["scores"].items())
+    answers = ", ".join(task["labels"][:30]) if task["labels"] else "a number"
+    return (
+        f"# {task['name']}: {description['method']['name']}\n\n"
+        f"A Graftwork task module for {task['kind']}. It answers: {answers}.\n\n"
+        f"- backbone: {backbone['id'] if backbone else 'none'}"
+        f"{', revision ' + backbone['revision'][:16] if backbone else ''}\n"
+        f"- method: {description['method']}\n- test scores (one run): {scores}\n- run: {description['run']}\n"
+        f"- size of the delta: {show(description['trained_parameters'], 'parameters')} parameters\n\n"
+        f'Use it: `graft predict FOLDER "a text"`\n'
+    )

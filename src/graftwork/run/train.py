@@ -1,0 +1,61 @@
+"""`train`: one run and its task module."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from graftwork.core.run import Recipe, RunResult
+from graftwork.core.task import Task
+from graftwork.errors import ConfigError, GraftworkError
+from graftwork.run.execute import execute
+from graftwork.run.methods import parse_method
+from graftwork.run.shop import open_shop
+from graftwork.run.task_module import TaskModule
+
+
+@dataclass(frozen=True)
+class Run:
+    """A finished run: its result and where it stands."""
+
+    result: RunResult
+    folder: Path
+    reused: bool  # it was there already
+
+    @property
+    def module(self) -> TaskModule:
+        """The task module that it left, opened and tested."""
+        return TaskModule.load(self.folder / "module")
+
+
+def train(
+    task: Task | str | Path,
+    *,
+    method: str,
+    backbone: str = "minilm",
+    seed: int = 0,
+    epochs: int | None = None,
+    learning_rate: float | None = None,
+    runs: str | Path = "runs",
+    precision: str = "auto",
+    prices: str | Path | None = None,
+    progress: Callable[[float, str], None] = lambda done, text: None,
+) -> Run:
+    """Fit `method` to `task` once. A run that is in `runs` already costs nothing.
+
+    Raises `GraftworkError` for bad data or settings, and for a run that failed (its receipt is kept).
+    """
+    if isinstance(task, str | Path):
+        task = Task.from_file(task)
+    chosen = parse_method(method)
+    shop = open_shop(task, backbone, [chosen], runs, precision, prices)
+    reason = chosen.method.unfit(shop.dataset.task, shop.backbone.card if shop.backbone else None)
+    if reason:
+        raise ConfigError(f"method {chosen.label!r} can't be used here: {reason}")
+    recipe = Recipe(epochs=epochs, learning_rate=learning_rate)
+    result, known = execute(shop, chosen, recipe, seed, progress)
+    folder = shop.store.root / result.id
+    if result.status != "ok":
+        raise GraftworkError(f"the run ended as {result.status}: {result.error}", where=str(folder))
+    return Run(result, folder, known)

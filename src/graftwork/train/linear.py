@@ -1,0 +1,85 @@
+"""A linear layer fitted to its optimum on frozen features: the probe, and the head that every gradient method starts from.
+
+Starting from the fitted head keeps the first gradients from distorting the features (Kumar et al. 2022,
+arXiv:2202.10054).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+from torch.nn.functional import linear
+
+from graftwork.core.kind import Kind
+
+STRENGTHS = (1e-3, 3e-3, 1e-2, 3e-2, 1e-1)  # L2 penalties tried, the best on validation is kept
+
+
+@dataclass(frozen=True)
+class LinearFit:
+    """logits = features @ weight.T + bias, on features as they come (standardisation folded in)."""
+
+    weight: Tensor  # (C, P)
+    bias: Tensor  # (C,)
+    strength: float
+    evaluations: int  # of the loss and its gradient
+
+    def logits(self, features: Tensor) -> Tensor:
+        """(N, P) -> (N, C)."""
+        return linear(features, self.weight, self.bias)
+
+
+def fit_linear(
+    features: Tensor, targets: Tensor, kind: Kind, outputs: int, strength: float, start: LinearFit | None = None
+) -> LinearFit:
+    """Minimise the kind's loss + strength / 2 x |W|^2 over standardised features (N, P) by L-BFGS: convex, no seed."""
+    mean, sd = features.mean(dim=0), features.std(dim=0, correction=0)
+    sd = torch.where(sd < 1e-6, torch.ones_like(sd), sd)
+    inputs = (features - mean) / sd  # (N, P)
+    weight = torch.zeros(outputs, inputs.shape[1]) if start is None else start.weight * sd
+    bias = torch.zeros(outputs) if start is None else start.bias + linear(mean, start.weight)
+    weight.requires_grad_(True)
+    bias.requires_grad_(True)
+    solver = torch.optim.LBFGS(
+        [weight, bias], max_iter=200, tolerance_grad=1e-5, tolerance_change=1e-7, line_search_fn="strong_wolfe"
+    )
+    evaluations = 0
+
+    def closure() -> float:
+        nonlocal evaluations
+        evaluations += 1
+        solver.zero_grad()
+        loss = kind.loss(linear(inputs, weight, bias), targets) + strength / 2 * weight.square().sum()
+        loss.backward()  # type: ignore[no-untyped-call]
+        return float(loss.detach())
+
+    solver.step(closure)
+    final = weight.detach() / sd
+    return LinearFit(final, bias.detach() - linear(mean, final), strength, evaluations)
+
+
+def fit_best_linear(
+    train: tuple[Tensor, Tensor],
+    validation: Tensor,
+    kind: Kind,
+    outputs: int,
+    score: Callable[[Tensor], float],
+    strengths: Sequence[float] = STRENGTHS,
+) -> tuple[LinearFit, float, float]:
+    """The best of `strengths` on validation features (N, P): the fit, its score, and the FLOPs of all fits."""
+    features, targets = train
+    best: tuple[float, LinearFit] | None = None
+    previous: LinearFit | None = None
+    evaluations = 0
+    for strength in sorted(strengths, reverse=True):  # strong first: each fit starts from the last, a short way off
+        previous = fit_linear(features, targets, kind, outputs, strength, previous)
+        evaluations += previous.evaluations
+        reached = score(previous.logits(validation))
+        if best is None or reached > best[0]:
+            best = (reached, previous)
+    assert best is not None
+    flops = evaluations * 4.0 * features.numel() * outputs  # forward and weight gradient, 2 FLOP per multiply-add
+    return best[1], best[0], flops

@@ -1,0 +1,200 @@
+"""The only training loop: head start, epochs over length-bucketed batches, the best epoch on validation kept."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from graftwork.core.backbone import Encoded, Inputs
+from graftwork.core.example import Example
+from graftwork.core.head import PooledHead
+from graftwork.core.method import FrozenPass, Logits, Setting, Tally, Workbench
+from graftwork.core.model import Model
+from graftwork.errors import GraftworkError
+from graftwork.train.flops import StepCounter, counted
+from graftwork.train.linear import fit_best_linear
+from graftwork.train.optim import FlatAdamW, warm_up_then_linear
+from graftwork.train.seeds import derive
+
+ANSWERED_AT_ONCE = 64
+
+
+class Diverged(GraftworkError):
+    """The loss or its gradient is no longer a number."""
+
+
+class Attaches(Protocol):
+    """A method that is trained by gradient: it says what trains, and how fast."""
+
+    @property
+    def learning_rate(self) -> float:
+        """The peak rate of the schedule."""
+
+    def attach(self, model: Model) -> None:
+        """Plug adapters or own blocks; afterwards `model.delta()` is final."""
+
+
+@torch.no_grad()
+def answer(
+    model: Model, encoded: Encoded, frozen: FrozenPass | None = None, counter: StepCounter | None = None
+) -> Logits:
+    """(N, C) logits in batches of near-equal lengths, from the states that `frozen` kept where there are any."""
+    counter = counter or StepCounter(Tally())
+    order = np.argsort(encoded.lengths, kind="stable")
+    parts = []
+    for rows in np.array_split(order, max(1, math.ceil(len(order) / ANSWERED_AT_ONCE))):
+        sequences = encoded.sequences(rows.tolist())
+        inputs = model.backbone.collate(encoded, sequences)
+        entering = _entering(model, inputs, sequences, frozen)
+        logits = counter.run(inputs["attention_mask"], partial(model, inputs, entering))  # (B, C)
+        parts.append(logits.double().numpy())
+    return np.concatenate(parts)[np.argsort(order, kind="stable")]
+
+
+@dataclass
+class FittedModel:
+    """A trained `Model` that answers. Implements `Fitted`."""
+
+    model: Model
+    facts: Mapping[str, Any]
+
+    @property
+    def trained_parameters(self) -> int:
+        """Numbers that the optimiser changed."""
+        return sum(parameter.numel() for parameter in self.model.delta().values())
+
+    def logits(self, examples: Sequence[Example]) -> Logits:
+        """(N, C), a row per example; batches hold near-equal lengths."""
+        return answer(self.model, self.model.backbone.encode(examples))
+
+    def delta(self) -> dict[str, Tensor]:
+        """What trains, by name."""
+        return {name: parameter.detach().clone() for name, parameter in self.model.delta().items()}
+
+    def flops(self, examples: Sequence[Example]) -> tuple[float, str]:
+        """Operators of answering these."""
+        return counted(lambda: self.logits(examples))[1], "counter"
+
+
+def build_model(method: Attaches, setting: Setting, towers: int) -> Model:
+    """The untrained model: backbone, adapters and head, in eval mode."""
+    assert setting.backbone is not None
+    model = Model(setting.backbone, setting.kind, setting.task, towers)
+    method.attach(model)
+    return model.eval()
+
+
+def restore_by_attaching(
+    method: Attaches, setting: Setting, delta: dict[str, Tensor], facts: Mapping[str, Any]
+) -> FittedModel:
+    """The fitted model from its stored delta."""
+    model = build_model(method, setting, int(facts["towers"]))
+    model.load_delta(delta)
+    return FittedModel(model, facts)
+
+
+def fit_by_gradient(method: Attaches, bench: Workbench) -> FittedModel:
+    """Head start, then AdamW on whatever `method` lets train. Raises `Diverged`."""
+    assert bench.setting.backbone is not None
+    towers = 2 if "text_a" in bench.train.examples[0].inputs and bench.setting.backbone.card.towers == 2 else 1
+    torch.manual_seed(derive(bench.seed, "init"))
+    model = build_model(method, bench.setting, towers)
+    passes = {split.name: bench.frozen(split, model.prefix) for split in (bench.train, bench.validation)}
+    facts: dict[str, Any] = {"towers": towers, "start_block": model.start}
+    facts["head_start"] = _start_head(model, bench, passes)
+    facts |= _train(model, bench, passes, method)
+    return FittedModel(model, facts)
+
+
+def _start_head(model: Model, bench: Workbench, passes: Mapping[str, FrozenPass]) -> dict[str, Any]:
+    """Fit the head on frozen features, so that training starts from the probe and not from noise."""
+    if not isinstance(model.head, PooledHead):
+        return {"used": False}
+    blocks = model.backbone.card.blocks
+    train = (passes["train"].pooled(blocks), torch.from_numpy(bench.train.targets))
+    outputs = bench.setting.kind.outputs(bench.setting.task)
+    fit, reached, flops = fit_best_linear(
+        train, passes["validation"].pooled(blocks), bench.setting.kind, outputs, lambda z: bench.score(z.double().numpy())
+    )
+    bench.tally.add_model(flops)
+    with torch.no_grad():
+        model.head.out.weight.copy_(fit.weight)
+        model.head.out.bias.copy_(fit.bias)
+    return {"used": True, "strength": fit.strength, "validation": reached}
+
+
+def _train(model: Model, bench: Workbench, passes: Mapping[str, FrozenPass], method: Attaches) -> dict[str, Any]:
+    recipe = bench.recipe
+    rate = recipe["learning_rate"] or method.learning_rate
+    optimiser = FlatAdamW(model.delta(), rate, recipe["weight_decay"], recipe["clip"])
+    targets = torch.from_numpy(bench.train.targets)
+    counter, looking = StepCounter(bench.tally), StepCounter(bench.tally)
+
+    def validate() -> float:
+        return bench.score(answer(model, passes["validation"].encoded, passes["validation"], looking))
+
+    torch.manual_seed(derive(bench.seed, "dropout"))
+    best_score, best_epoch, best = validate(), 0, _snapshot(model)
+    history, step = [best_score], 0
+    for epoch in range(1, recipe["epochs"] + 1):
+        losses = []
+        with model.training_mode():
+            for rows in bench.order(passes["train"].encoded.lengths, epoch):
+                share = warm_up_then_linear(step, recipe["steps"], recipe["warm_up"])
+                loss = _step(model, bench, passes["train"], rows.tolist(), targets[rows], counter)
+                norm = optimiser.step(share)
+                if not (math.isfinite(loss) and math.isfinite(norm)):
+                    raise Diverged(f"training diverged at step {step}", got=f"loss {loss}, gradient norm {norm}")
+                bench.log({"step": step, "loss": loss, "rate": rate * share, "norm": norm})
+                losses.append(loss)
+                step += 1
+                bench.progress(step / recipe["steps"], f"epoch {epoch}/{recipe['epochs']}")
+        reached = validate()
+        history.append(reached)
+        bench.log({"epoch": epoch, "validation": reached, "loss": sum(losses) / len(losses), "time": time.time()})
+        if reached >= best_score:
+            best_score, best_epoch, best = reached, epoch, _snapshot(model)
+    model.load_delta(best)
+    tokens = sum(map(len, passes["train"].encoded.ids))
+    return {
+        "learning_rate": rate,
+        "epochs": recipe["epochs"],
+        "best_epoch": best_epoch,
+        "steps": step,
+        "validation_by_epoch": history,
+        "train_tokens_per_epoch": tokens,
+        "cut_examples": passes["train"].encoded.cut,
+    }
+
+
+def _step(
+    model: Model, bench: Workbench, frozen: FrozenPass, rows: list[int], targets: Tensor, counter: StepCounter
+) -> float:
+    """Forward and backward over one batch; the gradients stay on the parameters."""
+    sequences = frozen.encoded.sequences(rows)
+    inputs = model.backbone.collate(frozen.encoded, sequences)
+
+    def work() -> float:
+        loss = bench.setting.kind.loss(model(inputs, _entering(model, inputs, sequences, frozen)), targets)
+        loss.backward()  # type: ignore[no-untyped-call]
+        return float(loss.detach())
+
+    return counter.run(inputs["attention_mask"], work)
+
+
+def _entering(model: Model, inputs: Inputs, sequences: list[int], frozen: FrozenPass | None) -> Tensor | None:
+    if frozen is None or model.prefix is None:
+        return None
+    return frozen.entering(sequences, inputs["attention_mask"].bool())
+
+
+def _snapshot(model: Model) -> dict[str, Tensor]:
+    return {name: parameter.detach().clone() for name, parameter in model.delta().items()}

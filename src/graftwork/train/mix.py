@@ -1,0 +1,38 @@
+"""Scalar mix: softmax weights over the blocks' pooled features, learned with a linear layer (Peters et al. 2018,
+arXiv:1802.05365)."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import linear
+
+from graftwork.core.method import FrozenPass, Workbench
+from graftwork.train.seeds import derive
+
+EPOCHS = 20
+BATCH = 128
+RATE = 5e-3
+
+
+def fit_mix(bench: Workbench, train: FrozenPass, strength: float, outputs: int) -> Tensor:
+    """(L + 1,) weights that sum to 1, trained together with a linear layer on each block's standardised features."""
+    assert bench.setting.backbone is not None
+    features = torch.stack([train.pooled(block) for block in range(bench.setting.backbone.card.blocks + 1)], dim=1)
+    mean, sd = features.mean(dim=(0, 2), keepdim=True), features.std(dim=(0, 2), keepdim=True)
+    features = (features - mean) / sd.clamp_min(1e-6)  # (N, L + 1, P): blocks on one scale, so that weights compare
+    targets = torch.from_numpy(bench.train.targets)
+    torch.manual_seed(derive(bench.seed, "init"))
+    layer = nn.Linear(features.shape[2], outputs)
+    scores = nn.Parameter(torch.zeros(features.shape[1]))
+    optimiser = torch.optim.AdamW([*layer.parameters(), scores], lr=RATE, weight_decay=strength)
+    shuffle = torch.Generator().manual_seed(derive(bench.seed, "order"))
+    for _ in range(EPOCHS):
+        for rows in torch.randperm(len(features), generator=shuffle).split(BATCH):
+            mixed = torch.einsum("nlp,l->np", features[rows], scores.softmax(0))  # (B, P)
+            loss = bench.setting.kind.loss(linear(mixed, layer.weight, layer.bias), targets[rows])
+            optimiser.zero_grad()
+            loss.backward()  # type: ignore[no-untyped-call]
+            optimiser.step()
+    bench.tally.add_model(EPOCHS * 6.0 * features.numel() * (1 + outputs / features.shape[1]))
+    return scores.detach().softmax(0) / sd.flatten().clamp_min(1e-6)

@@ -1,0 +1,43 @@
+"""Numbers as a person reads them. Inside the program every quantity is SI: seconds, bytes, joules, fractions."""
+
+from __future__ import annotations
+
+_PREFIXES = ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
+
+
+def show(value: float | None, unit: str) -> str:
+    """`value` in `unit` with three significant digits and a prefix: `show(4.7e12, "FLOP")` is `4.7 TFLOP`."""
+    if value is None:
+        return "–"
+    if unit == "s":
+        return duration(value)
+    if unit == "bytes":
+        return scaled(value, "B")
+    if unit in ("FLOP", "J", "parameters"):
+        return scaled(value, "" if unit == "parameters" else unit)
+    return f"{value:.3g} {unit}".strip()
+
+
+def scaled(value: float, unit: str) -> str:
+    """Decimal prefixes (k = 1,000), the field's habit for parameters, FLOPs and file sizes."""
+    for factor, prefix in _PREFIXES:
+        if abs(value) >= factor:
+            return f"{value / factor:.3g} {prefix}{unit}".strip()
+    return f"{value:.3g} {unit}".strip()
+
+
+def duration(seconds: float) -> str:
+    """`0.0042` is `4.2 ms`, `75` is `1 min 15 s`, `7300` is `2 h 2 min`."""
+    if seconds < 1:
+        return f"{seconds * 1000:.3g} ms"
+    if seconds < 60:
+        return f"{seconds:.3g} s"
+    minutes, rest = divmod(round(seconds), 60)
+    if minutes < 60:
+        return f"{minutes} min {rest} s"
+    return f"{minutes // 60} h {minutes % 60} min"
+
+
+def percent(fraction: float) -> str:
+    """`0.9612` is `96.1`: scores are fractions inside and points at the face."""
+    return f"{100 * fraction:.1f}"

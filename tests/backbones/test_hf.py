@@ -1,0 +1,295 @@
+"""Every architecture of hf_text and hf_decoder, as a tiny random network saved to a folder and opened by name."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+from tokenizers import Tokenizer
+from tokenizers.models import WordLevel
+from tokenizers.pre_tokenizers import Whitespace
+from tokenizers.processors import TemplateProcessing
+from torch import nn
+from transformers import AutoModel, PreTrainedConfig, PreTrainedTokenizerFast
+from transformers import (
+    AlbertConfig, BertConfig, DebertaV2Config, DistilBertConfig, ElectraConfig, ErnieConfig, GPT2Config,
+    ModernBertConfig, MPNetConfig, OpenAIGPTConfig, RobertaConfig, XLMRobertaConfig, XLNetConfig,
+)  # fmt: skip
+
+from graftwork.backbones import hf_decoder, hf_text
+from graftwork.core.example import Example
+from graftwork.core.opening import open_backbone
+from graftwork.core.transformer import TransformerBackbone, site_size
+from graftwork.errors import ConfigError
+
+WORDS = [
+    "[UNK]",
+    "[PAD]",
+    "[CLS]",
+    "[SEP]",
+    *"the a film was good bad very not long short and or with plot of it".split(),
+]
+TOKENS = {"vocab_size": 24, "pad_token_id": 1, "bos_token_id": 2, "eos_token_id": 3}
+SHAPE = {
+    **TOKENS, "hidden_size": 16, "num_hidden_layers": 3, "num_attention_heads": 2, "intermediate_size": 32,
+    "max_position_embeddings": 40, "initializer_range": 0.2,
+}  # fmt: skip
+GPT = {**TOKENS, "n_embd": 16, "n_layer": 3, "n_head": 2, "n_positions": 40, "initializer_range": 0.2}
+RELATIVE = {"relative_attention": True, "pos_att_type": ["c2p", "p2c"], "position_biased_input": False}
+CONFIGS: dict[str, PreTrainedConfig] = {
+    "bert": BertConfig(**SHAPE),
+    "ernie": ErnieConfig(**SHAPE, use_task_id=True),
+    "electra": ElectraConfig(**SHAPE, embedding_size=8),
+    "roberta": RobertaConfig(**SHAPE, type_vocab_size=1),
+    "xlm-roberta": XLMRobertaConfig(**SHAPE, type_vocab_size=1),
+    "distilbert": DistilBertConfig(
+        **TOKENS, dim=16, n_layers=3, n_heads=2, hidden_dim=32, max_position_embeddings=40, initializer_range=0.2
+    ),
+    "albert": AlbertConfig(**SHAPE, embedding_size=8),
+    "mpnet": MPNetConfig(**SHAPE),
+    "deberta-v2": DebertaV2Config(**SHAPE, **RELATIVE, conv_kernel_size=3, position_buckets=8, norm_rel_ebd="layer_norm"),
+    "modernbert": ModernBertConfig(
+        **SHAPE, local_attention=4, global_attn_every_n_layers=2, cls_token_id=2, sep_token_id=3
+    ),
+    "xlnet": XLNetConfig(**TOKENS, d_model=16, n_layer=3, n_head=2, d_inner=32, initializer_range=0.2),
+    "gpt2": GPT2Config(**GPT),
+    "openai-gpt": OpenAIGPTConfig(**GPT),
+}  # fmt: skip
+TEXTS = ["the film was good", "bad", "the plot of the film was very very long and not good with it or a short"]
+EXAMPLES = [Example(f"train/{i}", {"text": text}) for i, text in enumerate(TEXTS)]
+PAIR = [Example("train/1", {"text_a": "the film was good", "text_b": "not bad"})]
+
+
+def save_folder(folder: Path, model_type: str) -> Path:
+    """A transformers folder with random weights and a tokenizer of whole words."""
+    tokenizer = Tokenizer(WordLevel({word: number for number, word in enumerate(WORDS)}, unk_token="[UNK]"))
+    tokenizer.pre_tokenizer = Whitespace()
+    special = [("[CLS]", 2), ("[SEP]", 3)]
+    if model_type == "xlnet":
+        tokenizer.post_processor = TemplateProcessing(
+            single="$A [SEP] [CLS]:2", pair="$A [SEP] $B:1 [SEP]:1 [CLS]:2", special_tokens=special
+        )
+    elif model_type not in hf_decoder.LAYOUTS:
+        tokenizer.post_processor = TemplateProcessing(
+            single="[CLS] $A [SEP]", pair="[CLS] $A [SEP] $B:1 [SEP]:1", special_tokens=special
+        )
+    names = {"unk_token": "[UNK]", "cls_token": "[CLS]", "sep_token": "[SEP]", "eos_token": "[SEP]"}
+    if model_type not in hf_decoder.LAYOUTS:
+        names["pad_token"] = "[PAD]"
+    PreTrainedTokenizerFast(tokenizer_object=tokenizer, **names).save_pretrained(folder)
+    with torch.random.fork_rng():
+        torch.manual_seed(7)
+        model = AutoModel.from_config(CONFIGS[model_type])
+        for name, parameter in model.named_parameters():  # a bias of zero would hide a mistake
+            if name.endswith("bias"):
+                nn.init.normal_(parameter, std=0.1)
+    model.save_pretrained(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """One folder per architecture."""
+    root = tmp_path_factory.mktemp("models")
+    return {model_type: save_folder(root / model_type, model_type) for model_type in CONFIGS}
+
+
+@pytest.fixture(params=list(CONFIGS))
+def backbone(request: pytest.FixtureRequest, folders: dict[str, Path]) -> TransformerBackbone:
+    """Opened by name, in fp32."""
+    opened = open_backbone(f"hf:{folders[request.param]}", precision="fp32")
+    assert isinstance(opened, TransformerBackbone)
+    return opened
+
+
+def starts(backbone: TransformerBackbone) -> list[int]:
+    """Blocks that it can start at."""
+    depths = range(backbone.card.blocks + 1)
+    return [0, backbone.card.blocks] if backbone.card.shared_blocks else list(depths)
+
+
+def test_every_listed_architecture_is_tested() -> None:
+    assert set(CONFIGS) == {*hf_text.LAYOUTS, *hf_decoder.LAYOUTS}
+
+
+def test_states_are_the_networks_own_bit_for_bit(backbone: TransformerBackbone) -> None:
+    folder = backbone.card.id.removeprefix("hf:")
+    theirs = AutoModel.from_pretrained(folder, attn_implementation="eager", dtype=torch.float32).eval()
+    inputs = backbone.collate(backbone.encode(EXAMPLES), [0, 1, 2])
+    states = backbone.states(inputs)
+    with torch.no_grad():
+        expected = theirs(**inputs, output_hidden_states=True)
+    assert len(states) == backbone.card.blocks + 1 == len(expected.hidden_states)
+    assert all(torch.equal(ours, own) for ours, own in zip(states, expected.hidden_states, strict=True))
+    assert torch.equal(states[-1], expected.last_hidden_state)
+    assert states[0].std() > 0.01 and (states[0] - states[-1]).abs().max() > 0.01
+
+
+def test_starting_at_a_block_equals_the_whole_run(backbone: TransformerBackbone) -> None:
+    inputs = backbone.collate(backbone.encode(EXAMPLES), [0, 1, 2])
+    states, whole = backbone.states(inputs), backbone.features(inputs)
+    for start in starts(backbone):
+        entering = states[start] * inputs["attention_mask"][:, :, None]  # what a cache kept: nothing at padding
+        part = backbone.features(inputs, start, entering)
+        real = whole.mask
+        torch.testing.assert_close(part.pooled, whole.pooled, atol=1e-5, rtol=0)
+        torch.testing.assert_close(part.sequence[real], whole.sequence[real], atol=1e-5, rtol=0)
+    if not backbone.card.shared_blocks:
+        other = backbone.features(inputs, 1, torch.roll(states[1], 1, dims=-1))
+        assert (other.pooled - whole.pooled).abs().max() > 1e-3
+
+
+def test_shared_blocks_cannot_be_started_between(backbone: TransformerBackbone) -> None:
+    if not backbone.card.shared_blocks:
+        pytest.skip("its blocks have weights of their own")
+    inputs = backbone.collate(backbone.encode(EXAMPLES), [0])
+    with pytest.raises(ConfigError, match="one block, used again"):
+        backbone.features(inputs, 1, backbone.states(inputs)[1])
+
+
+def test_gradients_flow_to_the_blocks_that_run_and_to_no_other(backbone: TransformerBackbone) -> None:
+    inputs = backbone.collate(backbone.encode(EXAMPLES), [0, 1])
+    states = backbone.states(inputs)
+    own = backbone.copy()
+    assert not any(parameter.requires_grad for parameter in own.module.parameters())
+    own.module.requires_grad_(True)
+    start = 0 if own.card.shared_blocks else own.card.blocks - 1
+    own.features(inputs, start, states[start]).pooled.sin().sum().backward()
+    moved = [
+        any(p.grad is not None and p.grad.abs().sum() > 0 for p in block.parameters())
+        for block in own.sites("block").values()
+    ]
+    assert moved == [True] if own.card.shared_blocks else moved == [False] * start + [True]
+
+
+def test_hooks_on_the_blocks_that_run_are_called_and_nothing_is_left_behind(backbone: TransformerBackbone) -> None:
+    inputs = backbone.collate(backbone.encode(EXAMPLES), [0, 1])
+    states, before = backbone.states(inputs), backbone.features(inputs).pooled
+    seen: list[str] = []
+    handles = [
+        site.register_forward_hook(lambda module, args, output, name=name: seen.append(name))
+        for name, site in backbone.sites("mlp.up").items()
+    ]
+    start = 0 if backbone.card.shared_blocks else 2
+    backbone.features(inputs, start, states[start])
+    expected = list(backbone.sites("mlp.up"))
+    assert seen == (expected * backbone.card.blocks if backbone.card.shared_blocks else expected[2:])
+    with pytest.raises((RuntimeError, ValueError, IndexError)):
+        backbone.features(inputs, start, states[start]) if start == 0 and inputs.pop("input_ids") is None else (
+            backbone.features({"attention_mask": inputs["attention_mask"]}, start, states[start])
+        )
+    for handle in handles:
+        handle.remove()
+    fresh = backbone.collate(backbone.encode(EXAMPLES), [0, 1])
+    assert torch.equal(backbone.features(fresh).pooled, before)
+
+
+def test_batch_mates_do_not_matter(backbone: TransformerBackbone) -> None:
+    encoded = backbone.encode(EXAMPLES)
+    together = backbone.features(backbone.collate(encoded, [0, 1, 2])).pooled
+    for i in range(3):
+        alone = backbone.features(backbone.collate(encoded, [i])).pooled
+        torch.testing.assert_close(together[i], alone[0], atol=1e-5, rtol=0)
+
+
+def test_roles_name_linear_maps_of_every_block(backbone: TransformerBackbone) -> None:
+    width, blocks = backbone.card.width, 1 if backbone.card.shared_blocks else backbone.card.blocks
+    for site in backbone.sites("mlp.up").values():
+        assert site_size(site)[0] == width
+    for site in backbone.sites("mlp.down").values():
+        assert site_size(site)[1] == width
+    for role in ("mlp.up", "mlp.down", "block"):
+        assert len(backbone.sites(role)) == blocks
+    assert backbone.sites("norm") and backbone.sites("embedding") and backbone.sites("nonsense") == {}
+    assert all(backbone.module.get_submodule(name) is site for name, site in backbone.sites("norm").items())
+    if backbone.card.family == "xlnet":  # bare parameters
+        return
+    asked = backbone.sites("attention.query") or backbone.sites("attention.qkv")
+    assert len(asked) == len(backbone.sites("attention.output")) == blocks
+    assert {site_size(site)[0] for site in asked.values()} == {width}
+
+
+def test_a_copy_has_weights_of_its_own(backbone: TransformerBackbone) -> None:
+    inputs = backbone.collate(backbone.encode(EXAMPLES), [0])
+    before, own = backbone.features(inputs).pooled, backbone.copy()
+    assert torch.equal(own.features(inputs).pooled, before) and not own.module.training
+    with torch.no_grad():
+        for parameter in own.module.parameters():
+            parameter.mul_(0.5).add_(0.1)
+    assert torch.equal(backbone.features(inputs).pooled, before)
+    assert not torch.allclose(own.features(inputs).pooled, before)
+
+
+def test_bf16_is_near_fp32_and_has_the_same_revision(backbone: TransformerBackbone) -> None:
+    half = open_backbone(backbone.card.id, precision="bf16")
+    inputs = backbone.collate(backbone.encode(EXAMPLES), [0, 1, 2])
+    exact, rough = backbone.features(inputs).pooled, half.features(inputs).pooled
+    assert half.card == backbone.card and next(half.module.parameters()).dtype == torch.bfloat16
+    assert torch.nn.functional.cosine_similarity(exact, rough).min() > 0.98
+    states = half.states(inputs)
+    for start in starts(backbone):
+        torch.testing.assert_close(half.features(inputs, start, states[start]).pooled, rough, atol=0.05, rtol=0)
+
+
+def test_fresh_weights_follow_the_seed(backbone: TransformerBackbone) -> None:
+    inputs = backbone.collate(backbone.encode(EXAMPLES), [0])
+    name = f"random:{backbone.card.id}"
+    before = torch.random.get_rng_state()
+    first, again, other = (open_backbone(name, precision="fp32", seed=seed) for seed in (1, 1, 2))
+    assert torch.equal(before, torch.random.get_rng_state())
+    assert first.card.id == name and first.card == again.card
+    assert len({first.card.revision, other.card.revision, backbone.card.revision}) == 3
+    one, same, another = (opened.features(inputs).pooled for opened in (first, again, other))
+    assert torch.equal(one, same) and not torch.allclose(one, another)
+
+
+def test_fresh_weights_are_the_same_in_either_precision(backbone: TransformerBackbone) -> None:
+    name = f"random:{backbone.card.id}"
+    exact, half = (open_backbone(name, precision=precision, seed=1) for precision in ("fp32", "bf16"))
+    assert exact.card == half.card
+    for ours, theirs in zip(exact.module.parameters(), half.module.parameters(), strict=True):
+        assert torch.equal(ours.bfloat16(), theirs)
+
+
+def test_a_pair_is_joined_the_way_the_network_was_trained(backbone: TransformerBackbone) -> None:
+    encoded = backbone.encode(PAIR)
+    a, b = [4, 6, 7, 8], [11, 9]
+    joined = [2, *a, 3, *b, 3]
+    if backbone.card.family == "xlnet":
+        joined = [*a, 3, *b, 3, 2]
+    if backbone.card.family in hf_decoder.LAYOUTS:
+        joined = [*a, 3, *b]
+    assert encoded.towers == 1 and encoded.ids == [joined]
+    takes_types = "token_type_ids" in backbone.collate(encoded, [0])
+    assert takes_types == (backbone.card.family in ("bert", "ernie", "electra", "albert", "deberta-v2", "xlnet")) or (
+        backbone.card.family == "deberta-v2" and backbone.module.config.type_vocab_size == 0
+    )
+
+
+def test_the_right_token_is_read(backbone: TransformerBackbone) -> None:
+    inputs = backbone.collate(backbone.encode(EXAMPLES), [0, 1])
+    features = backbone.features(inputs)
+    lengths = inputs["attention_mask"].sum(1)
+    place = lengths - 1 if backbone.card.pooling == "last" else torch.zeros_like(lengths)
+    assert torch.equal(features.pooled, features.sequence[torch.arange(2), place])
+    assert backbone.card.pooling == ("last" if backbone.card.family in ("xlnet", "gpt2", "openai-gpt") else "first")
+
+
+def test_long_texts_are_cut_and_counted(backbone: TransformerBackbone) -> None:
+    long = Example("train/9", {"text": "film " * 1000})
+    encoded = backbone.encode([*EXAMPLES, long])
+    limit = 512 if backbone.card.family == "xlnet" else 40
+    if backbone.layout.positions_after_padding:
+        limit -= 2
+    assert backbone.card.max_length == limit == len(encoded.ids[3]) and encoded.cut == 1
+    if limit <= 40:
+        inputs = backbone.collate(encoded, [0, 3])
+        assert inputs["input_ids"].shape == (2, limit)
+        assert backbone.features(inputs).pooled.isfinite().all()
+    assert backbone.collate(encoded, [0])["input_ids"].shape == (1, 8)
+
+
+def test_an_empty_text_has_features(backbone: TransformerBackbone) -> None:
+    encoded = backbone.encode([Example("train/1", {"text": ""})])
+    assert backbone.features(backbone.collate(encoded, [0])).pooled.isfinite().all()

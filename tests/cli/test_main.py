@@ -1,0 +1,149 @@
+"""`graft` itself: instant help, suggestions, exit codes, no traceback unless asked."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+
+import click
+import pytest
+
+from graftwork import __version__
+from graftwork.cli import main as cli
+from graftwork.errors import DataError
+
+COMMANDS = ("compare", "ls", "predict", "show", "train")
+
+
+@pytest.fixture
+def failing(monkeypatch: pytest.MonkeyPatch) -> Callable[[BaseException], None]:
+    """Puts a command `fail` in the place of all commands; it raises what it is given."""
+
+    def put(error: BaseException) -> None:
+        @click.command()
+        @click.option("--seeds", type=int)
+        def fail(seeds: int | None) -> None:
+            raise error
+
+        monkeypatch.setattr(cli, "group", lambda arguments: click.Group("graft", commands={"fail": fail}))
+
+    return put
+
+
+def test_help_lists_every_command_with_its_summary(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["--help"]) == 0
+    lines = [line.split(None, 1) for line in capsys.readouterr().out.partition("Commands:")[2].strip().splitlines()]
+    assert {name for name, _ in lines} == set(COMMANDS)
+    assert all(len(summary) > 10 for _, summary in lines)
+
+
+def test_no_arguments_is_help(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main([]) == 0
+    assert "Usage: graft" in capsys.readouterr().out
+
+
+def test_version(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["--version"]) == 0
+    assert capsys.readouterr().out == f"graft {__version__}\n"
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_each_command_explains_itself(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main([name, "--help"]) == 0
+    assert f"Usage: graft {name}" in capsys.readouterr().out
+
+
+def test_help_imports_nothing_heavy() -> None:
+    code = (
+        "import sys; from graftwork.cli.main import main; assert main(['--help']) == 0;"
+        "heavy = {'torch', 'transformers', 'sklearn', 'scipy', 'plotly', 'numpy'} & set(sys.modules);"
+        "assert not heavy, heavy"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, stdout=subprocess.DEVNULL)
+
+
+def test_help_is_instant() -> None:
+    """0.1 s on a quiet machine; the bound leaves room for a busy one."""
+    times = []
+    for _ in range(3):
+        start = time.perf_counter()
+        subprocess.run([sys.executable, "-m", "graftwork", "--help"], check=True, stdout=subprocess.DEVNULL)
+        times.append(time.perf_counter() - start)
+    assert min(times) < 0.6
+
+
+def test_unknown_command_suggests_the_nearest(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["compre", "x.csv"]) == 2
+    assert "Did you mean 'compare'?" in capsys.readouterr().err
+
+
+def test_unknown_option_suggests_the_nearest(
+    failing: Callable[[BaseException], None], capsys: pytest.CaptureFixture[str]
+) -> None:
+    failing(AssertionError("never called"))
+    assert cli.main(["fail", "--sed", "3"]) == 2
+    message = capsys.readouterr().err
+    assert "'--seeds'" in message
+    assert "graft fail --help" in message
+
+
+def test_a_mistake_of_the_user_is_one_message(
+    failing: Callable[[BaseException], None], capsys: pytest.CaptureFixture[str]
+) -> None:
+    failing(DataError("the file is empty", where="a.csv", do="give a file with rows"))
+    assert cli.main(["fail"]) == 2
+    shown = capsys.readouterr()
+    assert shown.err == "graft: a.csv: the file is empty\n  do:       give a file with rows\n"
+    assert shown.out == ""
+
+
+@pytest.mark.parametrize("arguments", [["--debug", "fail"], ["fail", "--debug"]])
+def test_debug_shows_the_traceback(
+    failing: Callable[[BaseException], None], capsys: pytest.CaptureFixture[str], arguments: list[str]
+) -> None:
+    failing(ZeroDivisionError("oh"))
+    assert cli.main(arguments) == 1
+    assert "Traceback" in capsys.readouterr().err
+
+
+def test_a_mistake_of_ours_says_how_to_see_more(
+    failing: Callable[[BaseException], None], capsys: pytest.CaptureFixture[str]
+) -> None:
+    failing(ZeroDivisionError("oh"))
+    assert cli.main(["fail"]) == 1
+    message = capsys.readouterr().err
+    assert message.startswith("graft: internal error: ZeroDivisionError: oh")
+    assert "--debug" in message
+    assert "Traceback" not in message
+
+
+def test_interrupt_says_how_to_go_on(
+    failing: Callable[[BaseException], None], capsys: pytest.CaptureFixture[str]
+) -> None:
+    failing(KeyboardInterrupt())
+    assert cli.main(["fail"]) == 130
+    assert "finished runs are kept" in capsys.readouterr().err
+
+
+def test_debug_after_a_bare_double_dash_is_data() -> None:
+    assert cli._without_debug(["predict", "m", "--debug", "--", "--debug"]) == ["predict", "m", "--", "--debug"]
+
+
+def test_a_closed_pipe_is_quiet() -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    done = subprocess.run(
+        [sys.executable, "-m", "graftwork", "--help"], stdout=writing, stderr=subprocess.PIPE, check=False
+    )
+    os.close(writing)
+    assert done.stderr == b""
+
+
+def test_a_terminal_without_the_character_is_no_failure() -> None:
+    code = "import sys; from graftwork.cli import main as m; m.main(['--version']); print('–')"
+    environment = os.environ | {"PYTHONIOENCODING": "ascii"}
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, check=True)
+    assert done.stdout.splitlines()[-1] == b"?"

@@ -1,0 +1,62 @@
+"""What every test runs in: no network, no hub, one thread, a user folder of its own."""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+os.environ["HF_HUB_OFFLINE"] = "1"  # before anything imports huggingface_hub, which reads it once
+os.environ["TOKENIZERS_PARALLELISM"] = "false"
+
+import pytest
+import torch
+
+CHECKOUT = Path(__file__).resolve().parents[1]
+
+
+@pytest.fixture(autouse=True, scope="session")
+def one_thread() -> None:
+    """Sums are added in one order, and two test processes share two cores."""
+    torch.set_num_threads(1)
+
+
+@pytest.fixture(autouse=True)
+def no_network(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A test that reaches for another machine fails at once; sockets in the file system stay open."""
+
+    def guard(connect: Callable[..., Any]) -> Callable[..., Any]:
+        def guarded(self: socket.socket, address: Any) -> Any:
+            if self.family != socket.AF_UNIX:
+                raise AssertionError(f"a test tried to reach {address!r}; tests use no network")
+            return connect(self, address)
+
+        return guarded
+
+    def no_lookup(host: Any, *rest: Any, **named: Any) -> Any:
+        raise AssertionError(f"a test tried to look up {host!r}; tests use no network")
+
+    for name in ("connect", "connect_ex"):
+        monkeypatch.setattr(socket.socket, name, guard(getattr(socket.socket, name)))
+    monkeypatch.setattr(socket, "getaddrinfo", no_lookup)
+
+
+@pytest.fixture(autouse=True)
+def own_home(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The user's folder and caches are empty and thrown away."""
+    home = tmp_path_factory.mktemp("home")
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(home / ".cache"))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(home / ".config"))
+    return home
+
+
+@pytest.fixture
+def shared() -> Path:
+    """The folder of real data and weights: $GRAFTWORK_SHARED, or `shared` beside the checkout. Skips when missing."""
+    folder = Path(os.environ.get("GRAFTWORK_SHARED") or CHECKOUT.parent / "shared")
+    if not folder.is_dir():
+        pytest.skip(f"no real data at {folder}; set GRAFTWORK_SHARED")
+    return folder

@@ -1,0 +1,132 @@
+"""The environment of a run: complete, JSON, quick, and never a reason to fail."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+import torch
+
+from graftwork.errors import ConfigError
+from graftwork.run import environment as module
+from graftwork.run.environment import commit, environment, multiplies_bf16, numerics
+
+KEYS = {
+    "time", "graftwork", "commit", "python", "platform", "processor", "cores", "memory_bytes", "load_average",
+    "distributions", "torch", "variables",
+}  # fmt: skip
+
+
+def run_git(folder: Path, *words: str) -> None:
+    who = ("-c", "user.name=A", "-c", "user.email=a@example.org", "-c", "commit.gpgsign=false")
+    subprocess.run(["git", "-C", str(folder), *who, *words], check=True, capture_output=True)
+
+
+@pytest.fixture
+def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A clean git checkout with one commit."""
+    for name in [name for name in os.environ if name.startswith("GIT_")]:  # as in a git hook
+        monkeypatch.delenv(name)
+    commit.cache_clear()
+    run_git(tmp_path, "init")
+    (tmp_path / "a.py").write_text("1\n")
+    run_git(tmp_path, "add", ".")
+    run_git(tmp_path, "commit", "-m", "one")
+    return tmp_path
+
+
+def test_every_fact_is_there_and_is_json() -> None:
+    facts = environment()
+    assert facts.keys() == KEYS
+    assert json.loads(json.dumps(facts, allow_nan=False)) == facts
+
+
+def test_the_facts_are_true() -> None:
+    facts = environment()
+    assert facts["python"] == ".".join(map(str, sys.version_info[:3]))
+    assert abs((datetime.now(UTC) - datetime.fromisoformat(facts["time"])).total_seconds()) < 5
+    assert facts["torch"]["version"] == torch.__version__
+    assert facts["torch"]["threads"] == torch.get_num_threads()
+    assert facts["distributions"]["numpy"] == sys.modules["numpy"].__version__
+    assert facts["processor"] and facts["cores"] >= 1 and facts["memory_bytes"] > 2**28
+
+
+def test_variables_that_change_arithmetic_are_kept_and_others_are_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OMP_NUM_THREADS", "3")
+    monkeypatch.setenv("SOME_SECRET_TOKEN", "hidden")
+    monkeypatch.delenv("MKL_NUM_THREADS", raising=False)
+    variables = environment()["variables"]
+    assert variables["OMP_NUM_THREADS"] == "3"
+    assert "MKL_NUM_THREADS" not in variables and "SOME_SECRET_TOKEN" not in variables
+
+
+def test_what_is_not_installed_has_no_version(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "DISTRIBUTIONS", ("no-such-distribution",))
+    assert environment()["distributions"] == {"no-such-distribution": None}
+
+
+def test_a_clean_and_a_dirty_checkout(checkout: Path) -> None:
+    clean = commit(checkout)
+    assert clean is not None and len(clean["hash"]) == 40 and clean["dirty"] is False
+    commit.cache_clear()
+    (checkout / "a.py").write_text("2\n")
+    assert commit(checkout) == {"hash": clean["hash"], "dirty": True}
+
+
+def test_a_git_hook_around_the_run_does_not_mislead(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GIT_DIR", str(checkout / "elsewhere"))
+    assert commit(checkout) is not None
+
+
+def test_no_checkout_no_commit_and_no_git(checkout: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    assert commit(checkout / "inside") is None
+    (checkout / "empty").mkdir()
+    run_git(checkout / "empty", "init")
+    assert commit(checkout / "empty") is None
+    monkeypatch.setenv("PATH", str(tmp_path / "nothing"))
+    assert commit(checkout) is None
+
+
+def test_asking_again_is_quick() -> None:
+    environment()
+    began = time.perf_counter()
+    environment()
+    assert time.perf_counter() - began < 0.02
+
+
+def test_numerics_are_words_and_numbers() -> None:
+    assert numerics("fp32") == {"precision": "fp32", "threads": torch.get_num_threads(), "device": "cpu"}
+    assert numerics("bf16")["precision"] == "bf16"
+    with pytest.raises(ConfigError, match="fp16") as caught:
+        numerics("fp16")
+    assert "auto, fp32, bf16" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("capabilities", "expected"),
+    [
+        ({"avx512_bf16": True}, "bf16"),
+        ({"avx512_bf16": False, "amx_bf16": True}, "bf16"),
+        ({"architecture": "arm64", "bf16": True}, "bf16"),
+        ({"avx512_f": True, "avx512_bw": True, "avx512_bf16": False}, "fp32"),  # bf16 would be emulated
+        ({"avx2": True}, "fp32"),
+        ({}, "fp32"),
+    ],
+)
+def test_auto_is_bf16_only_where_the_processor_multiplies_it(
+    capabilities: dict[str, bool], expected: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: capabilities)
+    monkeypatch.setattr(module, "MKLDNN", True)
+    assert numerics("auto")["precision"] == expected
+
+
+def test_without_the_library_bf16_is_not_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MKLDNN", False)
+    assert not multiplies_bf16({"avx512_bf16": True})

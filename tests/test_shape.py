@@ -1,0 +1,187 @@
+"""The shape of the code, as CONTRIBUTING.md describes it: what these tests allow is what a reader may rely on."""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import io
+import re
+import tokenize
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+import graftwork
+from graftwork import registry
+from graftwork.cli.main import command_summaries
+
+CHECKOUT = Path(__file__).resolve().parents[1]
+SOURCE = CHECKOUT / "src" / "graftwork"
+FILES = sorted(SOURCE.rglob("*.py"))
+DOCUMENTS = sorted([*CHECKOUT.glob("*.md"), *(CHECKOUT / "docs").rglob("*.md")])
+
+PARTS = ("backbones", "kinds", "methods", "metrics", "meters")
+LAYERS = (  # an import points to a lower line
+    ("__init__", "__main__", "testing"),
+    ("cli",), ("serve",), ("pretrain",), ("compare",), ("bank",), ("compress",), ("run",),
+    *((part,) for part in PARTS),
+    ("data",), ("train",), ("core",),
+    ("errors", "registry", "config", "units", "files"),
+)  # fmt: skip
+LEVEL = {name: level for level, names in enumerate(reversed(LAYERS)) for name in names}
+
+MOST_LINES_OF_A_FILE = 400
+MOST_LINES_OF_A_FUNCTION = 60
+EMPTY_NAMES = {"utils", "util", "helpers", "helper", "common", "base", "manager", "misc"}
+FORBIDDEN = {  # patterns over a file's tokens, strings and comments left out, joined by single spaces
+    "pickle": r"\b(cloud)?pickle\b",
+    "joblib": r"\bjoblib\b",
+    "torch.load": r"\btorch \. load\b",
+    "allow_pickle": r"\ballow_pickle = (?!False)",
+    "yaml.load": r"\byaml \. load\b",
+    "eval or exec": r"(?<!\. )\b(eval|exec) \(",
+    "trust_remote_code": r"\btrust_remote_code = (?!False)",
+}
+METHOD_CARD = ("How to use", "Suggested hyper-parameters", "Cost and quality", "Technical details", "Attribution")
+
+
+def name_of(path: Path) -> str:
+    return str(path.relative_to(SOURCE))
+
+
+def top(path: Path) -> str:
+    """`run` of `run/store.py`, `errors` of `errors.py`."""
+    return path.relative_to(SOURCE).parts[0].removesuffix(".py")
+
+
+def runtime_nodes(node: ast.AST) -> Iterator[ast.AST]:
+    """Every node below, what stands under `if TYPE_CHECKING:` left out."""
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.If) and isinstance(child.test, ast.Name) and child.test.id == "TYPE_CHECKING":
+            continue
+        yield child
+        yield from runtime_nodes(child)
+
+
+def imports(path: Path) -> Iterator[str]:
+    """`run.store` for each module of Graftwork that is imported, `__init__` for the package itself."""
+    for node in runtime_nodes(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            names = [f"{node.module}.{alias.name}" for alias in node.names]
+        else:
+            continue
+        for name in names:
+            package, _, inside = name.partition(".")
+            if package == "graftwork" and inside != "__version__":
+                yield inside if inside.partition(".")[0] in LEVEL else "__init__"
+
+
+def definitions(node: ast.AST, inside: str = "") -> Iterator[tuple[str, ast.FunctionDef | ast.ClassDef]]:
+    """Public functions and classes and the public methods of the latter; nothing that is nested in a function."""
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) and not child.name.startswith("_"):
+            yield f"{inside}{child.name}", child  # type: ignore[misc]
+            if isinstance(child, ast.ClassDef):
+                yield from definitions(child, f"{child.name}.")
+
+
+def test_the_walk_sees_the_code() -> None:
+    assert len(FILES) > 10
+    assert "files.storage_errors" in set(imports(SOURCE / "core" / "task.py"))
+    assert "Task.resolved" in {name for name, _ in definitions(ast.parse((SOURCE / "core" / "task.py").read_text()))}
+    assert LEVEL["cli"] > LEVEL["run"] > LEVEL["methods"] > LEVEL["train"] > LEVEL["core"] > LEVEL["errors"] == 0
+
+
+@pytest.mark.parametrize("path", FILES, ids=name_of)
+def test_imports_point_downward(path: Path) -> None:
+    here = top(path)
+    assert here in LEVEL, f"{here} has no layer"
+    for module in imports(path):
+        there, _, rest = module.partition(".")
+        lower = LEVEL[there] < LEVEL[here] or here == "__main__"
+        ground = LEVEL[there] == LEVEL[here] == 0
+        family = there == here and (here not in PARTS or path.stem == rest.partition(".")[0])
+        assert lower or ground or family, f"{name_of(path)} imports {module}"
+
+
+@pytest.mark.parametrize("path", FILES, ids=name_of)
+def test_files_and_functions_are_short(path: Path) -> None:
+    text = path.read_text()
+    assert len(text.splitlines()) <= MOST_LINES_OF_A_FILE
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            length = (node.end_lineno or node.lineno) - node.lineno + 1
+            assert length <= MOST_LINES_OF_A_FUNCTION, f"{node.name} has {length} lines"
+
+
+@pytest.mark.parametrize("path", FILES, ids=name_of)
+def test_public_things_have_docstrings(path: Path) -> None:
+    tree = ast.parse(path.read_text())
+    assert ast.get_docstring(tree), "the module has no docstring"
+    missing = [name for name, node in definitions(tree) if not ast.get_docstring(node)]
+    assert not missing, f"no docstring: {', '.join(missing)}"
+
+
+@pytest.mark.parametrize("path", FILES, ids=name_of)
+def test_nothing_unsafe(path: Path) -> None:
+    silent = (tokenize.STRING, tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT)
+    tokens = tokenize.generate_tokens(io.StringIO(path.read_text()).readline)
+    code = " ".join(token.string for token in tokens if token.type not in silent)
+    found = [word for word, pattern in FORBIDDEN.items() if re.search(pattern, code)]
+    assert not found
+
+
+@pytest.mark.parametrize(
+    "code", ["import pickle", "x = eval ( y )", "torch . load ( f )", "f ( trust_remote_code = True )"]
+)
+def test_unsafe_code_would_be_found(code: str) -> None:
+    assert any(re.search(pattern, code) for pattern in FORBIDDEN.values())
+    safe = "model . eval ( ) ; f ( trust_remote_code = False )"
+    assert not any(re.search(pattern, safe) for pattern in FORBIDDEN.values())
+
+
+def test_file_names_say_something() -> None:
+    assert not [name_of(path) for path in FILES if path.stem.strip("_") in EMPTY_NAMES]
+
+
+@pytest.mark.parametrize("folder", PARTS)
+def test_every_part_has_a_card_and_every_card_a_part(folder: str) -> None:
+    names = set(getattr(registry, folder).names())
+    cards = {path.stem for path in (CHECKOUT / "docs" / "cards" / folder).glob("*.md")}
+    assert names, f"{folder} is empty"
+    assert names == cards
+
+
+@pytest.mark.parametrize("name", registry.methods.names())
+def test_method_cards_have_their_headings_and_true_defaults(name: str) -> None:
+    text = (CHECKOUT / "docs" / "cards" / "methods" / f"{name}.md").read_text()
+    assert re.findall(r"^## (.+)$", text, flags=re.MULTILINE) == list(METHOD_CARD)
+    defaults = {item.name: str(item.default) for item in dataclasses.fields(cast(Any, registry.methods.get(name)))}
+    assert dict(re.findall(r"^\| `(\w+)` \| `([^`]+)` \|", text, flags=re.MULTILINE)) == defaults
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: str(path.relative_to(CHECKOUT)))
+def test_documents_name_real_commands(path: Path) -> None:
+    named = re.findall(r"(?:^|`|\$ |bin/) *graft ([a-z]+)", path.read_text(), flags=re.MULTILINE)
+    assert set(named) <= command_summaries().keys()
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: str(path.relative_to(CHECKOUT)))
+def test_documents_link_to_real_files(path: Path) -> None:
+    links = re.findall(r"\]\((?!https?:|#|mailto:)([^)#\s]+)", path.read_text())
+    assert not [link for link in links if not (path.parent / link).exists()]
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: str(path.relative_to(CHECKOUT)))
+def test_python_in_documents_compiles_and_names_real_things(path: Path) -> None:
+    for block in re.findall(r"^```python\n(.*?)^```", path.read_text(), flags=re.MULTILINE | re.DOTALL):
+        ast.parse(block)
+        assert set(re.findall(r"\bgw\.(\w+)", block)) <= set(graftwork.__all__)
+
+
+def test_readme_is_there() -> None:
+    assert (CHECKOUT / "README.md") in DOCUMENTS
