@@ -29,8 +29,8 @@ def digest(value: Any) -> str:
 
 
 def file_digest(path: Path) -> str:
-    """sha256 of a file's bytes."""
-    with path.open("rb") as stream:
+    """sha256 of a file's bytes. Raises `StorageError`."""
+    with storage_errors(path), path.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 

@@ -81,12 +81,12 @@ def test_an_architecture_without_a_family_lists_all(folder: Path) -> None:
 
 def test_a_missing_folder_suggests_its_neighbour(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(huggingface_hub, "snapshot_download", lambda *args, **options: pytest.fail("asked the hub"))
-    with pytest.raises(StorageError, match="did you mean '.*tiny'"):
+    with pytest.raises(StorageError, match=r"did you mean '.*tiny'"):
         open_backbone(f"hf:{folder}y", precision="fp32")
     with pytest.raises(StorageError, match="no such folder"):
         open_backbone("hf:./nothing/here", precision="fp32")
     (folder / "config.json").unlink()
-    with pytest.raises(StorageError, match="no config.json"):
+    with pytest.raises(StorageError, match=r"no config\.json"):
         open_backbone(f"hf:{folder}", precision="fp32")
 
 

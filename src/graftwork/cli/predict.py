@@ -52,6 +52,6 @@ def sentence(answer: dict[str, object]) -> str:
     assert isinstance(chances, dict)
     ranked = sorted(chances.items(), key=lambda pair: -pair[1])[:3]
     listed = ", ".join(f"{label} {chance:.3f}" for label, chance in ranked)
-    labels = answer.get("labels")
-    head = " | ".join(labels) or "(none)" if isinstance(labels, list | tuple) else str(answer["label"])
+    label = answer["label"]
+    head = " | ".join(label) or "(none)" if isinstance(label, list) else str(label)
     return f"{head}\t({listed})"

@@ -43,11 +43,13 @@ def verdicts(board: Board) -> list[str]:
     if len(rows) < 2:
         return []
     best = rows[0]["method"]
-    anchors = [best] + ["majority"] * (best != "majority")
-    chosen: list[Mapping[str, Any]] = []
-    for anchor in anchors:
-        chosen += [pair for pair in board["differences"] if anchor in (pair["a"], pair["b"]) and pair not in chosen]
-    return [sentence(pair) for pair in chosen]
+    against_best = [pair for pair in board["differences"] if best in (pair["a"], pair["b"])]
+    rest = [pair for pair in board["differences"] if "majority" in (pair["a"], pair["b"]) and pair not in against_best]
+    lines = [sentence(pair) for pair in against_best]
+    if len(rest) > 1 and all(pair["verdict"] == "better" and pair["b"] == "majority" for pair in rest):
+        closest = min(rest, key=lambda pair: pair["delta"])
+        return [*lines, f"every other method is better than majority too; the closest: {sentence(closest)}"]
+    return lines + [sentence(pair) for pair in rest]
 
 
 def sentence(pair: Mapping[str, Any]) -> str:
@@ -65,12 +67,18 @@ def sentence(pair: Mapping[str, Any]) -> str:
 
 def search_line(board: Board) -> str:
     """What the whole comparison really spent, shared work counted once."""
-    spent = [
-        f"{cost_name(name)} {show(price['value'], price['unit'])}"
-        for name, price in board["search_costs"].items()
-        if price["value"] is not None
-    ]
-    return f"The whole comparison spent: {', '.join(spent)}" if spent else ""
+    prices = {name: price for name, price in board["search_costs"].items() if price["value"] is not None}
+    apart = prices.pop("separate_total_seconds", None)
+    if not prices:
+        return ""
+    line = "The whole comparison, shared work counted once: " + ", ".join(map(_spent, prices, prices.values()))
+    return line + (f"; its runs one by one, nothing shared: {show(apart['value'], apart['unit'])}" if apart else "")
+
+
+def _spent(name: str, price: Mapping[str, Any]) -> str:
+    if price["unit"] == "runs":  # executed_runs, reused_runs
+        return f"{price['value']:,.0f} runs {name.removesuffix('_runs')}"
+    return f"{cost_name(name)} {show(price['value'], price['unit'])}"
 
 
 def warnings(board: Board) -> list[str]:
@@ -136,4 +144,6 @@ COST_NAMES: Mapping[str, str] = {
     "money": "money",
     "predict_latency_seconds": "latency",
     "predict_per_second": "predictions per second",
+    "wall_seconds": "time",
+    "cpu_seconds": "processor time",
 }

@@ -20,8 +20,8 @@ _PIXELS = (860.0, 380.0)  # the frontier plot's inside, near enough to keep labe
 _FONT = {"family": "system-ui, -apple-system, 'Segoe UI', Roboto, sans-serif", "size": 13, "color": INK}
 # In words of plotly: where a label stands at its marker, and its box's centre from there (in label widths, in lines).
 _PLACES = {
-    "middle right": (0.5, 0.0), "middle left": (-0.5, 0.0), "top right": (0.5, 0.8), "bottom right": (0.5, -0.8),
-    "top left": (-0.5, 0.8), "bottom left": (-0.5, -0.8), "top center": (0.0, 1.2), "bottom center": (0.0, -1.2),
+    "top left": (-0.5, 0.8), "bottom right": (0.5, -0.8), "middle right": (0.5, 0.0), "middle left": (-0.5, 0.0),
+    "top right": (0.5, 0.8), "bottom left": (-0.5, -0.8), "top center": (0.0, 1.2), "bottom center": (0.0, -1.2),
 }  # fmt: skip
 
 
@@ -34,7 +34,7 @@ def figures(board: Board, runs: Sequence[Run]) -> Json:
         "frontier": {name: frontier_figure(board, runs, name, ranges["close"]) for name in names},
         "dots": dots_figure(board, runs, ranges["close"]),
         "ranges": ranges,
-        "below": _below(board, ranges["close"]),
+        "below": ", ".join(f"{name} ({percent(mean)})" for name, mean in _below(board, ranges["close"]).items()),
     }
 
 
@@ -44,32 +44,51 @@ def frontier_figure(board: Board, runs: Sequence[Run], cost: str, scores: Sequen
     rows = {row["method"]: row for row in board["rows"]}
     means = points(board["rows"], metric, cost)
     done = [run for run in runs if _drawn(run, metric, cost)]
-    values = [rows[point.name]["costs"][cost]["value"] for point in means] + [run["costs"][cost]["value"] for run in done]
+    values = [rows[point.name]["costs"][cost]["value"] for point in means]
+    values += [run["costs"][cost]["value"] for run in done]
     unit = next((rows[point.name]["costs"][cost]["unit"] for point in means), "")
     floor = min((value for value in values if value > 0), default=1.0) / 3  # where a price of zero stands
     best = frontier(means)
     line = [rows[name] for name in best]
     if cost in MORE_IS_BETTER:
         line.reverse()
-    span = [max(value, floor) for value in values] or [0.1, 1.0]
-    left, right = math.log10(min(span)), math.log10(max(span))
-    pad = 0.08 * max(right - left, 0.5)
-    axis = [left - pad, right + 1.6 * pad]
+    axes = {
+        reach: _price_axis(
+            [rows[point.name]["costs"][cost]["value"] for point in means if 100 * point.score >= lowest]
+            + [run["costs"][cost]["value"] for run in done if 100 * run["scores"][metric] >= lowest],
+            floor,
+        )
+        for reach, lowest in (("close", scores[0]), ("full", -math.inf))
+    }
     data = [
         _run_dots(done, metric, cost, floor),
         {
-            "type": "scatter", "mode": "lines", "hoverinfo": "skip", "line": {"color": ACCENT, "width": 1.5, "shape": "hv"},
+            "type": "scatter", "mode": "lines", "hoverinfo": "skip",
+            "line": {"color": ACCENT, "width": 1.5, "shape": "hv"},
             "x": [max(row["costs"][cost]["value"], floor) for row in line],
             "y": [100 * row["scores"][metric]["mean"] for row in line],
         },
-        _mean_marks([rows[point.name] for point in means], metric, cost, floor, best, axis, scores),
+        _mean_marks([rows[point.name] for point in means], done, metric, cost, floor, best, axes["close"], scores),
     ]  # fmt: skip
     layout = _layout(440)
-    ticks = _ticks(min(span), max(span), unit)
-    layout["xaxis"] |= {"type": "log", "range": axis, "title": {"text": cost_name(cost)}}
-    layout["xaxis"] |= {"tickvals": ticks, "ticktext": [_tick(value, unit) for value in ticks]}
-    layout["yaxis"] |= {"range": list(scores), "title": {"text": f"{html.escape(metric)}, points"}}
-    return {"data": data, "layout": layout, "zero": any(value <= 0 for value in values)}
+    layout["xaxis"] |= {"type": "log", "title": {"text": cost_name(cost)}}
+    layout["yaxis"] |= {"title": {"text": f"{html.escape(metric)}, points"}}
+    return {
+        "data": data, "layout": layout, "axes": {reach: _with_ticks(axis, unit) for reach, axis in axes.items()},
+        "zero": any(value <= 0 for value in values),
+    }  # fmt: skip
+
+
+def _price_axis(values: Sequence[float], floor: float) -> list[float]:
+    """The log axis' ends, with room for labels."""
+    span = [math.log10(max(value, floor)) for value in values] or [-1.0, 0.0]
+    pad = 0.1 * max(max(span) - min(span), 0.5)
+    return [min(span) - pad, max(span) + pad]
+
+
+def _with_ticks(axis: Sequence[float], unit: str) -> Json:
+    ticks = _ticks(10 ** axis[0], 10 ** axis[1], unit)
+    return {"range": list(axis), "tickvals": ticks, "ticktext": [_tick(value, unit) for value in ticks]}
 
 
 def dots_figure(board: Board, runs: Sequence[Run], scores: Sequence[float]) -> Json:
@@ -90,10 +109,16 @@ def dots_figure(board: Board, runs: Sequence[Run], scores: Sequence[float]) -> J
         },
     ]  # fmt: skip
     layout = _layout(90 + 44 * max(1, len(rows)))
-    layout["xaxis"] |= {"range": list(scores), "title": {"text": f"{html.escape(metric)}, points"}}
+    layout["xaxis"] |= {"title": {"text": f"{html.escape(metric)}, points"}}
     layout["yaxis"] |= {"tickvals": list(height.values()), "ticktext": [html.escape(name) for name in height]}
     layout["yaxis"] |= {"range": [0.6 - max(1, len(rows)), 0.6], "showgrid": False}
-    return {"data": data, "layout": layout}
+    below = _below(board, scores)
+    notes = [
+        {"xref": "paper", "x": 0.005, "xanchor": "left", "y": height[name], "showarrow": False,
+         "text": f"◂ {percent(mean)}", "font": {"color": QUIET}}
+        for name, mean in below.items()
+    ]  # fmt: skip
+    return {"data": data, "layout": layout, "notes": {"close": notes, "full": []}}
 
 
 def score_ranges(board: Board, runs: Sequence[Run]) -> dict[str, list[float]]:
@@ -118,11 +143,11 @@ def _padded(spans: Sequence[tuple[float, float]]) -> list[float]:
     return [100 * (low - pad), 100 * (high + pad)]
 
 
-def _below(board: Board, scores: Sequence[float]) -> str:
-    """The rows that the close range leaves out, in words."""
+def _below(board: Board, scores: Sequence[float]) -> dict[str, float]:
+    """The rows that the close range leaves out, with their means."""
     metric = board["headline_metric"]
     means = {row["method"]: row["scores"][metric]["mean"] for row in board["rows"] if metric in row["scores"]}
-    return ", ".join(f"{name} ({percent(mean)})" for name, mean in means.items() if 100 * mean < scores[0])
+    return {name: mean for name, mean in means.items() if 100 * mean < scores[0]}
 
 
 def _costs(board: Board) -> list[str]:
@@ -147,22 +172,19 @@ def _run_dots(done: Sequence[Run], metric: str, cost: str, floor: float) -> Json
 
 
 def _mean_marks(
-    rows: Sequence[Mapping[str, Any]], metric: str, cost: str, floor: float, best: Sequence[str],
+    rows: Sequence[Mapping[str, Any]], done: Sequence[Run], metric: str, cost: str, floor: float, best: Sequence[str],
     axis: Sequence[float], scores: Sequence[float],
 ) -> Json:  # fmt: skip
     """A diamond per method at its median price and mean score, filled on the frontier, with its interval."""
     x = [max(row["costs"][cost]["value"], floor) for row in rows]
     y = [100 * row["scores"][metric]["mean"] for row in rows]
     names = [row["method"] for row in rows]
-    pixels = [
-        (_PIXELS[0] * (math.log10(at) - axis[0]) / (axis[1] - axis[0]),
-         _PIXELS[1] * (score - scores[0]) / (scores[1] - scores[0]))
-        for at, score in zip(x, y, strict=True)
-    ]  # fmt: skip
+    runs = [(max(run["costs"][cost]["value"], floor), 100 * run["scores"][metric]) for run in done]
+    pixels = _pixels([*zip(x, y, strict=True), *runs], axis, scores)
     on = [name in best for name in names]
     return {
         "type": "scatter", "mode": "markers+text", "x": x, "y": y, "text": [html.escape(name) for name in names],
-        "textposition": _places(names, pixels), "textfont": {"color": [INK if yes else QUIET for yes in on]},
+        "textposition": _places(names, pixels[: len(names)], pixels[len(names) :]), "textfont": {"color": [INK if yes else QUIET for yes in on]},
         "cliponaxis": True,
         "marker": {"symbol": ["diamond" if yes else "diamond-open" for yes in on], "size": 11,
                    "color": [ACCENT if yes else INK for yes in on], "line": {"width": 1.5}},
@@ -193,18 +215,32 @@ def _error(rows: Sequence[Mapping[str, Any]], metric: str) -> Json:
     }  # fmt: skip
 
 
-def _places(names: Sequence[str], pixels: Sequence[tuple[float, float]]) -> list[str]:
-    """A text position per marker, each the first that covers no other marker and no label placed before."""
-    taken = [(x - 7, x + 7, y - 7, y + 7) for x, y in pixels]
+def _pixels(
+    spots: Sequence[tuple[float, float]], axis: Sequence[float], scores: Sequence[float]
+) -> list[tuple[float, float]]:
+    """(price, points) -> roughly where it is drawn, from the lower left corner."""
+    width, height = axis[1] - axis[0], scores[1] - scores[0]
+    return [
+        (_PIXELS[0] * (math.log10(price) - axis[0]) / width, _PIXELS[1] * (score - scores[0]) / height)
+        for price, score in spots
+    ]
+
+
+def _places(
+    names: Sequence[str], marks: Sequence[tuple[float, float]], dots: Sequence[tuple[float, float]]
+) -> list[str]:
+    """A text position per mark, each the first that covers least of other marks, labels placed before, and dots."""
+    taken = [(x - 7, x + 7, y - 7, y + 7) for x, y in marks]
     chosen = []
-    for at, (name, (x, y)) in enumerate(zip(names, pixels, strict=True)):
+    for at, (name, (x, y)) in enumerate(zip(names, marks, strict=True)):
         width = 7.2 * len(name)
-        best, fewest = "middle right", math.inf
+        best, fewest, kept = "middle right", math.inf, taken[at]
         for place, (across, up) in _PLACES.items():
             centre = x + across * (width + 18), y + up * 14
             box = (centre[0] - width / 2, centre[0] + width / 2, centre[1] - 8, centre[1] + 8)
-            hits = sum(_overlap(box, other) for i, other in enumerate(taken) if i != at)
-            hits += 2 * (box[1] > _PIXELS[0] or box[0] < 0 or box[3] > _PIXELS[1] or box[2] < 0)
+            hits = 3.0 * sum(_overlap(box, other) for i, other in enumerate(taken) if i != at)
+            hits += sum(_overlap(box, (dot[0], dot[0], dot[1], dot[1])) for dot in dots)
+            hits += 6 * (box[1] > _PIXELS[0] or box[0] < 0 or box[3] > _PIXELS[1] or box[2] < 0)
             if hits < fewest:
                 best, fewest, kept = place, hits, box
         chosen.append(best)
@@ -270,6 +306,7 @@ def _layout(height: int) -> Json:
     }  # fmt: skip
     return {
         "height": height, "margin": {"l": 60, "r": 20, "t": 16, "b": 50}, "font": dict(_FONT), "showlegend": False,
-        "paper_bgcolor": "#fff", "plot_bgcolor": "#fff", "hovermode": "closest", "xaxis": dict(axis), "yaxis": dict(axis),
+        "paper_bgcolor": "#fff", "plot_bgcolor": "#fff", "hovermode": "closest",
+        "xaxis": dict(axis), "yaxis": dict(axis),
         "hoverlabel": {"bgcolor": "#fff", "bordercolor": QUIET, "font": dict(_FONT), "align": "left"},
     }  # fmt: skip

@@ -11,11 +11,20 @@ from markupsafe import Markup
 from plotly.offline import get_plotlyjs
 
 from graftwork.compare.answer import (
-    COST_NAMES, answer, cost_name, grades, points, scored, search_line, sentence, verdicts, warnings,
-)  # fmt: skip
+    COST_NAMES,
+    answer,
+    cost_name,
+    grades,
+    points,
+    scored,
+    search_line,
+    sentence,
+    verdicts,
+    warnings,
+)
 from graftwork.compare.plots import figures
 from graftwork.files import finite, write_text
-from graftwork.units import percent, show
+from graftwork.units import percent, scaled, show
 
 FOLDER = Path(__file__).parent
 GRADES: Mapping[str, tuple[str, str]] = {
@@ -36,10 +45,14 @@ def render_report(board: Mapping[str, Any], runs: Sequence[Mapping[str, Any]]) -
     """The page's HTML. Every text from data is escaped, in the page and inside the plots."""
     board, runs = finite(board), finite(list(runs))
     pages = Environment(
-        loader=FileSystemLoader(FOLDER), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+        loader=FileSystemLoader(FOLDER),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
     )
     pages.filters |= {"points": percent, "number": _number}
-    pages.tests["leaf"] = lambda value: not isinstance(value, dict | list) or not value
+    pages.tests |= {"leaf": _leaf, "flat": _flat, "grid": _grid}
     return pages.get_template("report.html.j2").render(
         board=board,
         title=str(board["task"].get("name", "task")),
@@ -80,12 +93,16 @@ def _row(row: Mapping[str, Any], board: Mapping[str, Any]) -> dict[str, Any]:
         "n": row["n_seeds"],
         "score": points(row, metric).partition(" [")[0],
         "interval": "[" + points(row, metric).partition(" [")[2] if metric in row["scores"] else "",
-        "others": [percent(row["scores"][name]["mean"]) if name in row["scores"] else "–" for name in _other_metrics(board)],
+        "others": [_mean(row, name) for name in _other_metrics(board)],
         "costs": [_cell(row, name) for name in BOARD_COSTS],
         "frontier": row["method"] in board["frontier"],
         "below": row["below_majority"],
-        "errors": row["errors"],
+        "error": (row["errors"] or [""])[0].partition("\n")[0],
     }
+
+
+def _mean(row: Mapping[str, Any], metric: str) -> str:
+    return percent(row["scores"][metric]["mean"]) if metric in row["scores"] else "–"
 
 
 def _cell(row: Mapping[str, Any], name: str) -> dict[str, str]:
@@ -94,7 +111,9 @@ def _cell(row: Mapping[str, Any], name: str) -> dict[str, str]:
     if price is None or price["value"] is None:
         return {"text": "–", "letter": "", "grade": ""}
     letter, meaning = GRADES.get(price["grade"], ("?", "unknown"))
-    return {"text": show(price["value"], price["unit"]), "letter": letter, "grade": f"{price['grade']}: {meaning}"}
+    rate = price["unit"] == "per second"  # the row's title says it
+    text = scaled(price["value"], "") if rate else show(price["value"], price["unit"])
+    return {"text": text, "letter": letter, "grade": f"{price['grade']}: {meaning}"}
 
 
 def _prices(board: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -120,9 +139,8 @@ def _fits(board: Mapping[str, Any], runs: Sequence[Mapping[str, Any]]) -> list[d
     """How each method was set up, and what its first run chose."""
     fits = []
     for row in board["rows"]:
-        first = next((run for run in runs if run["method"] == row["method"] and run["facts"]), None)
-        facts = first["facts"] if first else {}
-        fits.append({"method": row["method"], "config": row["config"], "facts": facts, "run": first["id"] if first else ""})
+        first = next((run for run in runs if run["method"] == row["method"] and run["facts"]), {"facts": {}, "id": ""})
+        fits.append({"method": row["method"], "config": row["config"], "facts": first["facts"], "run": first["id"]})
     return fits
 
 
@@ -133,6 +151,21 @@ def _environments(runs: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
         if run["environment"] and run["environment"] not in different:
             different.append(run["environment"])
     return different
+
+
+def _leaf(value: Any) -> bool:
+    return not isinstance(value, dict | list) or not value
+
+
+def _flat(value: Any) -> bool:
+    """A dictionary of single values."""
+    return isinstance(value, dict) and all(map(_leaf, value.values()))
+
+
+def _grid(value: Any) -> bool:
+    """Several dictionaries with the same keys and single values: shown as one table, a column for each."""
+    items = list(value.values()) if isinstance(value, dict) else []
+    return len(items) > 1 and all(item and _flat(item) and item.keys() == items[0].keys() for item in items)
 
 
 def _number(value: Any) -> str:

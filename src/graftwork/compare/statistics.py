@@ -197,7 +197,8 @@ def _scores(weights: Floats, sample: Sample, metric: Metric) -> Floats:
     """(draws, N) weights -> (draws, S) scores."""
     stacked = np.concatenate(sample.runs, axis=1).astype(np.float64, copy=False)  # (N, S * K)
     means = (weights @ stacked).reshape(len(weights), len(sample.runs), -1)  # (draws, S, K)
-    return metric.value(means)
+    scores: Floats = metric.value(means)
+    return scores
 
 
 def _seed_variance(points: Floats, by_seed: Floats) -> tuple[float, float]:
@@ -244,7 +245,8 @@ def _unpaired_spread(a: Row, b: Row) -> Spread:
 def _stretched(drawn: Floats, point: float, spread: Spread) -> Floats:
     """The draws, moved onto the point estimate and scaled to the standard error."""
     sd = float(drawn.std())
-    return point + (drawn - drawn.mean()) * (spread.error / sd if sd > 1e-12 else 0.0)
+    scale = spread.error / sd if sd > 1e-12 else 0.0
+    return np.asarray(point + (drawn - drawn.mean()) * scale, np.float64)
 
 
 def _interval(drawn: Floats, point: float, spread: Spread) -> tuple[float, float]:

@@ -1,4 +1,4 @@
-"""The leaderboard as plain text: at most 100 columns wide, no meaning in colour, the same in a terminal and in a file."""
+"""The leaderboard as plain text: at most 100 columns, no meaning in colour, the same in a terminal and a file."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ class Column:
     title: str
     importance: int
     cell: Callable[[Row], str]
+    left: bool = False  # aligned to the left
 
 
 def print_table(board: Mapping[str, Any], console: Console) -> None:
@@ -48,7 +49,7 @@ def table_lines(board: Mapping[str, Any], width: int = WIDTH) -> list[str]:
     for at in range(len(board["rows"]) + 1):
         first, *rest = kept
         line = cells[first][at].ljust(widths[first])
-        line += "".join("  " + cells[column][at].rjust(widths[column]) for column in rest)
+        line += "".join("  " + _aligned(cells[column][at], widths[column], column.left) for column in rest)
         lines.append(line.rstrip())
         if at == 0:
             lines.append("─" * (sum(widths[column] for column in kept) + 2 * (len(kept) - 1)))
@@ -69,7 +70,7 @@ def _columns(board: Mapping[str, Any]) -> list[Column]:
     others = dict.fromkeys(name for row in board["rows"] for name in row["scores"] if name != headline)
     columns = [
         Column("method", 0, lambda row: _marks(row, board) + str(row["method"])),
-        Column(headline, 1, lambda row: points(row, headline) if row["scores"] else str(row["status"])),
+        Column(headline, 1, lambda row: _score(row, headline), left=True),
     ]
     columns += [Column(name, 5 + 5 * at, _metric_cell(name)) for at, name in enumerate(others)]
     prices = (
@@ -78,6 +79,14 @@ def _columns(board: Mapping[str, Any]) -> list[Column]:
         ("predict", "predict_latency_seconds", 7),
     )  # fmt: skip
     return columns + [Column(title, importance, _cost_cell(name)) for title, name, importance in prices]
+
+
+def _score(row: Row, metric: str) -> str:
+    """The score with its parts below those of the other rows, or what became of the row."""
+    if metric not in row["scores"]:
+        return str(row["status"]).replace("_", " ")
+    score, _, interval = points(row, metric).partition(" [")
+    return f"{score:<10} [{interval:>11}"
 
 
 def _metric_cell(name: str) -> Callable[[Row], str]:
@@ -108,7 +117,8 @@ def _legend(board: Mapping[str, Any], left_out: list[str], width: int) -> list[s
 
 def _sections(board: Mapping[str, Any]) -> list[tuple[str, list[str]]]:
     failed = [
-        f"{row['method']}: {row['status']}" + "".join(f"; {error.splitlines()[0]}" for error in row["errors"][:1])
+        f"{row['method']}: {row['status'].replace('_', ' ')}"
+        + "".join(f"; {error.splitlines()[0]}" for error in row["errors"][:1])
         for row in board["rows"]
         if row["status"] != "ok"
     ]
@@ -124,6 +134,10 @@ def _sections(board: Mapping[str, Any]) -> list[tuple[str, list[str]]]:
 
 def _wrapped(text: str, width: int, indent: str = "") -> list[str]:
     return textwrap.wrap(text, width, initial_indent=indent, subsequent_indent=indent + "  " * bool(indent))
+
+
+def _aligned(text: str, width: int, left: bool) -> str:
+    return text.ljust(width) if left else text.rjust(width)
 
 
 def _printable(line: str) -> str:

@@ -101,6 +101,9 @@ class Backbone(Protocol):
     def copy(self) -> Backbone:
         """A private copy whose weights may be trained."""
 
+    def twin(self) -> Backbone:
+        """The same weights under modules of its own: what is hooked onto these reaches no other user of the weights."""
+
 
 class BackboneFamily(Protocol):
     """What `backbones/NAME.py` registers: opens backbones of one family."""

@@ -56,6 +56,7 @@ class Model(nn.Module):
         self.adapters = nn.ModuleDict()  # site name, dots as slashes -> adapter
         self.head = kind.build_head(task, joined_width(backbone.card.width, towers))
         self.start = backbone.card.blocks  # the lowest block that changes; all blocks: only the head does
+        self._shared = True  # whether others run the same modules
         self._owned: list[nn.Module] = []
         self._hooks: list[RemovableHandle] = []
 
@@ -64,23 +65,27 @@ class Model(nn.Module):
 
         Raises `ConfigError` when the backbone has no such site.
         """
-        sites = self.backbone.sites(role)
-        if not sites:
+        if not self.backbone.sites(role):
             raise ConfigError(f"backbone {self.backbone.card.id!r} has no {role!r} to adapt")
-        for name, site in sites.items():
+        if self._shared:
+            self._move_to(self.backbone.twin())
+        for name, site in self.backbone.sites(role).items():
             adapter = self.adapters[name.replace(".", "/")] = make(site)
             self._hooks.append(site.register_forward_hook(Plug(adapter)))
         self.start = 0
 
     def own_blocks(self, first: int) -> None:
         """Train a private copy of blocks `first … L - 1`; with `first` 0 of everything, embeddings included."""
-        self.backbone = self.backbone.copy()
-        self.network = self.backbone.module
+        assert not self._hooks, "blocks are owned before adapters are plugged into them"
+        self._move_to(self.backbone.copy())
         self.start = first
         blocks = list(self.backbone.sites("block").values())
         self._owned = [self.network] if first == 0 else blocks[first:]
         for module in self._owned:
             module.requires_grad_(True)
+
+    def _move_to(self, backbone: Backbone) -> None:
+        self.backbone, self.network, self._shared = backbone, backbone.module, False
 
     def unplug(self) -> None:
         """Remove every adapter. The backbone is bit for bit what it was: nothing in it was touched."""

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 import torch
 from tokenizers import Tokenizer
 from torch import Tensor, nn
-from transformers import PreTrainedModel
 from transformers.pytorch_utils import Conv1D
 
 from graftwork.core.backbone import BackboneCard, Encoded, Features, Inputs
@@ -26,10 +25,16 @@ class TransformerBackbone:
     """Implements `Backbone`. The tokenizer must cut at `card.max_length` and pad nothing."""
 
     card: BackboneCard
-    module: PreTrainedModel
+    module: nn.Module  # a transformers model without a head
     tokenizer: Tokenizer
     pad_id: int
     layout: Layout
+
+    def __post_init__(self) -> None:
+        pattern = re.compile(self.layout.blocks.replace(".", r"\.").replace("*", r"\d+"))
+        paths = [path for path, _ in self.module.named_modules()]
+        self._block_paths = [path for path in paths if pattern.fullmatch(path)]
+        self._skipped_paths = [path for path in self.layout.skipped if path in paths]
 
     def encode(self, examples: Sequence[Example]) -> Encoded:
         """Tokenise. A pair is one sequence or two, as `card.towers` says; a single text is always one."""
@@ -49,8 +54,10 @@ class TransformerBackbone:
         longest = max(len(encoded.ids[i]) for i in sequences)
         length = max(longest, min(-(-longest // LENGTH_STEP) * LENGTH_STEP, self.card.max_length))
 
+        device = next(self.module.parameters()).device
+
         def padded(rows: list[list[int]], filler: int) -> Tensor:
-            return torch.tensor([row + [filler] * (length - len(row)) for row in rows], device=self.module.device)
+            return torch.tensor([row + [filler] * (length - len(row)) for row in rows], device=device)
 
         ids = [encoded.ids[i] for i in sequences]
         inputs = {
@@ -97,7 +104,7 @@ class TransformerBackbone:
         """Qualified name -> submodule, in network order."""
         if role == "embedding":
             return {self.layout.embedding: self.module.get_submodule(self.layout.embedding)}
-        blocks = self._blocks()
+        blocks = {path: self.module.get_submodule(path) for path in self._block_paths}
         if role == "block":
             return blocks
         if role == "norm":
@@ -116,9 +123,11 @@ class TransformerBackbone:
         """A backbone with weights of its own; the tokenizer, which never changes, is shared."""
         return TransformerBackbone(self.card, copy.deepcopy(self.module), self.tokenizer, self.pad_id, self.layout)
 
-    def _blocks(self) -> dict[str, nn.Module]:
-        pattern = re.compile(self.layout.blocks.replace(".", r"\.").replace("*", r"\d+"))
-        return {name: module for name, module in self.module.named_modules() if pattern.fullmatch(name)}
+    def twin(self) -> TransformerBackbone:
+        """The same weights under modules of its own: what is hooked onto these reaches no other user of the weights."""
+        shared = {id(tensor): tensor for tensor in (*self.module.parameters(), *self.module.buffers())}
+        module = copy.deepcopy(self.module, shared)
+        return TransformerBackbone(self.card, module, self.tokenizer, self.pad_id, self.layout)
 
     def _from_block(self, start: int, entering: Tensor) -> nn.Module:
         """The network with stand-ins below block `start`: its own forward still prepares masks and positions."""
@@ -129,21 +138,20 @@ class TransformerBackbone:
                 do="choose a method that changes every block, or none",
             )
         inner = entering.transpose(0, 1) if self.layout.time_first else entering
-        stand_ins: dict[str, nn.Module] = {
-            path: StandIn(module, inner) for path, module in self.module.named_modules() if path in self.layout.skipped
-        }
-        for name, block in list(self._blocks().items())[:start]:
-            stand_ins[name] = StandIn(block, (inner, None) if self.layout.tuple_blocks else inner)
+        as_block_returns = (inner, None) if self.layout.tuple_blocks else inner
+        stand_ins: dict[str, nn.Module] = {path: StandIn(inner) for path in self._skipped_paths}
+        for path in self._block_paths[:start]:
+            stand_ins[path] = StandIn(as_block_returns, self.module.get_submodule(path))
         return with_modules(self.module, stand_ins)
 
 
 class StandIn(nn.Module):
     """Takes a module's place and returns what is already known."""
 
-    def __init__(self, module: nn.Module, output: Tensor | tuple[Tensor, None]):
+    def __init__(self, output: Tensor | tuple[Tensor, None], block: nn.Module | None = None):
         super().__init__()
         self.output = output
-        self.attention_type = getattr(module, "attention_type", None)  # ModernBERT asks each block for its mask
+        self.attention_type = getattr(block, "attention_type", None)  # ModernBERT asks each block for its mask
 
     def forward(self, *args: object, **options: object) -> Tensor | tuple[Tensor, None]:
         """The known output, whatever is asked."""

@@ -106,13 +106,13 @@ def conflicts(examples: Sequence[Example]) -> dict[str, Any]:
 
 def is_sorted(examples: Sequence[Example]) -> bool:
     """Whether the rows stand class by class, or by rising or falling number."""
-    targets = [example.target for example in examples]
+    targets: list[Any] = [example.target for example in examples]
     if len(targets) < 2 * RARE_ROWS:
         return False
     if isinstance(targets[0], float):
         return any(targets == sorted(targets, reverse=falling) for falling in (False, True))
     changes = sum(before != after for before, after in itertools.pairwise(targets))
-    return changes == len(set(targets)) - 1 and changes < len(targets) / 2
+    return bool(changes == len(set(targets)) - 1) and 2 * changes < len(targets)
 
 
 def label_in_text(examples: Sequence[Example]) -> float:
@@ -144,22 +144,23 @@ def _warnings(found: Mapping[str, Any], task: Task) -> Iterable[str]:
     for name, count in found["duplicates_across"]["rows"].items():
         if count:
             yield (
-                f"{_rows(count)} of {name} ({count / rows[name]:.1%}) have the same text as a row of train; "
-                "they are kept, and make the score look better than it is."
+                f"{_rows(count)} of {name} ({_share(count, rows[name])}) {'has' if count == 1 else 'have'} the same "
+                "text as a row of train: kept, and the score looks better for it than it is."
             )
     for name, count in found["duplicates_within"].items():
         if count:
-            yield f"{_rows(count)} of {name} ({count / rows[name]:.1%}) repeat the text of an earlier row."
+            verb = "repeats" if count == 1 else "repeat"
+            yield f"{_rows(count)} of {name} ({_share(count, rows[name])}) {verb} the text of an earlier row."
     if found["conflicts"]["groups"]:
         yield (
-            f"{found['conflicts']['groups']:,} texts stand in several rows with different targets "
+            f"Texts that stand in several rows with different targets: {found['conflicts']['groups']:,} "
             f"({_rows(found['conflicts']['rows'])}), for example {', '.join(found['conflicts']['examples'][0][:3])}."
         )
     if found["sorted"]:
         yield "The training file is sorted by its targets; training shuffles it, other tools may not."
     if found["words"]["over_1000"]:
         yield (
-            f"{_rows(found['words']['over_1000'])} have more than {LONG_WORDS:,} words; "
+            f"Texts of more than {LONG_WORDS:,} words: {_rows(found['words']['over_1000'])}; "
             "most backbones read only their beginning."
         )
     if task.labels:
@@ -171,14 +172,15 @@ def _label_warnings(found: Mapping[str, Any], task: Task) -> Iterable[str]:
     if rare:
         shown = ", ".join(f"{clip(label)} ({count})" for label, count in list(rare.items())[:EXAMPLES])
         yield (
-            f"{len(rare)} of {len(task.labels)} classes have fewer than {RARE_ROWS} rows in train: "
+            f"Classes with fewer than {RARE_ROWS} rows in train: {len(rare)} of {len(task.labels)}: "
             f"{shown}{', …' if len(rare) > EXAMPLES else ''}."
         )
     for name in ("validation", "test"):
         untested = [label for label, count in found["classes"][name].items() if not count]
         if untested:
             shown = ", ".join(map(clip, untested[:EXAMPLES]))
-            yield f"{len(untested)} of {len(task.labels)} classes have no row in {name}: {shown}."
+            more = ", …" if len(untested) > EXAMPLES else ""
+            yield f"Classes with no row in {name}: {len(untested)} of {len(task.labels)}: {shown}{more}."
     if found["label_in_text"] >= CUE_SHARE:
         yield (
             f"In {found['label_in_text']:.0%} of the training rows the text names its own label; "
@@ -190,6 +192,10 @@ def _label_warnings(found: Mapping[str, Any], task: Task) -> Iterable[str]:
     for same in alike.values():
         if len(same) > 1:
             yield f"The labels {' and '.join(map(clip, same))} differ only in case or spaces and are kept apart."
+
+
+def _share(count: int, rows: int) -> str:
+    return f"{count / rows:.1%}" if count >= rows / 1000 else "under 0.1%"
 
 
 def _rows(count: int) -> str:

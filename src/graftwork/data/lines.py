@@ -41,7 +41,7 @@ def read_lines(path: Path) -> Iterator[tuple[int, str]]:
                 where=f"{path}:{number}",
                 got=f"byte 0x{content[error.start]:02x} in {clip(content.decode('latin-1').rstrip())}",
                 expected="text in UTF-8",
-                do=f"if it is Windows text: {_unpack(path)}iconv -f WINDOWS-1252 -t UTF-8 {path.name} > utf8-{path.name}",
+                do=f"if it is Windows text, {_conversion(path, 'WINDOWS-1252')}",
             ) from None
         offset += len(raw)
 
@@ -66,7 +66,7 @@ def _refuse_foreign(path: Path, first: bytes) -> None:
     if first.startswith(_UTF16_BOMS) or (one_parity and 3 * len(zeros) >= len(first[:400])):
         little = first.startswith(b"\xff\xfe") or (zeros and zeros[0] % 2 == 1)
         what = "UTF-16" if first.startswith(_UTF16_BOMS) else f"UTF-16{'LE' if little else 'BE'}"
-        do = f"convert it: {_unpack(path)}iconv -f {what} -t UTF-8 {path.name} > utf8-{path.name}"
+        do = f"convert it: {_conversion(path, what)}"
     elif first.startswith(b"\x1f\x8b"):
         what, do = "gzip", f"rename it to {path.name}.gz"
     elif first.startswith(b"PK\x03\x04"):
@@ -76,5 +76,7 @@ def _refuse_foreign(path: Path, first: bytes) -> None:
     raise DataError(f"the file is {what}, not UTF-8 text", where=f"{path}:1", do=do)
 
 
-def _unpack(path: Path) -> str:
-    return "unpack it, then " if path.suffix.lower() == ".gz" else ""
+def _conversion(path: Path, encoding: str) -> str:
+    unpacked = path.name.removesuffix(".gz")
+    first = "" if unpacked == path.name else f"gunzip {path.name} && "
+    return f"{first}iconv -f {encoding} -t UTF-8 {unpacked} > utf8-{unpacked}"

@@ -190,10 +190,9 @@ def _tsv(path: Path) -> Iterator[tuple[int, list[str]]]:
 def _csv(path: Path) -> Iterator[tuple[int, list[str]]]:
     lines = read_lines(path)
     for number, line in lines:
-        if '"' in line:
-            yield number, _quoted(path, lines, number, line)
-        else:
-            yield number, [_bare(path, number, 0, field) for field in _without_eol(line).split(",")]
+        content = _without_eol(line)
+        plain = '"' not in content and "\r" not in content
+        yield number, content.split(",") if plain else _quoted(path, lines, number, line)
 
 
 def _quoted(path: Path, lines: Iterator[tuple[int, str]], number: int, line: str) -> list[str]:
@@ -236,7 +235,8 @@ def _quoted(path: Path, lines: Iterator[tuple[int, str]], number: int, line: str
 
 def _bare(path: Path, number: int, at: int, field: str) -> str:
     """An unquoted field that begins at position `at` of its line; it may hold no quote and no carriage return."""
-    for character, name in (('"', "a quote"), ("\r", "a carriage return")):
+    refused = (('"', "a quote", "quote the field"), ("\r", "a carriage return", "save the file with LF line ends"))
+    for character, name, remedy in refused:
         place = field.find(character)
         if place >= 0:
             raise DataError(
@@ -244,7 +244,7 @@ def _bare(path: Path, number: int, at: int, field: str) -> str:
                 where=f"{path}:{number}:{at + place + 1}",
                 got=clip(field),
                 expected='a field that holds one stands in quotes, its own quotes doubled: "say ""hi"""',
-                do="quote the field, or name the file .tsv if its columns are separated by tabs",
+                do=f"{remedy}, or name the file .tsv if its columns are separated by tabs",
             )
     return field
 
@@ -260,7 +260,11 @@ def _objects(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
             _refuse_blank(path, blank)
         try:
             item = json.loads(
-                line, parse_int=_Literal, parse_float=_Literal, parse_constant=_refuse_nan, object_pairs_hook=_unique
+                _without_eol(line),
+                parse_int=_Literal,
+                parse_float=_Literal,
+                parse_constant=_refuse_nan,
+                object_pairs_hook=_unique,
             )
         except (ValueError, RecursionError) as error:
             place = f":{error.colno}" if isinstance(error, json.JSONDecodeError) else ""

@@ -28,7 +28,7 @@ class Regression:
     def parse(self, text: str | tuple[str, ...], task: Task, where: str) -> float:
         """A finite decimal number such as `3`, `-0.5` or `1e-3`; nothing else is taken for one."""
         if isinstance(text, tuple) or not _NUMBER.fullmatch(text) or not math.isfinite(float(text)):
-            decimal_comma = isinstance(text, str) and _NUMBER.fullmatch(text.replace(",", ".", 1))
+            decimal_comma = "," in text and _NUMBER.fullmatch(str(text).replace(",", ".", 1))
             raise DataError(
                 "the target is not a finite number",
                 where=where,

@@ -82,9 +82,10 @@ class TfidfSvm:
         texts = [text for example in bench.train.examples for text in example.inputs.values()]
         vectorizer = make_vectorizer().fit(texts)
         inputs = features(vectorizer, bench.train.examples)
+        outputs = bench.setting.kind.outputs(bench.setting.task)
         best: tuple[float, Svm] | None = None
         for strength in STRENGTHS:
-            weight, bias = _solve(inputs, bench.train.targets, strength, derive(bench.seed, "init") % 2**31)
+            weight, bias = _solve(inputs, bench.train.targets, outputs, strength, derive(bench.seed, "init") % 2**31)
             fitted = Svm(vectorizer, weight, bias, {"strength": strength})
             reached = bench.score(fitted.logits(bench.validation.examples))
             bench.log({"strength": strength, "validation": reached})
@@ -104,14 +105,14 @@ class TfidfSvm:
 
 
 def _solve(
-    inputs: Any, targets: NDArray[Any], strength: float, seed: int
+    inputs: Any, targets: NDArray[Any], outputs: int, strength: float, seed: int
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """(C, F) weights and (C,) biases; the form of the targets says which problem it is."""
     if targets.ndim == 1 and targets.dtype.kind == "f":
         model = LinearSVR(C=strength, random_state=seed, max_iter=5000, loss="squared_epsilon_insensitive", dual=False)
         model.fit(inputs, targets)
         return model.coef_.reshape(1, -1), np.atleast_1d(model.intercept_)
-    columns = np.eye(int(targets.max()) + 1)[targets] if targets.ndim == 1 else targets  # (N, C) of 0 and 1
+    columns = np.eye(outputs)[targets] if targets.ndim == 1 else targets  # (N, C) of 0 and 1
     solved = [_one_against_rest(inputs, column, strength, seed) for column in columns.T]
     return np.vstack([weight for weight, _ in solved]), np.array([bias for _, bias in solved])
 

@@ -38,16 +38,16 @@ def answer_file(module: TaskModule, source: Path, out: Path | None, echo: Callab
         handle, name = tempfile.mkstemp(dir=out.parent, prefix=f".{out.name}.")
         try:
             with os.fdopen(handle, "w", encoding="utf-8", newline="") as stream:
-                count = -1 if shape != "jsonl" else 0  # the header is no answer
+                written = 0
                 for line in lines:
                     stream.write(line + "\n")
-                    count += 1
+                    written += 1
             os.chmod(name, 0o644)
             os.replace(name, out)
         except BaseException:
             Path(name).unlink(missing_ok=True)
             raise
-    return count
+    return written if shape == "jsonl" else max(0, written - 1)  # the header is no answer
 
 
 def _lines(module: TaskModule, source: Path, shape: str) -> Iterator[str]:
@@ -92,8 +92,8 @@ def _columns(module: TaskModule, table: Table) -> list[str]:
 def _flat(answer: dict[str, Any]) -> dict[str, Any]:
     """Probabilities become columns; several labels are joined by `|`, as they are read."""
     flat = {key: value for key, value in answer.items() if key != "probabilities"}
-    if "labels" in flat:
-        flat["labels"] = "|".join(flat["labels"])
+    if isinstance(flat.get("label"), list):
+        flat["label"] = "|".join(flat["label"])
     return flat | {f"p({label})": chance for label, chance in answer.get("probabilities", {}).items()}
 
 

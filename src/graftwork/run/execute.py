@@ -109,7 +109,7 @@ class _Execution:
                 self._log({"traceback": traceback.format_exc()})
         costs = read_costs(marks, self.readings, self.shop.prices)
         write_text(self.folder / "log.jsonl", self.log.getvalue())
-        if (self.folder / "module").is_dir():
+        if (self.folder / "module" / "module.json").is_file():
             add_price_tag(self.folder / "module", {name: asdict(cost) for name, cost in costs.items()})
         return RunResult(id=self.spec.id, seed=self.spec.seed, costs=costs, environment=environment(), **parts)
 

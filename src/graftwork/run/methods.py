@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any, cast
@@ -38,10 +39,13 @@ def parse_method(words: str) -> Named:
 
 def _convert(name: str, key: str, text: str, kind: type) -> Any:
     try:
-        return kind(text)
+        value = kind(text)
     except ValueError:
-        words = {int: "a whole number", float: "a number"}.get(kind, kind.__name__)
-        raise ConfigError(f"{name}: {key} must be {words}", got=repr(text)) from None
+        value = math.nan
+    if isinstance(value, float) and not math.isfinite(value):
+        words = {int: "a whole number", float: "a finite number"}.get(kind, kind.__name__)
+        raise ConfigError(f"{name}: {key} must be {words}", got=repr(text))
+    return value
 
 
 def named(name: str, settings: Mapping[str, Any]) -> Named:

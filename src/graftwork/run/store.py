@@ -101,7 +101,7 @@ def write_predictions(folder: Path, splits: Sequence[tuple[Split, Logits]], deco
     for split, logits in splits:
         for example, answer, row in zip(split.examples, decoded[split.name], logits.tolist(), strict=True):
             line = {"id": example.id, "split": split.name, "target": example.target}
-            line |= {"prediction": answer.get("label", answer.get("labels", answer.get("value"))), "logits": row}
+            line |= {"prediction": answer.get("label", answer.get("value")), "logits": row}
             lines.append(json.dumps(line, ensure_ascii=False))
     write_text(folder / "predictions.jsonl", "\n".join(lines) + "\n")
 

@@ -89,7 +89,7 @@ class TaskModule:
         return tuple(self.description["roles"])
 
     def predict(self, texts: Sequence[Text]) -> list[dict[str, Any]]:
-        """An answer per text (or pair of texts): `{"label", "probabilities"}`, `{"labels", …}` or `{"value"}`.
+        """An answer per text (or pair of texts): `{"label", "probabilities"}` or `{"value"}`; several labels are a list.
 
         Raises `ConfigError` for one text where a pair is wanted, and the other way round.
         """

@@ -28,11 +28,11 @@ TOKENS_PER_BATCH = 4096  # padded; bounds the memory of a pass and keeps matrix 
 class Pass:
     """Hidden states of one split, computed once. Implements `FrozenPass`."""
 
-    def __init__(self, backbone: Backbone, split: Split, depth: int | None, batches: Batches, encoded: Encoded):
-        self.encoded = encoded
+    def __init__(self, backbone: Backbone, split: Split, depth: int | None, batches: Batches):
+        wall, cpu = time.perf_counter(), time.process_time()
+        self.encoded = encoded = backbone.encode(split.examples)
         self.cost, self.tally = Phase(), Tally()
         self._depth = depth
-        wall, cpu = time.perf_counter(), time.process_time()
         lengths = np.array([len(ids) for ids in encoded.ids], dtype=np.int64)
         card = backbone.card
         self._offsets = np.concatenate([[0], np.cumsum(lengths)])
@@ -79,7 +79,6 @@ class FrozenStore:
     def __init__(self, batches: Batches, cap_bytes: int = 4 << 30):
         self.batches, self.cap_bytes = batches, cap_bytes
         self._passes: OrderedDict[tuple[str, str, str, int | None], Pass] = OrderedDict()
-        self._encoded: dict[tuple[str, str, str], Encoded] = {}
         self.spent = Phase()
 
     def get(self, backbone: Backbone, data: str, split: Split, depth: int | None, bench: Workbench) -> Pass:
@@ -92,8 +91,7 @@ class FrozenStore:
         if known is None and depth is None:  # a pass that kept states has the pooled features as well
             known = next((p for (*place, _), p in self._passes.items() if tuple(place) == key[:3]), None)
         if known is None:
-            encoded = self._encoded.setdefault(key[:3], backbone.encode(split.examples))
-            known = self._passes[key] = Pass(backbone, split, depth, self.batches, encoded)
+            known = self._passes[key] = Pass(backbone, split, depth, self.batches)
             self.spent.add(known.cost)
         else:
             bench.charged.add(known.cost)

@@ -7,7 +7,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import torch
@@ -31,6 +31,7 @@ class Diverged(GraftworkError):
     """The loss or its gradient is no longer a number."""
 
 
+@runtime_checkable
 class Attaches(Protocol):
     """A method that is trained by gradient: it says what trains, and how fast."""
 

@@ -16,7 +16,10 @@ RATE = 5e-3
 
 
 def fit_mix(bench: Workbench, train: FrozenPass, strength: float, outputs: int) -> Tensor:
-    """(L + 1,) weights that sum to 1, trained together with a linear layer on each block's standardised features."""
+    """(L + 1,) weights of the blocks, trained together with a linear layer on each block's standardised features.
+
+    Each is the block's share of the mix over the spread of its features, so that they apply to features as they come.
+    """
     assert bench.setting.backbone is not None
     features = torch.stack([train.pooled(block) for block in range(bench.setting.backbone.card.blocks + 1)], dim=1)
     mean, sd = features.mean(dim=(0, 2), keepdim=True), features.std(dim=(0, 2), keepdim=True)
@@ -34,5 +37,6 @@ def fit_mix(bench: Workbench, train: FrozenPass, strength: float, outputs: int) 
             optimiser.zero_grad()
             loss.backward()  # type: ignore[no-untyped-call]
             optimiser.step()
-    bench.tally.add_model(EPOCHS * 6.0 * features.numel() * (1 + outputs / features.shape[1]))
+    mixing, layering = 4.0 * features.numel(), 6.0 * features[:, 0].numel() * outputs  # forward and backward
+    bench.tally.add_model(EPOCHS * (mixing + layering))
     return scores.detach().softmax(0) / sd.flatten().clamp_min(1e-6)

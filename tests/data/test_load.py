@@ -1,0 +1,219 @@
+"""From files to a data set: columns found, targets parsed, splits drawn, and every bad input refused with its place."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from graftwork.core.task import Dataset, Task
+from graftwork.data.load import load
+from graftwork.errors import ConfigError, DataError, GraftworkError, UnknownName
+
+ROWS = [(f"text number {i}", "abc"[i % 3]) for i in range(60)]
+
+
+def table(folder: Path, rows: list[tuple[str, ...]], name: str = "t.tsv", header: str = "text\tlabel") -> Path:
+    path = folder / name
+    path.write_text("\n".join([header, *("\t".join(row) for row in rows)]) + "\n", encoding="utf-8")
+    return path
+
+
+def refusal(error: type[GraftworkError], path: Path, **flags: Any) -> GraftworkError:
+    with pytest.raises(error) as caught:
+        load(Task.from_file(path, **flags))
+    return caught.value
+
+
+def ids(data: Dataset, name: str) -> list[str]:
+    return [example.id for example in data.splits[name].examples]
+
+
+def test_one_file_is_split_70_10_20(tmp_path: Path) -> None:
+    data = load(Task.from_file(table(tmp_path, ROWS)))
+    assert {name: len(split.examples) for name, split in data.splits.items()} == {
+        "train": 42,
+        "validation": 6,
+        "test": 12,
+    }
+    assert data.task.labels == ("a", "b", "c")
+    assert data.task.metrics == ("accuracy", "macro_f1")
+    assert (data.task.text, data.task.label) == ("text", "label")
+    rows = [int(item.split("/")[1]) for name in data.splits for item in ids(data, name)]
+    assert sorted(rows) == list(range(1, 61))
+    for name, split in data.splits.items():
+        for example, target in zip(split.examples, split.targets, strict=True):
+            row = int(example.id.removeprefix(f"{name}/"))
+            assert (example.inputs["text"], example.target) == ROWS[row - 1]
+            assert data.task.labels[target] == example.target
+    assert "validation 6 rows and test 12 rows drawn from t.tsv" in data.report["splits"]
+
+
+def test_given_files_are_kept_and_missing_ones_drawn(tmp_path: Path) -> None:
+    train = table(tmp_path, ROWS)
+    test = table(tmp_path, [("never seen", "a"), ("text number 1", "b")], "test.tsv")
+    validation = table(tmp_path, [("new", "c")], "dev.tsv")
+    both = load(Task.from_file(train, test=test, validation=validation))
+    assert (len(both.train.examples), ids(both, "validation"), ids(both, "test")) == (
+        60,
+        ["validation/1"],
+        ["test/1", "test/2"],
+    )
+    only_test = load(Task.from_file(train, test=test))
+    assert (len(only_test.train.examples), len(only_test.validation.examples)) == (54, 6)
+    only_validation = load(Task.from_file(train, validation=validation))
+    assert (len(only_validation.train.examples), len(only_validation.test.examples)) == (48, 12)
+    assert both.report["duplicates_across"]["rows"] == {"validation": 0, "test": 1}
+
+
+def test_a_class_of_one_row_stays_in_train_when_a_test_file_is_given(tmp_path: Path) -> None:
+    train, test = table(tmp_path, [*ROWS, ("only one", "z")]), table(tmp_path, ROWS[:5], "test.tsv")
+    data = load(Task.from_file(train, test=test))
+    assert "train/61" in ids(data, "train")
+
+
+def test_texts_are_passed_on_unchanged(tmp_path: Path) -> None:
+    data = load(Task.from_file(table(tmp_path, [*ROWS, ("  two  spaces ", "a")])))
+    everything = [example.inputs["text"] for split in data.splits.values() for example in split.examples]
+    assert "  two  spaces " in everything
+
+
+def test_digest_follows_content(tmp_path: Path) -> None:
+    first = load(Task.from_file(table(tmp_path, ROWS))).digest
+    assert load(Task.from_file(table(tmp_path, ROWS, "same.tsv"))).digest == first
+    assert load(Task.from_file(table(tmp_path, [*ROWS[:-1], ("text number 59", "a")], "label.tsv"))).digest != first
+    assert load(Task.from_file(table(tmp_path, [*ROWS[:-1], ("text number 59!", "c")], "text.tsv"))).digest != first
+    assert len(first) == 64
+
+
+def test_pairs_and_sentence_are_found_by_name(tmp_path: Path) -> None:
+    rows = [(f"one {i}", f"two {i}", "ab"[i % 2]) for i in range(20)]
+    pair = load(Task.from_file(table(tmp_path, rows, "pair.tsv", "text_a\ttext_b\tlabel")))
+    assert dict(pair.train.examples[0].inputs).keys() == {"text_a", "text_b"}
+    named = load(Task.from_file(table(tmp_path, rows, "named.tsv", "q\tr\ts"), text_a="r", text_b="q", label="s"))
+    example = named.train.examples[0]
+    assert example.inputs["text_a"].startswith("two")
+    sentence = load(Task.from_file(table(tmp_path, ROWS, "s.tsv", "sentence\tlabel")))
+    assert sentence.task.text == "sentence"
+
+
+def test_regression_and_multilabel(tmp_path: Path) -> None:
+    numbers = table(tmp_path, [(f"t {i}", f"{i / 10}") for i in range(100)], "n.tsv")
+    data = load(Task.from_file(numbers, kind="regression"))
+    assert data.task.metrics == ("pearson", "spearman")
+    assert data.train.targets.dtype == np.float32
+    assert abs(data.train.targets.mean()) < 1e-6
+    several = table(tmp_path, [(f"t {i}", ("", "a", "a|b", "b")[i % 4]) for i in range(100)], "m.tsv")
+    data = load(Task.from_file(several, kind="multilabel"))
+    assert data.train.targets.shape == (len(data.train.examples), 2)
+    assert data.task.labels == ("a", "b")
+
+
+def bad(folder: Path, *rows: tuple[str, ...]) -> Path:
+    return table(folder, [*ROWS, *rows])
+
+
+@pytest.mark.parametrize(
+    ("row", "what", "more"),
+    [
+        (("  ", "a"), "the text is empty", "text = '  '"),
+        (("x", ""), "the label is empty", "fill the label in"),
+        (("x", " "), "the label is empty", "' '"),
+        (("x", "z"), "the class 'z' has a single row", "give a file with --test"),
+    ],
+)
+def test_bad_rows(tmp_path: Path, row: tuple[str, str], what: str, more: str) -> None:
+    path = bad(tmp_path, row)
+    error = refusal(DataError, path)
+    assert error.where == f"{path}:62"
+    assert what in error.what
+    assert more in error.message
+
+
+def test_columns_that_are_not_there(tmp_path: Path) -> None:
+    path = table(tmp_path, ROWS, header="txt\tlabels")
+    error = refusal(DataError, path)
+    assert error.what == "no column 'text'"
+    assert error.where == f"{path}:1"
+    assert "columns: txt, labels" in error.message
+    assert "did you mean --text txt?" in error.message
+    assert "sentence, or text_a and text_b" in error.message
+    assert "did you mean --label labels?" in refusal(DataError, path, text="txt").message
+    assert "did you mean --text txt?" in refusal(ConfigError, path, text="txd").message
+
+
+def test_settings_that_contradict(tmp_path: Path) -> None:
+    path = table(tmp_path, ROWS)
+    assert "both set" in refusal(ConfigError, path, text="text", text_a="text", text_b="label").what
+    assert "a pair needs two columns" in refusal(ConfigError, path, text_a="text").what
+    assert "text and label are the same column" in refusal(ConfigError, path, label="text").what
+    assert "test and train are the same file" in refusal(ConfigError, path, test=path).what.replace(
+        "train and test", "test and train"
+    )
+    many = table(tmp_path, [(*row, row[0]) for row in ROWS], "many.tsv", "text\tlabel\tsentence")
+    assert "more than one column" in refusal(DataError, many).what
+    assert load(Task.from_file(many, text="sentence", label="label")).task.text == "sentence"
+
+
+def test_unknown_names_and_unfit_metrics(tmp_path: Path) -> None:
+    path = table(tmp_path, ROWS)
+    assert "did you mean 'classification'" in refusal(UnknownName, path, kind="clasification").message
+    assert "did you mean 'macro_f1'" in refusal(UnknownName, path, metrics=("macrof1",)).message
+    assert "'pearson' scores numbers" in refusal(ConfigError, path, metrics=("pearson",)).what
+    assert "needs a positive class" in refusal(ConfigError, path, metrics=("f1",)).what
+    assert "no label of the data" in refusal(ConfigError, path, positive="q").what
+
+
+def test_data_that_cannot_be_learnt_or_split(tmp_path: Path) -> None:
+    one = table(tmp_path, [(f"t {i}", "a") for i in range(30)], "one.tsv")
+    error = refusal(DataError, one)
+    assert "all rows have the same label" in error.what
+    assert error.where == str(one)
+    few = refusal(DataError, table(tmp_path, ROWS[:9], "few.tsv"))
+    assert "too few rows" in few.what
+    assert "got:      9 rows" in few.message
+    same = refusal(DataError, table(tmp_path, [("same", "ab"[i % 2]) for i in range(30)], "same.tsv"))
+    assert "no row is left for test" in same.what
+    assert "30 rows, 1 different" in same.message
+
+
+def test_labels_that_train_lacks(tmp_path: Path) -> None:
+    path = table(tmp_path, ROWS)
+    test = table(tmp_path, [("x", "a"), ("y", "A")], "test.tsv")
+    error = refusal(DataError, path, test=test)
+    assert error.where == f"{test}:3"
+    assert "the label 'A' is in test and not in train" in error.what
+    assert "did you mean 'a'?" in error.message
+    validation = table(tmp_path, [("x", "d")], "dev.tsv")
+    assert "in validation and not in train" in refusal(DataError, path, validation=validation).what
+
+
+def test_other_files_must_have_the_columns_too(tmp_path: Path) -> None:
+    test = table(tmp_path, ROWS, "test.tsv", "text\tlabl")
+    error = refusal(DataError, table(tmp_path, ROWS), test=test)
+    assert error.where == f"{test}:1"
+    assert "no column 'label'" in error.what
+
+
+def test_listed_labels_are_kept_in_order_and_enforced(tmp_path: Path) -> None:
+    path = table(tmp_path, ROWS)
+    assert load(Task.from_file(path, labels=("c", "b", "a"))).task.labels == ("c", "b", "a")
+    error = refusal(DataError, path, labels=("a", "b"))
+    assert error.where == f"{path}:4"
+    assert "unknown label 'c'" in error.what
+    assert "twice" in refusal(ConfigError, path, labels=("a", "b", "c", "a")).what
+
+
+SHARED = Path(os.environ.get("GRAFTWORK_SHARED", Path(__file__).parents[3] / "shared"))
+
+
+@pytest.mark.real
+@pytest.mark.skipif(not (SHARED / "data").is_dir(), reason="no shared data beside the checkout")
+@pytest.mark.parametrize(("name", "kind", "rows"), [("sst5", "classification", 8544), ("stsb", "regression", 5749)])
+def test_published_data_sets_load(name: str, kind: str, rows: int) -> None:
+    folder = SHARED / "data" / name
+    task = Task.from_file(folder / "train.tsv", validation=folder / "dev.tsv", test=folder / "test.tsv", kind=kind)
+    assert len(load(task).train.examples) == rows

@@ -1,0 +1,74 @@
+"""Multilabel: parsing, what the data decides, numbers and back."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from graftwork.core.task import Task
+from graftwork.errors import ConfigError, DataError
+from graftwork.registry import kinds
+
+KIND = kinds.get("multilabel")
+TASK = Task("t", Path("t.csv"))
+
+
+def test_bars_and_lists_mean_the_same() -> None:
+    for text in ("b|a", ("b", "a"), "a|b"):
+        assert KIND.parse(text, TASK, "f:1") == ("a", "b")
+    assert KIND.parse("", TASK, "f:1") == KIND.parse((), TASK, "f:1") == ()
+    assert KIND.parse("a | b", TASK, "f:1") == (" b", "a "), "nothing is stripped"
+
+
+@pytest.mark.parametrize(
+    ("text", "what"),
+    [
+        ("a||b", "the label is empty"),
+        (" ", "the label is empty"),
+        ("a|a", "stands twice"),
+        ("a|z", "unknown label 'z'"),
+    ],
+)
+def test_bad_labels(text: str, what: str) -> None:
+    with pytest.raises(DataError, match=what) as caught:
+        KIND.parse(text, TASK.resolved(labels=("a", "b")), "f.csv:7")
+    assert caught.value.where == "f.csv:7"
+
+
+def test_resolve() -> None:
+    task = KIND.resolve(TASK, [("b",), (), ("a", "b")])
+    assert (task.labels, task.metrics, task.positive) == (("a", "b"), ("macro_f1", "accuracy"), None)
+    with pytest.raises(DataError, match="no row has a label"):
+        KIND.resolve(TASK, [(), ()])
+    with pytest.raises(ConfigError, match="no positive class"):
+        KIND.resolve(TASK.resolved(positive="a"), [("a",)])
+
+
+def test_strata_fall_back_to_the_rarest_label() -> None:
+    targets = [("a",)] * 12 + [("a", "b")] * 2 + [("b",)] * 3 + [()]
+    assert KIND.strata(targets) == [("a",)] * 12 + ["b"] * 5 + [()]
+
+
+def test_numbers_and_back() -> None:
+    task = KIND.resolve(TASK, [("b",), ("a", "b")])
+    encoded = KIND.encode([("b",), (), ("a", "b")], task)
+    assert (encoded.dtype, encoded.tolist()) == (np.float32, [[0, 1], [0, 0], [1, 1]])
+    logits = np.array([[0.0, np.log(3)], [-1.0, -2.0]])
+    assert KIND.predictions(logits, task).tolist() == [[0, 1], [0, 0]]
+    first, second = KIND.decode(logits, task)
+    assert (first["label"], second["label"]) == (["b"], [])
+    assert first["probabilities"] == pytest.approx({"a": 0.5, "b": 0.75})
+    assert KIND.outputs(task) == 2
+    with pytest.raises(DataError, match="unknown label 'c'"):
+        KIND.encode([("c",)], task)
+
+
+def test_loss_and_constant() -> None:
+    loss = KIND.loss(torch.tensor([[0.0, np.log(3)]]), torch.tensor([[1.0, 1.0]]))
+    assert float(loss) == pytest.approx(-(np.log(0.5) + np.log(0.75)) / 2)
+    constant = KIND.constant(np.array([[1, 0], [1, 0], [1, 0], [0, 0]], dtype=np.float32), TASK)
+    assert constant[0] == pytest.approx(np.log(3))
+    assert constant[1] < -20
