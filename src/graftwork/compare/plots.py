@@ -16,6 +16,7 @@ Run = Mapping[str, Any]
 Json = dict[str, Any]
 
 INK, ACCENT, QUIET, RULE = "#1f2933", "#0b5cad", "#7b8794", "#e4e7eb"
+FRONTIER_PIXELS = 440  # height
 _PIXELS = (860.0, 380.0)  # the frontier plot's inside, near enough to keep labels apart
 _FONT = {"family": "system-ui, -apple-system, 'Segoe UI', Roboto, sans-serif", "size": 13, "color": INK}
 # In words of plotly: where a label stands at its marker, and its box's centre from there (in label widths, in lines).
@@ -33,6 +34,7 @@ def figures(board: Board, runs: Sequence[Run]) -> Json:
         "costs": [{"name": name, "title": cost_name(name)} for name in names],
         "frontier": {name: frontier_figure(board, runs, name, ranges["close"]) for name in names},
         "dots": dots_figure(board, runs, ranges["close"]),
+        "heights": {"frontier": FRONTIER_PIXELS, "dots": _dots_height(board)},
         "ranges": ranges,
         "below": ", ".join(f"{name} ({percent(mean)})" for name, mean in _below(board, ranges["close"]).items()),
     }
@@ -70,7 +72,7 @@ def frontier_figure(board: Board, runs: Sequence[Run], cost: str, scores: Sequen
         },
         _mean_marks([rows[point.name] for point in means], done, metric, cost, floor, best, axes["close"], scores),
     ]  # fmt: skip
-    layout = _layout(440)
+    layout = _layout(FRONTIER_PIXELS)
     layout["xaxis"] |= {"type": "log", "title": {"text": cost_name(cost)}}
     layout["yaxis"] |= {"title": {"text": f"{html.escape(metric)}, points"}}
     return {
@@ -108,7 +110,7 @@ def dots_figure(board: Board, runs: Sequence[Run], scores: Sequence[float]) -> J
             "text": [_hover(run, metric, None) for run in done],
         },
     ]  # fmt: skip
-    layout = _layout(90 + 44 * max(1, len(rows)))
+    layout = _layout(_dots_height(board))
     layout["xaxis"] |= {"title": {"text": f"{html.escape(metric)}, points"}}
     layout["yaxis"] |= {"tickvals": list(height.values()), "ticktext": [html.escape(name) for name in height]}
     layout["yaxis"] |= {"range": [0.6 - max(1, len(rows)), 0.6], "showgrid": False}
@@ -119,6 +121,10 @@ def dots_figure(board: Board, runs: Sequence[Run], scores: Sequence[float]) -> J
         for name, mean in below.items()
     ]  # fmt: skip
     return {"data": data, "layout": layout, "notes": {"close": notes, "full": []}}
+
+
+def _dots_height(board: Board) -> int:
+    return 90 + 44 * max(1, sum(board["headline_metric"] in row["scores"] for row in board["rows"]))
 
 
 def score_ranges(board: Board, runs: Sequence[Run]) -> dict[str, list[float]]:
@@ -184,7 +190,8 @@ def _mean_marks(
     on = [name in best for name in names]
     return {
         "type": "scatter", "mode": "markers+text", "x": x, "y": y, "text": [html.escape(name) for name in names],
-        "textposition": _places(names, pixels[: len(names)], pixels[len(names) :]), "textfont": {"color": [INK if yes else QUIET for yes in on]},
+        "textposition": _places(names, pixels[: len(names)], pixels[len(names) :]),
+        "textfont": {"color": [INK if yes else QUIET for yes in on]},
         "cliponaxis": True,
         "marker": {"symbol": ["diamond" if yes else "diamond-open" for yes in on], "size": 11,
                    "color": [ACCENT if yes else INK for yes in on], "line": {"width": 1.5}},

@@ -29,7 +29,7 @@ class Column:
 def print_table(board: Mapping[str, Any], console: Console) -> None:
     """The table, what it means, what it cost, and what to mind about it."""
     width = min(WIDTH, console.width) if console.is_terminal else WIDTH
-    lines = [_title(board), "", *table_lines(board, width), "", *_wrapped(answer(board), width)]
+    lines = [*_wrapped(_title(board), width), "", *table_lines(board, width), "", *_wrapped(answer(board), width)]
     for heading, items in _sections(board):
         if items:
             lines += ["", heading, *(line for item in items for line in _wrapped(item, width, "  "))]

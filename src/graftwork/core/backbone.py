@@ -55,7 +55,8 @@ class Encoded:
     def lengths(self) -> NDArray[np.int64]:
         """(B,) tokens of each example's longest sequence: what batches are bucketed by."""
         per_sequence = np.array([len(ids) for ids in self.ids], dtype=np.int64)
-        return per_sequence.reshape(-1, self.towers).max(axis=1)
+        longest: NDArray[np.int64] = per_sequence.reshape(-1, self.towers).max(axis=1)
+        return longest
 
 
 @dataclass(slots=True)

@@ -57,6 +57,7 @@ class Model(nn.Module):
         self.head = kind.build_head(task, joined_width(backbone.card.width, towers))
         self.start = backbone.card.blocks  # the lowest block that changes; all blocks: only the head does
         self._shared = True  # whether others run the same modules
+        self.rates: dict[str, float] = {}  # parameter -> its share of the learning rate, where that is not 1
         self._owned: list[nn.Module] = []
         self._hooks: list[RemovableHandle] = []
 
@@ -74,15 +75,22 @@ class Model(nn.Module):
             self._hooks.append(site.register_forward_hook(Plug(adapter)))
         self.start = 0
 
-    def own_blocks(self, first: int) -> None:
-        """Train a private copy of blocks `first … L - 1`; with `first` 0 of everything, embeddings included."""
+    def own_blocks(self, first: int, decay: float = 1.0) -> None:
+        """Train a private copy of blocks `first … L - 1`; with `first` 0 of everything, embeddings included.
+
+        Each block learns at `decay` x the rate of the one above it, the embeddings slowest.
+        """
         assert not self._hooks, "blocks are owned before adapters are plugged into them"
         self._move_to(self.backbone.copy())
         self.start = first
         blocks = list(self.backbone.sites("block").values())
         self._owned = [self.network] if first == 0 else blocks[first:]
+        self.rates = _decaying(self.network, list(self.backbone.sites("block")), decay)
         for module in self._owned:
             module.requires_grad_(True)
+        for table in self.backbone.sites("embedding").values():
+            if first == 0 and isinstance(table, nn.Embedding):
+                table.sparse = True  # only the rows of a batch have a gradient
 
     def _move_to(self, backbone: Backbone) -> None:
         self.backbone, self.network, self._shared = backbone, backbone.module, False
@@ -121,6 +129,14 @@ class Model(nn.Module):
         """Every trainable parameter by name."""
         return {name: parameter for name, parameter in self.named_parameters() if parameter.requires_grad}
 
+    def tables(self) -> list[str]:
+        """The names of trained embedding tables, whose gradients are sparse."""
+        return [
+            f"{path}.weight"
+            for path, module in self.named_modules()
+            if isinstance(module, nn.Embedding) and module.sparse and module.weight.requires_grad
+        ]
+
     def load_delta(self, delta: dict[str, Tensor]) -> None:
         """Copy stored values into the trainable parameters. Raises `ConfigError` when the names differ."""
         own = self.delta()
@@ -130,3 +146,15 @@ class Model(nn.Module):
         with torch.no_grad():
             for name, parameter in own.items():
                 parameter.copy_(delta[name])
+
+
+def _decaying(network: nn.Module, blocks: list[str], decay: float) -> dict[str, float]:
+    """Parameter -> share of the rate: 1 for the highest block and what follows it, `decay` less for each one below."""
+    rates = {}
+    share = decay ** len(blocks)
+    for name, _ in network.named_parameters():  # in the network's order: embeddings, blocks, final norm
+        place = next((i for i, path in enumerate(blocks) if name.startswith(f"{path}.")), None)
+        if place is not None:
+            share = decay ** (len(blocks) - 1 - place)
+        rates[f"network.{name}"] = share
+    return rates

@@ -46,7 +46,9 @@ class Task:
         """
         path = cls.find(path)
         flags = {key: value for key, value in flags.items() if value not in (None, ())}
-        settings = read_task_file(path)[0] if path.suffix == ".toml" else {"name": _stem(path), "data": path}
+        settings: dict[str, Any] = {"name": _stem(path), "data": path}
+        if path.suffix == ".toml":
+            settings = read_task_file(path)[0]
         known = [item.name for item in fields(cls) if item.name != "scale"]
         for key in flags:
             if key not in known:

@@ -42,7 +42,7 @@ def _bias(site: nn.Module) -> Tensor | None:
 class BitFit:
     """The smallest delta that reaches every block: the biases of linear maps and norms."""
 
-    learning_rate: float = 2e-3  # peak of the schedule
+    learning_rate: float = 5e-3  # peak of the schedule
 
     VERSION: ClassVar[int] = 1
     uses_backbone: ClassVar[bool] = True

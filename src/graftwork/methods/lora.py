@@ -41,7 +41,7 @@ class Lora:
 
     rank: int = 8
     alpha: float = 16.0
-    learning_rate: float = 1e-3  # peak of the schedule
+    learning_rate: float = 2e-3  # peak of the schedule
 
     VERSION: ClassVar[int] = 1
     uses_backbone: ClassVar[bool] = True

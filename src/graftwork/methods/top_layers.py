@@ -18,7 +18,7 @@ class TopLayers:
     """Training starts from the cached states that enter block L - k."""
 
     k: int = 2  # blocks trained
-    learning_rate: float = 1e-4  # peak of the schedule
+    learning_rate: float = 3e-4  # peak of the schedule
 
     VERSION: ClassVar[int] = 1
     uses_backbone: ClassVar[bool] = True

@@ -22,6 +22,7 @@ from graftwork.errors import StorageError, UnknownName
 from graftwork.files import read_json, storage_errors, sync_folder, write_json, write_text
 
 FORMAT = 1
+PLACING_ATTEMPTS = 3
 
 
 class RunStore:
@@ -56,14 +57,23 @@ class RunStore:
         """Rename into place. A run that another process finished first is kept; a failed one is replaced."""
         with storage_errors(final):
             folder.chmod(0o755)
-            if final.exists() and self.find(final.name) is None:
-                shutil.rmtree(final)
-            try:
-                os.rename(folder, final)
-            except OSError:
-                if self.find(final.name) is None:
-                    raise
+            for attempt in range(PLACING_ATTEMPTS):
+                if self.find(final.name) is not None:
+                    return
+                self._clear(final, folder.with_name(f"{folder.name}.replaced"))
+                try:
+                    os.rename(folder, final)
+                    break
+                except OSError:  # another process placed a failed run meanwhile
+                    if attempt == PLACING_ATTEMPTS - 1:
+                        raise
             sync_folder(self.root)
+
+    def _clear(self, final: Path, aside: Path) -> None:
+        """Take a failed run away in one rename, so that nobody sees half of it."""
+        with contextlib.suppress(FileNotFoundError):
+            os.rename(final, aside)
+            shutil.rmtree(aside)
 
     def ids(self) -> list[str]:
         """Every complete run, oldest first."""

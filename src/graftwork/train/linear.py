@@ -56,7 +56,7 @@ def fit_linear(
         loss.backward()  # type: ignore[no-untyped-call]
         return float(loss.detach())
 
-    solver.step(closure)
+    solver.step(closure)  # type: ignore[no-untyped-call]
     final = weight.detach() / sd
     return LinearFit(final, bias.detach() - linear(mean, final), strength, evaluations)
 

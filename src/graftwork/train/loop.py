@@ -135,7 +135,7 @@ def _start_head(model: Model, bench: Workbench, passes: Mapping[str, FrozenPass]
 def _train(model: Model, bench: Workbench, passes: Mapping[str, FrozenPass], method: Attaches) -> dict[str, Any]:
     recipe = bench.recipe
     rate = recipe["learning_rate"] or method.learning_rate
-    optimiser = FlatAdamW(model.delta(), rate, recipe["weight_decay"], recipe["clip"])
+    optimiser = FlatAdamW(model.delta(), rate, recipe["weight_decay"], recipe["clip"], model.tables(), model.rates)
     targets = torch.from_numpy(bench.train.targets)
     counter, looking = StepCounter(bench.tally), StepCounter(bench.tally)
 

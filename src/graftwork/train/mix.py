@@ -31,7 +31,7 @@ def fit_mix(bench: Workbench, train: FrozenPass, strength: float, outputs: int) 
     optimiser = torch.optim.AdamW([*layer.parameters(), scores], lr=RATE, weight_decay=strength)
     shuffle = torch.Generator().manual_seed(derive(bench.seed, "order"))
     for _ in range(EPOCHS):
-        for rows in torch.randperm(len(features), generator=shuffle).split(BATCH):
+        for rows in torch.split(torch.randperm(len(features), generator=shuffle), BATCH):
             mixed = torch.einsum("nlp,l->np", features[rows], scores.softmax(0))  # (B, P)
             loss = bench.setting.kind.loss(linear(mixed, layer.weight, layer.bias), targets[rows])
             optimiser.zero_grad()

@@ -1,16 +1,19 @@
 """AdamW over one flat fp32 copy of what is trained (Loshchilov & Hutter 2019, arXiv:1711.05101).
 
 Weights that compute in bf16 keep their fp32 master here; fp32 weights live in the flat vector itself. One
-vector means one kernel for the norm and one for the update, whatever the number of parameters.
+vector means one kernel for the norm and one for the update, whatever the number of parameters. Of an embedding
+table only the rows that a batch has touched are updated: half of a small encoder's weights are rows at rest.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 import torch
 from torch import Tensor, nn
+
+BETAS, EPSILON = (0.9, 0.999), 1e-8
 
 
 class _Group:
@@ -22,8 +25,8 @@ class _Group:
         self.master.grad = torch.zeros_like(self.master)
         sizes = [p.numel() for p in parameters]
         shapes = [p.shape for p in parameters]
-        self.weights = [v.view(s) for v, s in zip(self.master.split(sizes), shapes, strict=True)]
-        self.gradients = [v.view(s) for v, s in zip(self.master.grad.split(sizes), shapes, strict=True)]
+        self.weights = [v.view(s) for v, s in zip(torch.split(self.master, sizes), shapes, strict=True)]
+        self.gradients = [v.view(s) for v, s in zip(torch.split(self.master.grad, sizes), shapes, strict=True)]
         for parameter, weight in zip(parameters, self.weights, strict=True):
             if parameter.dtype == torch.float32:
                 parameter.data = weight
@@ -46,41 +49,83 @@ class _Group:
                 parameter.data.copy_(weight)
 
 
-class FlatAdamW:
-    """AdamW with bias correction, global-norm clipping and decay on matrices only."""
+class _Rows:
+    """An embedding table (V, D) with sparse gradients: AdamW without decay, on the touched rows only."""
 
-    def __init__(self, parameters: Mapping[str, nn.Parameter], learning_rate: float, weight_decay: float, clip: float):
-        decayed = [p for name, p in parameters.items() if p.ndim >= 2 and "embedding" not in name]
-        plain = [p for name, p in parameters.items() if p.ndim < 2 or "embedding" in name]
-        self.learning_rate, self.clip = learning_rate, clip
-        self.groups = [_Group(group) for group in (decayed, plain) if group]
-        decays = [decay for group, decay in ((decayed, weight_decay), (plain, 0.0)) if group]
-        self.adam = torch.optim.AdamW(
-            [
-                {"params": [group.master], "weight_decay": decay}
-                for group, decay in zip(self.groups, decays, strict=True)
-            ],
-            lr=learning_rate,
-            betas=(0.9, 0.999),
-            eps=1e-8,
-            fused=True,
-        )
+    def __init__(self, table: nn.Parameter):
+        self.table = table
+        self.master = table.detach().float().clone()
+        self.first, self.second = torch.zeros_like(self.master), torch.zeros_like(self.master)  # the two moments
+        self.rows, self.gradient = torch.empty(0, dtype=torch.int64), self.master[:0]  # (R,), (R, D)
+
+    def gather(self) -> Tensor:
+        """Take over the batch's rows and return the squared norm of their gradient."""
+        assert self.table.grad is not None
+        gradient = self.table.grad.coalesce()
+        self.table.grad = None
+        self.rows, self.gradient = gradient.indices()[0], gradient.values().float()
+        return self.gradient.square().sum()
+
+    def update(self, learning_rate: float, step: int) -> None:
+        """One AdamW step, the `step`-th of the whole optimiser."""
+        first = self.first[self.rows].lerp_(self.gradient, 1 - BETAS[0])
+        second = self.second[self.rows].lerp_(self.gradient.square(), 1 - BETAS[1])
+        self.first[self.rows], self.second[self.rows] = first, second
+        size = (second / (1 - BETAS[1] ** step)).sqrt_().add_(EPSILON)
+        moved = self.master[self.rows].addcdiv_(first, size, value=-learning_rate / (1 - BETAS[0] ** step))
+        self.master[self.rows] = moved
+        self.table.data[self.rows] = moved.to(self.table.dtype)
+
+
+class FlatAdamW:
+    """AdamW with bias correction, global-norm clipping and decay on matrices only.
+
+    `tables` names the parameters whose gradients are sparse; `rates` gives some parameters a share of the rate.
+    """
+
+    def __init__(
+        self,
+        parameters: Mapping[str, nn.Parameter],
+        learning_rate: float,
+        weight_decay: float,
+        clip: float,
+        tables: Collection[str] = (),
+        rates: Mapping[str, float] | None = None,
+    ):
+        self.learning_rate, self.clip, self.steps = learning_rate, clip, 0
+        rates = rates or {}
+        alike: dict[tuple[float, float], list[nn.Parameter]] = {}  # (decay, share of the rate) -> parameters
+        for name, parameter in parameters.items():
+            if name not in tables:
+                decay = weight_decay if parameter.ndim >= 2 and "embedding" not in name else 0.0
+                alike.setdefault((decay, rates.get(name, 1.0)), []).append(parameter)
+        self.groups = [_Group(group) for group in alike.values()]
+        self.tables = [(_Rows(parameters[name]), rates.get(name, 1.0)) for name in tables]
+        settings = [
+            {"params": [group.master], "weight_decay": decay, "share": share}
+            for group, (decay, share) in zip(self.groups, alike, strict=True)
+        ]
+        self.adam = torch.optim.AdamW(settings, lr=learning_rate, betas=BETAS, eps=EPSILON, fused=True)
 
     @torch.no_grad()
     def step(self, rate: float) -> float:
         """One update at `rate` x the learning rate; returns the gradient's norm before clipping."""
-        norm = math.sqrt(sum(float(group.gather()) for group in self.groups))
+        squares = [group.gather() for group in self.groups] + [table.gather() for table, _ in self.tables]
+        norm = math.sqrt(sum(map(float, squares)))
         if not math.isfinite(norm):
             return norm
+        self.steps += 1
         if norm > self.clip:
-            for group in self.groups:
-                assert group.master.grad is not None
-                group.master.grad.mul_(self.clip / norm)
+            for gradient in (*(group.master.grad for group in self.groups), *(table.gradient for table, _ in self.tables)):
+                assert gradient is not None
+                gradient.mul_(self.clip / norm)
         for settings in self.adam.param_groups:
-            settings["lr"] = self.learning_rate * rate
+            settings["lr"] = self.learning_rate * rate * settings["share"]
         self.adam.step()
         for group in self.groups:
             group.scatter()
+        for table, share in self.tables:
+            table.update(self.learning_rate * rate * share, self.steps)
         return norm
 
 

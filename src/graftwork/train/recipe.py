@@ -8,9 +8,8 @@ from typing import Any
 from graftwork.core.run import Recipe
 from graftwork.errors import ConfigError
 
-STEPS = 700  # updates that a small data set is given at least …
-STEPS_PER_CLASS = 10  # … and more where there is more to tell apart
-EPOCHS_AT_LEAST, EPOCHS_AT_MOST = 4, 20
+STEPS, STEPS_PER_OUTPUT = 600, 16  # updates wanted: a head start needs few, many classes need more
+EPOCHS_AT_LEAST, EPOCHS_AT_MOST = 4, 10
 WARM_UP = 0.1  # share of the steps
 WEIGHT_DECAY = 0.01
 CLIP = 1.0
@@ -20,15 +19,15 @@ def resolve(recipe: Recipe, rows: int, outputs: int) -> dict[str, Any]:
     """Every field filled in, for the receipt. Raises `ConfigError` for a number that makes no sense."""
     for name in ("epochs", "batch_size", "learning_rate"):
         value = getattr(recipe, name)
-        if value is not None and not value > 0:
+        if value is not None and not 0 < value < math.inf:
             raise ConfigError(f"{name} must be above 0", got=repr(value))
     steps_per_epoch = math.ceil(rows / recipe.batch_size)
-    wanted = math.ceil((STEPS + STEPS_PER_CLASS * outputs) / steps_per_epoch)
+    wanted = round((STEPS + STEPS_PER_OUTPUT * outputs) / steps_per_epoch)
     epochs = recipe.epochs or min(max(wanted, EPOCHS_AT_LEAST), EPOCHS_AT_MOST)
     return {
         "epochs": epochs,
         "batch_size": recipe.batch_size,
-        "learning_rate": recipe.learning_rate,
+        "learning_rate": recipe.learning_rate,  # None: the method's own
         "steps": epochs * steps_per_epoch,
         "warm_up": WARM_UP,
         "weight_decay": WEIGHT_DECAY,

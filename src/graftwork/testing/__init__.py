@@ -1,0 +1,28 @@
+"""The contracts that every part must pass, and the small data they are checked on; for the tests of plug-ins too.
+
+    from graftwork.testing import check_method
+
+    def test_prefix():
+        check_method("prefix", {"length": 4})
+
+A check raises `AssertionError` and says which promise is broken.
+"""
+
+from __future__ import annotations
+
+from graftwork.testing.backbone import check_backbone
+from graftwork.testing.kind import check_kind
+from graftwork.testing.meter import check_meter
+from graftwork.testing.method import check_method
+from graftwork.testing.metric import check_metric
+from graftwork.testing.tiny import tiny_bench, tiny_dataset
+
+__all__ = [
+    "check_backbone",
+    "check_kind",
+    "check_meter",
+    "check_method",
+    "check_metric",
+    "tiny_bench",
+    "tiny_dataset",
+]

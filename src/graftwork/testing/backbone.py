@@ -1,0 +1,88 @@
+"""The contract of a backbone."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+import torch
+
+from graftwork.core.backbone import Backbone, Inputs
+from graftwork.core.example import Example
+from graftwork.testing.require import require
+from graftwork.testing.tiny import pooled, tiny_dataset
+
+ROLES = (
+    "attention.query", "attention.key", "attention.value", "attention.qkv", "attention.output", "mlp.up", "mlp.down",
+    "norm", "embedding", "block",
+)  # fmt: skip
+NEAR = {torch.float32: 1e-4, torch.bfloat16: 0.1}  # of a feature: how far batch mates and starting late may move it
+
+
+def check_backbone(backbone: Backbone, *, absent: Collection[str] = ("attention.qkv",)) -> None:
+    """What every backbone promises. `absent` lists the roles of `ROLES` that it has no site for.
+
+    Raises `AssertionError`.
+    """
+    card = backbone.card
+    require(bool(card.id and card.revision and card.family), "the card names no id, revision or family")
+    require(card.parameters == sum(p.numel() for p in backbone.module.parameters()), "the card miscounts parameters")
+    require(not any(p.requires_grad for p in backbone.module.parameters()), "weights require grad before any method")
+    require(not backbone.module.training, "the network is in training mode")
+    examples = [*tiny_dataset().train.examples[:5], Example("train/9", {"text": "the film was so good " * 5})]
+    with torch.no_grad():
+        _check_features(backbone, examples)
+        _check_roles(backbone, absent)
+        _check_independence(backbone, backbone.collate(backbone.encode(examples), [0, 5]))
+    pair = backbone.encode([Example("train/1", {"text_a": "a film", "text_b": "a good film"})])
+    require(len(pair) == 1 and pair.towers == card.towers == len(pair.ids), "a pair is not `card.towers` sequences")
+
+
+def _check_features(backbone: Backbone, examples: Sequence[Example]) -> None:
+    """Shapes, starting at any block, and no influence of the examples that share a batch."""
+    card, encoded = backbone.card, backbone.encode(examples)
+    rows = range(len(examples))
+    inputs = backbone.collate(encoded, rows)
+    whole, states = backbone.features(inputs), backbone.states(inputs)
+    real, length = whole.mask, inputs["attention_mask"].shape[1]
+    near = NEAR[whole.sequence.dtype] * max(1.0, float(whole.pooled.abs().max()))
+    require(encoded.lengths.tolist() == real.sum(dim=1).tolist(), "the mask does not mark the real tokens")
+    require(whole.sequence.shape == (len(examples), length, card.width), f"sequence is {whole.sequence.shape}")
+    require(whole.pooled.shape == (len(examples), card.width), f"pooled is {whole.pooled.shape}")
+    require(bool(whole.pooled.isfinite().all()), "features are not finite")
+    require(len(states) == card.blocks + 1, f"{len(states)} states of {card.blocks} blocks")
+    for start in (0, card.blocks) if card.shared_blocks else range(card.blocks + 1):
+        part = backbone.features(inputs, start, states[start])
+        away = float((part.sequence - whole.sequence)[real].abs().max())
+        require(away <= near, f"starting at block {start} gives other features: {away:.2g} away")
+    for row in rows:
+        alone = backbone.features(backbone.collate(encoded, [row])).pooled[0]
+        away = float((alone - whole.pooled[row]).abs().max())
+        require(away <= near, f"an example's features depend on its batch: {away:.2g} away")
+
+
+def _check_roles(backbone: Backbone, absent: Collection[str]) -> None:
+    for role in ROLES:
+        sites = backbone.sites(role)
+        require(bool(sites) != (role in absent), f"{role}: {len(sites)} sites, and absent lists {', '.join(absent)}")
+        require(list(backbone.sites(role)) == list(sites), f"{role}: the names of its sites are not stable")
+        odd = [name for name, site in sites.items() if backbone.module.get_submodule(name) is not site]
+        require(not odd, f"{role}: {odd[:1]} names another module")
+    require(not backbone.sites("no such role"), "a role that does not exist has sites")
+
+
+def _check_independence(backbone: Backbone, inputs: Inputs) -> None:
+    """A copy has weights of its own, a twin modules of its own."""
+    before, role = pooled(backbone, inputs), "block"
+    own, twin = backbone.copy(), backbone.twin()
+    require(list(own.sites(role)) == list(backbone.sites(role)), "a copy names its sites otherwise")
+    for other, word in ((own, "copy"), (twin, "twin")):
+        require(torch.equal(pooled(other, inputs), before), f"a {word} gives other features")
+    shared = {parameter.data_ptr() for parameter in backbone.module.parameters()}
+    require(all(p.data_ptr() in shared for p in twin.module.parameters()), "a twin has weights of its own")
+    hook = next(iter(twin.sites("mlp.up").values())).register_forward_hook(lambda site, args, output: output + 1)
+    require(not torch.equal(pooled(twin, inputs), before), "a hook on a site of a twin is not called")
+    require(torch.equal(pooled(backbone, inputs), before), "a hook on a twin reaches the backbone")
+    hook.remove()
+    for parameter in own.module.parameters():
+        parameter.mul_(0.5).add_(0.1)
+    require(torch.equal(pooled(backbone, inputs), before), "training a copy changes the backbone")

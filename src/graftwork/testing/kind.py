@@ -1,0 +1,118 @@
+"""The contract of a kind."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from graftwork.core.backbone import Features
+from graftwork.core.kind import Kind
+from graftwork.core.task import Task
+from graftwork.errors import DataError
+from graftwork.registry import kinds
+from graftwork.testing.require import require
+from graftwork.testing.tiny import sample_targets
+
+FOREIGN = "violet"  # neither a label of the samples nor a number
+
+
+def check_kind(name: str, texts: Sequence[str] = ()) -> None:
+    """What every kind promises. `texts` are targets as they stand in a file: if none, the first of `SAMPLES` it takes.
+
+    Raises `AssertionError`.
+    """
+    kind, blank = kinds.get(name), Task("tiny", Path(), kind=name)
+    targets = sample_targets(kind, texts, blank)
+    task = kind.resolve(blank, targets)
+    require(bool(task.metrics), "resolve names no metric")
+    require(kind.resolve(task, targets) == task, "resolving a resolved task changes it")
+    require(len(kind.strata(targets)) == len(targets), "strata is not a key per target")
+    encoded = kind.encode(targets, task)
+    logits, outputs = certain(encoded, kind.outputs(task)), kind.outputs(task)
+    require(bool(np.allclose(kind.predictions(logits, task), encoded)), "predictions of certain logits are not targets")
+    answers = kind.decode(logits, task)
+    require(_is_json(answers), f"decode is not plain JSON: {answers[0]}")
+    for answer, target, text in zip(answers, targets, encoded, strict=True):
+        _check_answer(answer, target, one=np.ndim(text) == 0)
+    _check_foreign(kind, task)
+    _check_head(kind, task, outputs)
+    _check_loss(kind, task, encoded, outputs)
+
+
+def certain(encoded: NDArray[Any], outputs: int) -> NDArray[np.float64]:
+    """(N,) classes, (N, C) labels or (N,) numbers -> (N, C) logits of a model that is sure of them."""
+    if encoded.ndim == 2:
+        return np.asarray(20.0 * (2.0 * encoded - 1.0))
+    if np.issubdtype(encoded.dtype, np.integer):
+        return 20.0 * np.eye(outputs)[encoded]
+    return np.asarray(encoded, dtype=np.float64)[:, None]
+
+
+def _is_json(value: Any) -> bool:
+    try:
+        return bool(json.loads(json.dumps(value, allow_nan=False)) == value)
+    except (TypeError, ValueError):
+        return False
+
+
+def _check_answer(answer: Mapping[str, Any], target: Any, one: bool) -> None:
+    if isinstance(target, float):
+        require(math.isclose(answer["value"], target, rel_tol=1e-5, abs_tol=1e-6), f"{answer} decodes {target!r}")
+        return
+    label = answer["label"]
+    require((tuple(sorted(label)) if isinstance(label, list) else label) == target, f"{answer} decodes {target!r}")
+    chances = answer["probabilities"].values()
+    require(all(0 <= chance <= 1 for chance in chances), f"not probabilities: {answer}")
+    require(not one or math.isclose(sum(chances), 1, abs_tol=1e-9), f"probabilities do not sum to 1: {answer}")
+
+
+def _check_foreign(kind: Kind, task: Task) -> None:
+    """A target that the task does not have is refused by name and place."""
+    try:
+        kind.parse(FOREIGN, task, "sample.csv:7")
+    except DataError as error:
+        require(FOREIGN in str(error) and "sample.csv:7" in str(error), f"does not say what or where: {error}")
+    else:
+        raise AssertionError(f"the kind parses {FOREIGN!r}, which the task does not have")
+    if not task.labels:
+        return
+    foreign = kind.parse(FOREIGN, replace(task, labels=()), "")
+    try:
+        kind.encode([foreign], task)
+    except DataError as error:
+        require(FOREIGN in str(error), f"does not name the label: {error}")
+    else:
+        raise AssertionError(f"the kind encodes {FOREIGN!r}, which the task does not have")
+
+
+def _check_head(kind: Kind, task: Task, outputs: int) -> None:
+    """A head reads (B, P) or (B, T, P) features."""
+    features = Features(torch.randn(3, 5, 8), torch.ones(3, 5, dtype=torch.bool), torch.randn(3, 8))
+    shape = tuple(kind.build_head(task, 8)(features).shape)
+    require(shape == (3, outputs), f"the head gives {shape}, not {(3, outputs)}")
+
+
+def _check_loss(kind: Kind, task: Task, encoded: NDArray[Any], outputs: int) -> None:
+    """Finite on extremes, lower where right, and lowest of all blind answers at `constant`."""
+    targets, right = torch.from_numpy(encoded), torch.from_numpy(certain(encoded, outputs)).float()
+    for factor in (1.0, -1.0, 1e3, -1e3):
+        logits = (right * factor).requires_grad_(True)
+        value = kind.loss(logits, targets)
+        value.backward()  # type: ignore[no-untyped-call]
+        finite = bool(value.isfinite()) and logits.grad is not None and bool(logits.grad.isfinite().all())
+        require(value.ndim == 0 and finite, f"the loss or its gradient is not finite at logits times {factor}")
+    require(float(kind.loss(right, targets)) < float(kind.loss(-right, targets)), "the loss is higher where right")
+    blind = torch.from_numpy(kind.constant(encoded, task)).expand(len(encoded), outputs)  # (B, C)
+    least = float(kind.loss(blind, targets.double() if targets.is_floating_point() else targets))
+    for shift in (torch.eye(outputs) * 0.1, torch.eye(outputs) * -0.1):
+        for row in shift:
+            other = float(kind.loss(blind + row, targets.double() if targets.is_floating_point() else targets))
+            require(least <= other, "a blind answer has a lower loss than `constant`")

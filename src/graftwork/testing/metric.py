@@ -1,0 +1,59 @@
+"""The contract of a metric."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graftwork.core.metric import Metric, score
+from graftwork.core.task import Task
+from graftwork.errors import ConfigError
+from graftwork.registry import kinds, metrics
+from graftwork.testing.require import require
+from graftwork.testing.tiny import SAMPLES, sample_targets
+
+
+def check_metric(name: str) -> None:
+    """What every metric promises, on the samples of all kinds that it scores. Raises `AssertionError`."""
+    metric, scored = metrics.get(name), 0
+    for kind, texts in (("classification", SAMPLES[1]), ("classification", ["no", "yes", "no"]),
+                        ("multilabel", SAMPLES[0]), ("regression", SAMPLES[2])):  # fmt: skip
+        part = kinds.get(kind)
+        targets = sample_targets(part, texts, blank := Task("tiny", Path(), kind=kind))
+        task = part.resolve(blank, targets)
+        encoded = np.resize(part.encode(targets, task), (24, *part.encode(targets, task).shape[1:]))
+        try:
+            metric.statistics(encoded, encoded, task)
+        except ConfigError as error:
+            require(name in str(error), f"the refusal of {kind} does not name the metric: {error}")
+            continue
+        scored += 1
+        _check_scores(metric, encoded, task)
+    require(scored > 0, f"{name} scores no kind")
+
+
+def _check_scores(metric: Metric, targets: NDArray[Any], task: Task) -> None:
+    random = np.random.default_rng(0)
+    perfect = score(metric, targets, targets, task)
+    require(math.isclose(perfect, 1, abs_tol=1e-6), f"perfect predictions score {perfect}")
+    rolled, means = np.roll(targets, 1, axis=0), []
+    differing = np.flatnonzero((rolled != targets).reshape(len(targets), -1).any(axis=1))
+    for wrong in (1, 6, len(differing)):
+        predictions = targets.copy()
+        predictions[differing[:wrong]] = rolled[differing[:wrong]]
+        statistics = metric.statistics(targets, predictions, task)
+        require(statistics.ndim == 2 and len(statistics) == len(targets), f"statistics are {statistics.shape}")
+        means.append(statistics.mean(axis=0))
+        reached, order = float(metric.value(means[-1])), random.permutation(len(targets))
+        require(-1 <= reached < 1 - 1e-6, f"{wrong} of {len(targets)} wrong score {reached}")
+        permuted = score(metric, targets[order], predictions[order], task)
+        require(math.isclose(permuted, reached, abs_tol=1e-9), "the order of the examples changes the score")
+    together = metric.value(np.stack(means))  # (3, K) -> (3,)
+    apart = [float(metric.value(mean)) for mean in means]
+    require(together.shape == (3,) and bool(np.allclose(together, apart)), "value is not a function of each row")
+    same = np.repeat(targets[:1], len(targets), axis=0)
+    require(math.isfinite(score(metric, targets, same, task)), "constant predictions have no score")

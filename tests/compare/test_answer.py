@@ -1,0 +1,71 @@
+"""The sentences say what the numbers say."""
+
+from __future__ import annotations
+
+from boards import board, broken, row, usual
+
+from graftwork.compare.answer import answer, points, search_line, sentence, verdicts
+from graftwork.core.meter import Cost
+
+
+def test_the_cheapest_within_the_noise_is_named_first() -> None:
+    said = answer(board(usual()))
+    assert said.startswith("The cheapest method within the noise of the best is adapter with accuracy 89.3 ± ")
+    assert "the best is full" in said
+
+
+def test_a_best_that_nothing_cheaper_reaches() -> None:
+    said = answer(board([row("majority", 0.3, 0.1, 1, True), row("full", 0.9, 10)]))
+    assert said.startswith("The best is full")
+
+
+def test_a_best_that_may_be_luck() -> None:
+    said = answer(board([row("majority", 0.5, 0.1, 1, True), row("full", 0.502, 10)]))
+    assert said.startswith("No method is shown to beat the majority class")
+
+
+def test_single_runs_cannot_rank() -> None:
+    assert "cannot say which" in answer(board([row("full", 0.9, 10, 1), row("adapter", 0.8, 5, 1)]))
+
+
+def test_none_or_one_finished() -> None:
+    assert answer(board([broken("full")])) == "No method finished."
+    assert answer(board([row("full", 0.9, 1)])).startswith("One method finished: full")
+
+
+def test_verdict_sentences() -> None:
+    pair = {"a": "full", "b": "lora", "delta": 0.008, "low": 0.002, "high": 0.015, "smallest_detectable": 0.012}
+    assert sentence(pair | {"verdict": "better"}) == "full is better than lora by 0.8 [0.2, 1.5]"
+    worse = pair | {"delta": -0.008, "low": -0.015, "high": -0.002, "verdict": "worse"}
+    assert sentence(worse) == "lora is better than full by 0.8 [0.2, 1.5]"
+    assert sentence(pair | {"verdict": "cannot tell"}) == (
+        "full and lora: cannot tell; the smallest difference these runs could have shown is 1.2"
+    )
+
+
+def test_verdicts_are_against_the_best_and_the_majority_only() -> None:
+    lines = verdicts(board(usual()))
+    assert len(lines) == 4
+    assert not any(line.startswith("adapter is better than linear_probe") for line in lines)
+    assert lines[-1].startswith("every other method is better than majority too; the closest: linear_probe")
+
+
+def test_points() -> None:
+    item = {"n_seeds": 5, "scores": {"accuracy": {"mean": 0.961, "sd": 0.003, "low": 0.946, "high": 0.974}}}
+    assert points(item, "accuracy") == "96.1 ± 0.3 [94.6, 97.4]"
+    assert points(item | {"n_seeds": 1}, "accuracy") == "96.1 [94.6, 97.4]"
+    assert points(item, "f1") == "–"
+
+
+def test_search_line() -> None:
+    spent = {
+        "wall_seconds": Cost(90.0, "s", "meter"),
+        "executed_runs": Cost(12.0, "runs", "counter"),
+        "co2e_grams": Cost(None, "g", "model"),
+        "separate_total_seconds": Cost(120.0, "s", "model"),
+    }
+    assert search_line(board(usual(), search_costs=spent)) == (
+        "The whole comparison, shared work counted once: time 1 min 30 s, 12 runs executed; "
+        "its runs one by one, nothing shared: 2 min 0 s"
+    )
+    assert search_line(board(usual())) == ""

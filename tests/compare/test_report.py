@@ -1,0 +1,123 @@
+"""The page: self-contained, escaped, complete."""
+
+from __future__ import annotations
+
+import json
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import plotly.graph_objects as go
+import pytest
+from boards import board, broken, receipts, row, usual
+
+from graftwork.compare.plots import figures
+from graftwork.compare.report import render_report, write_report
+from graftwork.core.meter import Cost
+
+EVIL = "</script><script>alert(1)</script><img src=x onerror=alert(2)>"
+
+
+class Page(HTMLParser):
+    """The tags of a page, its visible text, and its scripts."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.text, self.scripts, self.inside = "", [], ""
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+        self.inside = tag if tag in ("script", "style") else ""
+
+    def handle_endtag(self, tag: str) -> None:
+        self.inside = ""
+
+    def handle_data(self, data: str) -> None:
+        if self.inside == "script":
+            self.scripts.append(data)
+        elif self.inside != "style":
+            self.text += data
+
+
+@pytest.fixture(scope="module")
+def made() -> dict[str, Any]:
+    return board(usual(), command="graft compare toy.csv", search_costs={"wall_seconds": Cost(90.0, "s", "meter")})
+
+
+@pytest.fixture(scope="module")
+def page(made: dict[str, Any]) -> Page:
+    return Page(render_report(made, receipts(usual())))
+
+
+def test_it_loads_nothing(page: Page) -> None:
+    assert not [tag for tag, _ in page.tags if tag in ("link", "iframe", "img", "base", "object")]
+    loads = [value for _, attrs in page.tags for name, value in attrs.items() if name in ("src", "href", "srcset")]
+    assert loads == []
+
+
+def test_styles_import_nothing(made: dict[str, Any]) -> None:
+    (style,) = re.findall(r"<style>(.*?)</style>", render_report(made, []), re.DOTALL)
+    assert "url(" not in style
+    assert "@import" not in style
+
+
+def test_everything_is_told(page: Page) -> None:
+    for part in ("toy", "The cheapest method within the noise", "full", "out of memory", "asked for 7 GB", "–",
+                 "Price tags", "How every number was obtained", "graft compare toy.csv", "full-3", "Holm",
+                 "read off an instrument", "The whole comparison", "epochs", "torch"):  # fmt: skip
+        assert part in page.text, part
+
+
+def test_text_from_data_is_escaped() -> None:
+    rows = [row("majority", 0.3, 0.1, 1, True), row(EVIL, 0.9, 10), broken("lora", EVIL)]
+    report = {"warnings": [EVIL], "conflicts": [{"text": EVIL}], "classes": {EVIL: {EVIL: 3}}}
+    found = Page(render_report(board(rows, data_report=report, notes=(EVIL,), command=EVIL), receipts(rows)))
+    assert len(found.scripts) == 3
+    assert not [tag for tag, _ in found.tags if tag == "img"]
+    assert not [name for _, attrs in found.tags for name in attrs if name.startswith("on")]
+    assert found.text.count(EVIL) >= 6
+    drawn = json.loads(found.scripts[0])["dots"]
+    assert "<img" not in json.dumps(drawn)  # plotly reads some tags in its labels
+
+
+def test_the_figures_are_valid_and_cover_every_known_cost(made: dict[str, Any]) -> None:
+    drawn = figures(made, receipts(usual()))
+    names = [item["name"] for item in drawn["costs"]]
+    assert "train_seconds" in names
+    assert "co2e_grams" not in names
+    for figure in [*drawn["frontier"].values(), drawn["dots"]]:
+        go.Figure({"data": figure["data"], "layout": figure["layout"]})
+    dots, line, means = drawn["frontier"]["train_seconds"]["data"]
+    assert len(dots["x"]) == 16
+    assert line["y"] == sorted(line["y"])
+    assert set(means["text"]) == {"full", "adapter", "linear_probe", "majority"}
+    assert "seed 3" in dots["text"][4]
+    assert "run linear_probe-3" in dots["text"][4]
+
+
+def test_a_price_of_zero_has_a_place(made: dict[str, Any]) -> None:
+    figure = figures(made, receipts(usual()))["frontier"]["trained_parameters"]
+    assert figure["zero"]
+    assert min(figure["data"][2]["x"]) > 0
+
+
+def test_the_close_range_leaves_out_only_what_is_far_below(made: dict[str, Any]) -> None:
+    drawn = figures(made, receipts(usual()))
+    assert drawn["ranges"]["full"][0] < 30 < drawn["ranges"]["close"][0] < 80
+    assert drawn["below"].startswith("majority (")
+
+
+def test_a_board_without_scores_or_backbone_is_a_page() -> None:
+    rows = [broken("full")]
+    empty = board(rows) | {"backbone": None}
+    assert "No method finished." in Page(render_report(empty, receipts(rows))).text
+
+
+def test_it_is_written_whole(made: dict[str, Any], tmp_path: Path) -> None:
+    write_report(made, receipts(usual()), tmp_path / "report.html")
+    text = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert text.lstrip().startswith("<!doctype html>")
+    assert text.rstrip().endswith("</html>")

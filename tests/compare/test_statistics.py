@@ -1,0 +1,129 @@
+"""Intervals cover, verdicts are earned, and it is quick."""
+
+from __future__ import annotations
+
+import resource
+import time
+
+import numpy as np
+import pytest
+from boards import Share, hits
+
+from graftwork.compare import statistics
+from graftwork.compare.statistics import Sample, Spread, bootstrap, holm, smallest_detectable
+
+
+def simulated(rng: np.random.Generator, seeds: int, seed_sd: float, examples: int = 300) -> tuple[np.ndarray, ...]:
+    """Runs right on 85 % of the examples in expectation: a part of the luck is the example's, a part the run's."""
+    shared = np.random.default_rng(int(rng.integers(1 << 31))).random(examples)
+    runs = []
+    for _ in range(seeds):
+        luck = np.where(rng.random(examples) < 0.3, rng.random(examples), shared)
+        runs.append((luck < 0.85 + rng.uniform(-1.7, 1.7) * seed_sd).astype(np.float64)[:, None])
+    return tuple(runs)
+
+
+@pytest.mark.parametrize(("seeds", "seed_sd"), [((5, 5), 0.0), ((5, 5), 0.03), ((10, 10), 0.02), ((5, 10), 0.03)])
+def test_equal_methods_are_rarely_told_apart(seeds: tuple[int, int], seed_sd: float) -> None:
+    rng = np.random.default_rng(5)
+    told, sims = 0, 400
+    for sim in range(sims):
+        a, b = (Sample(name, simulated(rng, n, seed_sd)) for name, n in zip("ab", seeds, strict=True))
+        told += bootstrap([a, b], Share(), draws=200, seed=sim).difference("a", "b").verdict != "cannot tell"
+    assert told / sims <= 0.08  # 5 % and under three standard errors; the raw bootstrap has up to 15 %
+
+
+def test_the_interval_of_a_row_covers_the_truth() -> None:
+    rng = np.random.default_rng(6)
+    scores = [
+        bootstrap([Sample("a", simulated(rng, 5, 0.03))], Share(), draws=200, seed=sim).score("a") for sim in range(120)
+    ]
+    assert 0.89 <= np.mean([score.low <= 0.85 <= score.high for score in scores]) <= 1.0
+    assert np.mean([score.high - score.low for score in scores]) < 0.2
+
+
+def test_a_real_difference_is_found() -> None:
+    samples = [Sample(name, tuple(hits(share, seed) for seed in range(5))) for name, share in (("a", 0.9), ("b", 0.7))]
+    boot = bootstrap(samples, Share())
+    pair = boot.difference("a", "b")
+    assert pair.verdict == "better"
+    assert boot.difference("b", "a").verdict == "worse"
+    assert pair.low < pair.delta < pair.high
+    assert pair.delta == pytest.approx(boot.score("a").mean - boot.score("b").mean)
+    assert pair.p_a_better == 1.0
+    assert pair.smallest_detectable is not None
+    assert 0 < pair.smallest_detectable < pair.delta
+
+
+def test_pairing_narrows_the_difference() -> None:
+    a = tuple(hits(0.80, seed) for seed in range(5))
+    b = tuple(hits(0.83, seed) for seed in range(5))
+    boot = bootstrap([Sample("a", a), Sample("b", b)], Share(), draws=2000)
+    pair, score = boot.difference("b", "a"), boot.score("a")
+    assert pair.high - pair.low < 0.7 * (score.high - score.low)
+
+
+def test_equal_rows_tie() -> None:
+    runs = tuple(hits(0.8, seed) for seed in range(5))
+    pair = bootstrap([Sample("a", runs), Sample("b", runs)], Share(), draws=200).difference("a", "b")
+    assert (pair.delta, pair.p_a_better, pair.p, pair.verdict) == (0.0, 0.5, 1.0, "cannot tell")
+
+
+def test_two_runs_say_nothing_unless_no_seed_decides_anything() -> None:
+    samples = [
+        Sample("best", tuple(hits(0.9, seed) for seed in range(5))),
+        Sample("two", tuple(hits(0.3, seed) for seed in range(2))),
+        Sample("fixed", (hits(0.3, 0),), deterministic=True),
+    ]
+    boot = bootstrap(samples, Share(), draws=500)
+    two, fixed = boot.difference("best", "two"), boot.difference("best", "fixed")
+    assert (two.p, two.verdict, two.smallest_detectable) == (None, "cannot tell", None)
+    assert fixed.verdict == "better"
+    assert boot.score("fixed").sd == 0.0
+    assert [pair.p_holm is None for pair in boot.differences()] == [True, False, True]
+
+
+def test_same_seed_same_numbers() -> None:
+    samples = [Sample(name, tuple(hits(share, seed) for seed in range(3))) for name, share in (("a", 0.8), ("b", 0.82))]
+    first, again, other = (bootstrap(samples, Share(), draws=300, seed=seed).differences() for seed in (1, 1, 2))
+    assert first == again
+    assert first != other
+
+
+def test_draws_are_shared_by_rows() -> None:
+    one = tuple(hits(0.8, seed) for seed in range(4))
+    boot = bootstrap([Sample("a", one), Sample("b", one)], Share(), draws=100)
+    assert np.array_equal(boot.rows["a"].drawn, boot.rows["b"].drawn)
+
+
+def test_chunks_do_not_change_the_draws(monkeypatch: pytest.MonkeyPatch) -> None:
+    samples = [Sample("a", tuple(hits(0.8, seed) for seed in range(3)))]
+    whole = bootstrap(samples, Share(), draws=64).rows["a"].drawn
+    monkeypatch.setattr(statistics, "_CHUNK_BYTES", 8 * 200 * 7)
+    assert np.allclose(bootstrap(samples, Share(), draws=64).rows["a"].drawn, whole, atol=1e-12)
+
+
+def test_holm_by_hand() -> None:
+    assert holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
+    assert holm([0.9, 0.8]) == [1.0, 1.0]
+    assert holm([]) == []
+
+
+def test_smallest_detectable_is_the_textbook_formula() -> None:
+    assert smallest_detectable(Spread(0.01, 1e9)) == pytest.approx((1.96 + 0.84) * 0.01, rel=1e-3)
+    assert smallest_detectable(Spread(0.01, 4)) == pytest.approx((2.776 + 0.842) * 0.01, rel=1e-3)
+    assert smallest_detectable(Spread(0.01, 4, known=False)) is None
+
+
+def test_different_examples_are_refused() -> None:
+    with pytest.raises(ValueError, match="same examples"):
+        bootstrap([Sample("a", (hits(0.5, 0),)), Sample("b", (hits(0.5, 0)[:-1],))], Share())
+
+
+def test_ten_seeds_and_two_thousand_examples_are_quick_and_small() -> None:
+    samples = [Sample(name, tuple(hits(0.8, seed, 2000) for seed in range(10))) for name in "ab"]
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    start = time.perf_counter()
+    bootstrap(samples, Share()).differences()
+    assert time.perf_counter() - start < 4
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - peak < 200_000  # kB

@@ -1,0 +1,59 @@
+"""The printed table: narrow enough, plain, complete."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+from boards import board, broken, row, usual
+from rich.console import Console
+
+from graftwork.compare.table import print_table, table_lines
+
+
+def printed(made: dict, width: int = 100, terminal: bool = False) -> str:
+    stream = io.StringIO()
+    print_table(made, Console(file=stream, width=width, force_terminal=terminal, color_system=None))
+    return stream.getvalue()
+
+
+@pytest.mark.parametrize("terminal", [True, False])
+def test_it_fits(terminal: bool) -> None:
+    rows = [*usual(), row("a_method_with_a_rather_long_name", 0.85, 70_000)]
+    text = printed(board(rows, data_report={"warnings": ["x " * 200]}), terminal=terminal)
+    assert max(map(len, text.splitlines())) <= 100
+    assert "not shown for want of width" in text
+    assert "\x1b" not in text
+
+
+def test_a_narrow_terminal_keeps_the_score() -> None:
+    text = printed(board(usual()), width=60, terminal=True)
+    assert max(map(len, text.splitlines())) <= 60
+    assert "accuracy" in text
+    assert "full" in text
+
+
+def test_a_file_is_not_narrowed() -> None:
+    assert "memory" in printed(board(usual()), width=40)
+
+
+def test_rows_marks_and_reasons() -> None:
+    made = board([row("majority", 0.5, 0.1, 1, True), row("lost", 0.2, 1), row("full", 0.9, 10), broken("lora")])
+    lines = table_lines(made)
+    marks = {line[2:].split()[0]: line[0] for line in lines[2:6]}
+    assert marks == {"full": "*", "majority": "*", "lost": "!", "lora": " "}
+    text = printed(made)
+    assert "lora: out of memory; asked for 7 GB" in text
+    assert "and more" not in text
+    assert "! below the majority class" in text
+
+
+def test_text_from_data_neither_steers_the_terminal_nor_is_markup() -> None:
+    text = printed(board(usual(), data_report={"warnings": ["[red]\x1b[31mboo[/red]"]}))
+    assert "[red]\N{REPLACEMENT CHARACTER}[31mboo[/red]" in text
+
+
+def test_every_part_is_there() -> None:
+    text = printed(board(usual(), notes=("mind this",), data_report={"warnings": ["two duplicates"]}))
+    for part in ("toy · accuracy", "The cheapest method", "Verdicts", "Not finished", "mind this", "two duplicates"):
+        assert part in text
