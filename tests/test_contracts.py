@@ -110,15 +110,15 @@ class Altered:
         return getattr(self._part, name)
 
 
-class Shift(nn.Module):
-    """y -> y + s, with s (1,)."""
+class Stretch(nn.Module):
+    """y -> y (1 + s), with s (1,)."""
 
     def __init__(self, start: float):
         super().__init__()
         self.s = nn.Parameter(torch.full((1,), start))
 
     def forward(self, x: Tensor, y: Tensor) -> Tensor:
-        return y + self.s
+        return y * (1 + self.s)
 
 
 @dataclass(frozen=True)
@@ -138,13 +138,13 @@ class Broken:
         shared = list(model.backbone.sites("mlp.up").values())[
             -1
         ]  # before plugging moves the model to modules of its own
-        model.plug("mlp.down", lambda site: Shift(1.0 if self.fault == "moves" else 0.0))
+        model.plug("mlp.down", lambda site: Stretch(1.0 if self.fault == "moves" else 0.0))
         if self.fault == "trains a shared weight":
             shared.requires_grad_(True)
         elif self.fault == "trains nothing":
             model.requires_grad_(False)
         elif self.fault == "trains what is not used":
-            model.adapters["unused"] = Shift(0.0)
+            model.adapters["unused"] = Stretch(0.0)
         elif self.fault == "hooks a closure":
             model._hooks.pop().remove()
             adapter, site = list(model.adapters.values())[-1], list(model.backbone.sites("mlp.down").values())[-1]
@@ -208,15 +208,8 @@ def ignores_start(inputs: Any, start: int = 0, entering: Any = None) -> Any:
         ({"features": ignores_start}, "starting at block 2"),
         ({"states": lambda inputs: TINY.states(inputs)[1:]}, "2 states of 2 blocks"),
         ({"sites": lambda role: TINY.sites(role) if role != "norm" else {}}, "norm: 0 sites"),
-        (
-            {
-                "sites": lambda role: (
-                    dict(reversed(TINY.sites(role).items())) if TINY.sites(role) else {"x": TINY.module}
-                )
-            },
-            "attention.qkv: 1 sites",
-        ),
-        ({"sites": lambda role: {"encoder": site for site in TINY.sites(role).values()}}, "names another module"),
+        ({"sites": lambda role: TINY.sites(role) or {"encoder": TINY.module.encoder}}, "attention.qkv: 1 sites"),
+        ({"sites": lambda role: {"encoder": TINY.module} if TINY.sites(role) else {}}, "names another module"),
         ({"card": replace(TINY.card, revision="")}, "names no id, revision"),
         ({"card": replace(TINY.card, parameters=1)}, "miscounts parameters"),
     ],

@@ -35,13 +35,16 @@ def main() -> None:
     parser.add_argument("names", nargs="*", default=list(SEEDS))
     parser.add_argument("--data", type=Path, required=True, help="folder with one folder per data set")
     parser.add_argument("--runs", type=Path, default=Path("runs"))
+    parser.add_argument("--methods", help="a,b,… (default: all that fit)")
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())
     chosen = parser.parse_args()
     torch.set_num_threads(chosen.threads)
     runs = chosen.runs.absolute()
     os.chdir(chosen.data)  # so that the boards name files by where they stand in the collection
     for name in chosen.names:
-        board = gw.compare(task(name), seeds=SEEDS[name], out=HERE / "results" / name, runs=runs, progress=say)
+        methods = chosen.methods.split(",") if chosen.methods else None
+        out = HERE / "results" / name
+        board = gw.compare(task(name), methods=methods, seeds=SEEDS[name], out=out, runs=runs, progress=say)
         print(f"{name}: {board.executed} runs executed, {board.reused} reused", flush=True)
 
 

@@ -13,6 +13,7 @@ A message says what, where, got, expected, do. The command line prints it and ex
 from __future__ import annotations
 
 import difflib
+import unicodedata
 from collections.abc import Iterable
 
 
@@ -72,3 +73,13 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
 def clip(text: str, limit: int = 80) -> str:
     """A value from data as it may stand in a message: quoted, escaped and cut to `limit` characters."""
     return repr(text) if len(text) <= limit else f"{text[:limit]!r}… ({len(text):,} characters)"
+
+
+def printable(text: str) -> str:
+    """`text` with every character but letters, signs, spaces and line ends replaced: data must not steer a terminal."""
+    return "".join(
+        char
+        if char.isprintable() or char == "\n" or unicodedata.category(char) == "Zs"
+        else "\N{REPLACEMENT CHARACTER}"
+        for char in text
+    )

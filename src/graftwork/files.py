@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import json
 import math
@@ -34,20 +35,30 @@ def file_digest(path: Path) -> str:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
+_FULL = ("the disk is full", "free some space and run the same command again; finished runs are kept")
+_IN_THE_WAY = ("a file stands where a folder is needed", "choose another path, or move the file away")
+_MEANINGS = {
+    errno.ENOSPC: _FULL,
+    errno.EDQUOT: _FULL,
+    errno.ENOTDIR: _IN_THE_WAY,
+    errno.EEXIST: _IN_THE_WAY,
+    errno.ENOENT: ("no such file or folder", "check the path"),
+    errno.EISDIR: ("this is a folder, where a file is needed", "choose another path"),
+}
+
+
 @contextlib.contextmanager
 def storage_errors(path: Path) -> Iterator[None]:
     """Turns an `OSError` of the system into a `StorageError` that names `path` and says what to do."""
     try:
         yield
     except OSError as error:
-        full = error.errno in (28, 122)  # ENOSPC, EDQUOT
-        raise StorageError(
-            "the disk is full" if full else f"cannot read or write here: {error.strerror or error}",
-            where=str(path),
-            do="free some space and run the same command again; finished runs are kept"
-            if full
-            else "choose another folder, or mend its permissions",
-        ) from error
+        unknown = (
+            f"cannot read or write here: {error.strerror or error}",
+            "choose another folder, or mend its permissions",
+        )
+        what, do = _MEANINGS.get(error.errno or 0, unknown)
+        raise StorageError(what, where=str(path), do=do) from error
 
 
 def write_bytes(path: Path, content: bytes) -> None:

@@ -29,10 +29,13 @@ def command(
     threads: int | None,
     prices: str | None,
     **flags: str | None,
-) -> None:
-    """Run every method x seed on DATA (CSV, TSV, JSONL, a task file, or builtin:tickets) and say what is worth its price.
+) -> int:
+    """Run every method x seed on DATA and say what is worth its price.
 
-    Runs that are there already cost nothing; an interrupted comparison goes on where it was.
+    DATA is a CSV, TSV or JSONL file, a task file (TOML), or builtin:tickets.
+
+    Runs that are there already cost nothing; an interrupted comparison goes on where it was. Exits 1 when no method
+    finished.
     """
     task, settings = task_from_flags(data, flags)
     chosen = split_words(methods) if methods is not None else settings.get("methods")
@@ -56,11 +59,13 @@ def command(
             prices=prices,
             progress=progress,
         )
+    code = 0 if any(row["status"] == "ok" for row in board.rows) else 1
     if as_json:
         click.echo(json.dumps(board.content, indent=1, ensure_ascii=False))
-        return
+        return code
     print_table(dict(board.content), Console())
     if board.reused:
         click.echo(f"{board.reused} of {board.reused + board.executed} runs were there already and cost nothing.")
     assert board.folder is not None
     click.echo(f"Written: {board.folder / 'leaderboard.json'}, {board.folder / 'report.html'}")
+    return code

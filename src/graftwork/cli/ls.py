@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from graftwork.errors import UnknownName
+from graftwork.errors import UnknownName, printable
 from graftwork.units import show
 
 
@@ -25,7 +25,7 @@ def command(what: str, runs: str) -> None:
 
         click.echo("\n".join(f"builtin:{name}" for name in builtin_names()))
     elif what == "runs":
-        click.echo("\n".join(_runs(Path(runs))))
+        click.echo(printable("\n".join(_runs(Path(runs)))))
     else:
         raise UnknownName("thing to list", what, ["runs", *parts, "builtin"])
 
@@ -43,5 +43,7 @@ def _runs(root: Path) -> list[str]:
         task = read_json(module)["task"]["name"] if module.is_file() else "–"
         score = next((f"{name} {value:.4f}" for name, value in result["scores"].items()), result["status"])
         seconds = show(result["costs"].get("train_seconds", {}).get("value"), "s")
-        lines.append(f"{run_id}  {task:<20} {spec['method']['name']:<13} seed {result['seed']:<3} {score:<24} {seconds}")
+        lines.append(
+            f"{run_id}  {task:<20} {spec['method']['name']:<13} seed {result['seed']:<3} {score:<24} {seconds}"
+        )
     return lines or [f"no runs in {root}"]

@@ -14,7 +14,7 @@ from pathlib import Path
 import click
 
 from graftwork import __version__
-from graftwork.errors import GraftworkError
+from graftwork.errors import GraftworkError, printable
 
 _HELP = """Which way of adapting a pretrained model to your labelled data is worth its price?
 
@@ -29,7 +29,8 @@ _STOPPED = "stopped; finished runs are kept, and the same command goes on with t
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code.
 
-    0: done. 2: a mistake the user can mend, told in one message. 130: stopped by Ctrl-C. 1: a mistake of ours.
+    0: done. 2: a mistake the user can mend, told in one message. 130: stopped by Ctrl-C. 1: a mistake of ours, or a
+    comparison in which no method finished.
     """
     given = list(sys.argv[1:] if arguments is None else arguments)
     rest = _without_debug(given)
@@ -100,5 +101,5 @@ def _fail(error: Exception) -> int:
 
 
 def _say(message: str, code: int) -> int:
-    click.echo(f"graft: {message}", err=True)
+    click.echo(f"graft: {printable(message)}", err=True)
     return code

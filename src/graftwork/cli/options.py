@@ -23,7 +23,13 @@ def task_options(function: F) -> F:
         click.option("--text-a", metavar="COL", help="Column of a pair's first text.  [default: text_a]"),
         click.option("--text-b", metavar="COL", help="Column of a pair's second text.  [default: text_b]"),
         click.option("--label", metavar="COL", help="Column of the target.  [default: label]"),
-        click.option("--kind", help="classification, multilabel or regression; never guessed.  [default: classification]"),
+        click.option(
+            "--kind",
+            metavar="NAME",
+            help="classification, multilabel or regression; never guessed.  [default: classification]",
+        ),
+        click.option("--metrics", metavar="A,B,…", help="Scores, the headline first.  [default: the kind's]"),
+        click.option("--positive", metavar="LABEL", help="The class that f1 is of.  [default: the rarer one of two]"),
         click.option("--validation", metavar="FILE", help="Rows to choose on.  [default: split off by content hash]"),
         click.option("--test", metavar="FILE", help="Rows to score on.  [default: split off by content hash]"),
     )
@@ -33,10 +39,12 @@ def task_options(function: F) -> F:
 def run_options(function: F) -> F:
     """What decides how runs are computed and where they are kept."""
     flags = (
-        click.option("--backbone", metavar="NAME", help="minilm, hf:FOLDER, hf:HUB/NAME or random:NAME.  [default: minilm]"),
+        click.option(
+            "--backbone", metavar="NAME", help="minilm, hf:FOLDER, hf:HUB/NAME or random:NAME.  [default: minilm]"
+        ),
         click.option("--epochs", type=int, help="Passes over the data.  [default: from rows and classes]"),
         click.option("--runs", default="runs", show_default=True, metavar="DIR", help="Where runs are kept and found."),
-        click.option("--precision", default="auto", show_default=True, help="auto, bf16 or fp32."),
+        click.option("--precision", default="auto", show_default=True, metavar="NAME", help="auto, bf16 or fp32."),
         click.option("--threads", type=int, help="Processor threads.  [default: all cores]"),
         click.option("--prices", metavar="FILE", help="Price list for money and CO2e; see docs/prices.example.toml."),
     )
@@ -52,7 +60,8 @@ def _apply(function: F, flags: tuple[Callable[[Any], Any], ...]) -> F:
 def task_from_flags(data: str, flags: Mapping[str, str | None]) -> tuple[Task, dict[str, Any]]:
     """The task, flags before what a task file says, and the settings of the file's `[compare]` table."""
     settings = read_task_file(Task.find(data))[1] if data.endswith(".toml") else {}
-    return Task.from_file(data, **flags), settings
+    metrics = split_words(flags.get("metrics") or "")
+    return Task.from_file(data, **(dict(flags) | {"metrics": tuple(metrics)})), settings
 
 
 def split_words(words: str) -> list[str]:
@@ -72,15 +81,20 @@ def use_threads(threads: int | None) -> None:
 
 
 @contextmanager
-def progress_bar() -> Iterator[Callable[[float, str], None]]:
-    """A bar on the error stream when that is a terminal; otherwise silence."""
-    if not sys.stderr.isatty():
+def progress_bar(shown: bool = True) -> Iterator[Callable[[float, str], None]]:
+    """A bar on the error stream when that is a terminal; otherwise, or unless `shown`, silence."""
+    if not (shown and sys.stderr.isatty()):
         yield lambda done, text: None
         return
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-    columns = (BarColumn(), TextColumn("{task.percentage:>3.0f}%"), TimeElapsedColumn(), TextColumn("{task.description}"))
+    columns = (
+        BarColumn(),
+        TextColumn("{task.percentage:>3.0f}%"),
+        TimeElapsedColumn(),
+        TextColumn("{task.description}"),
+    )
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         whole = bar.add_task("reading the data", total=1.0)
         yield lambda done, text: bar.update(whole, completed=done, description=text)

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from graftwork.errors import ConfigError
+from graftwork.errors import ConfigError, printable
+
+if TYPE_CHECKING:
+    from graftwork.run.task_module import TaskModule
 
 
 @click.command("predict")
@@ -22,26 +26,50 @@ def command(
 ) -> None:
     """Answer TEXTS (for a task of pairs: a b a b …) with MODULE, a task module or a run's folder."""
     from graftwork.cli.options import use_threads
-    from graftwork.run.answers import answer_file
     from graftwork.run.task_module import TaskModule
 
+    if out and not source:
+        raise ConfigError("--out needs --file", do="graft predict MODULE --file F --out G")
     if bool(texts) == bool(source):
         raise ConfigError("give either texts or --file", do='graft predict MODULE "a text", or --file F --out G')
-    if out and not source:
-        raise ConfigError("--out needs --file")
     use_threads(threads)
     opened = TaskModule.load(module)
     if source:
-        count = answer_file(opened, Path(source), Path(out) if out else None, click.echo)
-        click.echo(f"{count:,} answers in {out}" if out else f"{count:,} answers", err=True)
-        return
-    width = len(opened.roles)
+        _answer_file(opened, Path(source), Path(out) if out else None)
+    else:
+        _answer_texts(opened, texts, as_json)
+
+
+def _answer_file(module: TaskModule, source: Path, out: Path | None) -> None:
+    from graftwork.cli.options import progress_bar
+    from graftwork.run.answers import answer_file
+
+    with progress_bar(shown=out is not None) as progress:
+        done = answer_file(module, source, out, click.echo, progress)
+    answers = f"{done.rows:,} answer{'' if done.rows == 1 else 's'}"
+    click.echo(f"{answers} in {out}" if out else answers, err=True)
+    _say_cut(module, done.cut)
+
+
+def _answer_texts(module: TaskModule, texts: tuple[str, ...], as_json: bool) -> None:
+    width = len(module.roles)
     if len(texts) % width:
-        raise ConfigError("the texts don't make whole pairs", got=f"{len(texts)} texts", expected="an even number")
+        raise ConfigError(
+            "the texts don't make whole pairs",
+            got=f"{len(texts)} text{'' if len(texts) == 1 else 's'}",
+            expected="an even number: the first and the second text of every pair",
+        )
     inputs = [texts[i : i + width] for i in range(0, len(texts), width)]
-    for given, answer in zip(inputs, opened.predict(inputs), strict=True):
-        named = dict(zip(opened.roles, given, strict=True))
-        click.echo(json.dumps(named | answer, ensure_ascii=False) if as_json else sentence(answer))
+    for given, answer in zip(inputs, module.predict(inputs), strict=True):
+        named = dict(zip(module.roles, given, strict=True))
+        click.echo(json.dumps(named | answer, ensure_ascii=False) if as_json else printable(sentence(answer)))
+    _say_cut(module, module.cut(inputs))
+
+
+def _say_cut(module: TaskModule, cut: int) -> None:
+    if cut:
+        longest = module.description["backbone"]["max_length"]
+        click.echo(f"{cut:,} longer than the backbone takes ({longest} tokens): only the beginning was read", err=True)
 
 
 def sentence(answer: dict[str, object]) -> str:
@@ -54,4 +82,4 @@ def sentence(answer: dict[str, object]) -> str:
     listed = ", ".join(f"{label} {chance:.3f}" for label, chance in ranked)
     label = answer["label"]
     head = " | ".join(label) or "(none)" if isinstance(label, list) else str(label)
-    return f"{head}\t({listed})"
+    return f"{head}   ({listed})"

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from graftwork.errors import StorageError
+from graftwork.errors import StorageError, printable
 from graftwork.files import read_json
 from graftwork.units import duration, show
 
@@ -36,7 +36,7 @@ def command(what: str, runs: str, as_json: bool) -> None:
             content |= read_json(folder / name)
         click.echo(json.dumps(content, indent=1, ensure_ascii=False))
         return
-    click.echo("\n".join(run_lines(folder) if is_run else module_lines(folder)))
+    click.echo(printable("\n".join(run_lines(folder) if is_run else module_lines(folder))))
 
 
 def run_lines(folder: Path) -> list[str]:
@@ -50,7 +50,9 @@ def run_lines(folder: Path) -> list[str]:
         lines.append(f"error      {result['error']}")
     recipe = spec["recipe"]
     if recipe:
-        lines.append(f"recipe     {recipe['epochs']} epochs of {recipe['batch_size']} rows a step, {recipe['steps']} steps")
+        lines.append(
+            f"recipe     {recipe['epochs']} epochs of {recipe['batch_size']} rows a step, {recipe['steps']} steps"
+        )
     for split in ("validation", "scores"):
         words = ", ".join(f"{name} {value:.4f}" for name, value in result[split].items())
         if words:

@@ -8,6 +8,8 @@ from dataclasses import asdict
 import click
 
 from graftwork.cli.options import progress_bar, run_options, task_from_flags, task_options, use_threads
+from graftwork.errors import printable
+from graftwork.files import finite
 
 
 @click.command("train")
@@ -50,11 +52,15 @@ def command(
             progress=progress,
         )
     if as_json:
-        click.echo(json.dumps(asdict(run.result) | {"module": str(run.folder / "module")}, indent=1))
+        found = {"module": str(run.folder / "module"), "reused": run.reused, "warnings": run.warnings}
+        click.echo(json.dumps(finite(asdict(run.result) | found), indent=1, ensure_ascii=False))
         return
     from graftwork.cli.show import run_lines
 
-    click.echo("\n".join(run_lines(run.folder)))
+    lines = run_lines(run.folder)
+    if run.warnings:
+        lines += ["about the data", *(f"  {warning}" for warning in run.warnings)]
+    click.echo(printable("\n".join(lines)))
     if run.reused:
         click.echo("This run was there already and cost nothing.")
     click.echo(f'Task module: {run.folder / "module"}\nUse it:      graft predict {run.folder / "module"} "…"')

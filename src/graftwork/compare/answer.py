@@ -76,8 +76,8 @@ def search_line(board: Board) -> str:
 
 
 def _spent(name: str, price: Mapping[str, Any]) -> str:
-    if price["unit"] == "runs":  # executed_runs, reused_runs
-        return f"{price['value']:,.0f} runs {name.removesuffix('_runs')}"
+    if price["unit"] == "runs":
+        return f"{price['value']:,.0f} runs"
     return f"{cost_name(name)} {show(price['value'], price['unit'])}"
 
 

@@ -47,6 +47,7 @@ class Findings:
     search_costs: Mapping[str, Cost] = field(default_factory=dict)  # what the whole comparison really spent
     notes: tuple[str, ...] = ()
     command: str = ""  # what the user typed
+    environment: Mapping[str, Any] = field(default_factory=dict)  # where the board was assembled
 
 
 def leaderboard(
@@ -86,6 +87,7 @@ def leaderboard(
         "notes": [*_notes(rows), *findings.notes],
         "statistics": {"draws": draws, "other_draws": min(draws, OTHER_DRAWS), "seed": seed, "level": 0.95},
         "command": findings.command,
+        "environment": dict(findings.environment),
     }
 
 

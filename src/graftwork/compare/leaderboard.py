@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-import time
+import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -18,8 +18,9 @@ from graftwork.core.meter import Cost, Phase
 from graftwork.core.run import Recipe, RunResult
 from graftwork.core.task import Dataset, Task
 from graftwork.errors import ConfigError
-from graftwork.files import write_json
+from graftwork.files import finite, storage_errors, write_json
 from graftwork.registry import kinds, methods, metrics
+from graftwork.run.environment import environment
 from graftwork.run.execute import Shop, execute
 from graftwork.run.methods import Named, named, parse_method
 from graftwork.run.shop import open_shop
@@ -67,17 +68,18 @@ def compare(
     if seeds < 1:
         raise ConfigError("seeds must be at least 1", got=str(seeds))
     chosen = choose_methods(methods)
-    began = Phase(time.perf_counter(), time.process_time())
     folder = Path(out) if out is not None else Path("boards") / task.name
-    _check_writable(folder)
     shop = open_shop(task, backbone, chosen, runs, precision, prices)
-    fitting = _fitting(chosen, shop, asked=methods is not None)
-    rows, reused = _run_grid(shop, fitting, Recipe(epochs=epochs), seeds, progress)
-    spent = Phase(time.perf_counter() - began.wall_seconds, time.process_time() - began.cpu_seconds)
-    content = _content(shop, rows, spent)
+    fitting, left_out = _fitting(chosen, shop, asked=methods is not None)
+    recipe = Recipe(epochs=epochs)
+    for item in fitting:
+        shop.spec(item, recipe, 0)  # a recipe that makes no sense is an error before the first run, not after it
+    _check_writable(folder)
+    rows, reused = _run_grid(shop, fitting, recipe, seeds, progress)
+    content = finite(_content(shop, rows, left_out))
     write_json(folder / "leaderboard.json", content)
     receipts = [_receipt(row.method, run) for row in rows for run, _ in row.runs]
-    write_report(dict(content), receipts, folder / "report.html")
+    write_report(content, receipts, folder / "report.html")
     executed = len(receipts) - reused
     return Leaderboard(content, folder, reused, executed)
 
@@ -96,18 +98,20 @@ def choose_methods(words: Sequence[str] | None) -> list[Named]:
 
 def _check_writable(folder: Path) -> None:
     """Fail before the first run, not after the last."""
-    write_json(folder / ".writable", {})
-    (folder / ".writable").unlink()
+    with storage_errors(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        tempfile.TemporaryFile(dir=folder).close()
 
 
-def _fitting(chosen: Sequence[Named], shop: Shop, asked: bool) -> list[Named]:
-    """Those that fit the task and the backbone; one that was asked for by name and does not fit is an error."""
+def _fitting(chosen: Sequence[Named], shop: Shop, asked: bool) -> tuple[list[Named], tuple[str, ...]]:
+    """Those that fit the task and the backbone, and a note on every other; one that was asked for by name must fit."""
     card = shop.backbone.card if shop.backbone else None
     reasons = {item.label: item.method.unfit(shop.dataset.task, card) for item in chosen}
     for label, reason in reasons.items():
         if reason and asked:
             raise ConfigError(f"method {label!r} can't be used here: {reason}")
-    return [item for item in chosen if not reasons[item.label]]
+    left_out = tuple(f"{label} was left out: {reason}" for label, reason in reasons.items() if reason)
+    return [item for item in chosen if not reasons[item.label]], left_out
 
 
 def _run_grid(
@@ -149,13 +153,15 @@ def test_statistics(dataset: Dataset, folder: Path) -> dict[str, NDArray[np.floa
     }
 
 
-def _content(shop: Shop, rows: Sequence[RowRuns], spent: Phase) -> dict[str, Any]:
+def _content(shop: Shop, rows: Sequence[RowRuns], notes: tuple[str, ...]) -> dict[str, Any]:
     task = shop.dataset.task
     described = {"name": task.name, "data": shop.dataset.digest} | task.question()
     described["rows"] = {name: len(split.examples) for name, split in shop.dataset.splits.items()}
     findings = Findings(
         data_report=shop.dataset.report,
-        search_costs=_search_costs(shop, rows, spent),
+        search_costs=_search_costs([run for row in rows for run, _ in row.runs]),
+        environment=environment(),
+        notes=notes,
         command=" ".join(["graft", *sys.argv[1:]]) if Path(sys.argv[0]).name == "graft" else "graftwork.compare",
     )
     return leaderboard(
@@ -167,15 +173,18 @@ def _content(shop: Shop, rows: Sequence[RowRuns], spent: Phase) -> dict[str, Any
     )
 
 
-def _search_costs(shop: Shop, rows: Sequence[RowRuns], spent: Phase) -> dict[str, Cost]:
-    """What this call really spent, shared work counted once, and what its runs would have cost alone."""
-    alone = [run.costs["total_seconds"].value or 0.0 for row in rows for run, _ in row.runs if "total_seconds" in run.costs]
+def _search_costs(runs: Sequence[RunResult]) -> dict[str, Cost]:
+    """What the runs of this board really spent, whenever they ran, shared work counted once; and what they would
+    have cost one by one."""
+    spent = Phase()
+    for run in runs:
+        spent.add(run.spent)
+    alone = sum(run.costs["total_seconds"].value or 0.0 for run in runs if "total_seconds" in run.costs)
     return {
         "wall_seconds": Cost(spent.wall_seconds, "s", "meter"),
-        "cpu_seconds": Cost(spent.cpu_seconds, "s", "meter"),
-        "executed_runs": Cost(float(len(shop.spent)), "runs", "counter"),
-        "reused_runs": Cost(float(sum(len(row.runs) for row in rows) - len(shop.spent)), "runs", "counter"),
-        "separate_total_seconds": Cost(sum(alone), "s", "model"),
+        "cpu_seconds": Cost(spent.cpu_seconds, "s", "counter"),
+        "runs": Cost(float(len(runs)), "runs", "counter"),
+        "separate_total_seconds": Cost(alone, "s", "meter"),
     }
 
 

@@ -10,6 +10,7 @@ from typing import Any
 from rich.console import Console
 
 from graftwork.compare.answer import answer, cost, points, search_line, verdicts, warnings
+from graftwork.errors import printable
 from graftwork.units import percent
 
 WIDTH = 100
@@ -34,7 +35,7 @@ def print_table(board: Mapping[str, Any], console: Console) -> None:
         if items:
             lines += ["", heading, *(line for item in items for line in _wrapped(item, width, "  "))]
     for line in lines:
-        console.print(_printable(line), markup=False, highlight=False, soft_wrap=True)
+        console.print(printable(line), markup=False, highlight=False, soft_wrap=True)
 
 
 def table_lines(board: Mapping[str, Any], width: int = WIDTH) -> list[str]:
@@ -138,8 +139,3 @@ def _wrapped(text: str, width: int, indent: str = "") -> list[str]:
 
 def _aligned(text: str, width: int, left: bool) -> str:
     return text.ljust(width) if left else text.rjust(width)
-
-
-def _printable(line: str) -> str:
-    """Text from data must not steer the terminal."""
-    return "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in line)

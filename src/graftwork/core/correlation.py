@@ -34,7 +34,7 @@ def require_numbers(encoded: NDArray[np.generic], task: Task, metric: str) -> ND
         raise ConfigError(
             f"the metric {metric!r} scores numbers; the task's kind is {task.kind!r}",
             expected="accuracy or macro_f1",
-            do="choose another --metric or --kind regression",
+            do="choose other --metrics or --kind regression",
         )
     return encoded.astype(np.float64)
 

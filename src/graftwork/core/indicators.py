@@ -26,7 +26,7 @@ def require_classes(encoded: NDArray[np.generic], task: Task, metric: str) -> No
         raise ConfigError(
             f"the metric {metric!r} scores classes; the task's kind is {task.kind!r}",
             expected="accuracy or macro_f1" if encoded.ndim == 2 else "pearson or spearman",
-            do="choose another --metric or another --kind",
+            do="choose other --metrics or another --kind",
         )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -28,6 +29,17 @@ class Phase:
         """Add another stretch of the same phase."""
         self.wall_seconds += other.wall_seconds
         self.cpu_seconds += other.cpu_seconds
+
+
+class Stopwatch:
+    """Starts when it is made."""
+
+    def __init__(self) -> None:
+        self._wall, self._cpu = time.perf_counter(), time.process_time()
+
+    def read(self) -> Phase:
+        """Seconds since the start."""
+        return Phase(time.perf_counter() - self._wall, time.process_time() - self._cpu)
 
 
 @dataclass

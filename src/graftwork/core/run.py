@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from graftwork.core.meter import Cost
+from graftwork.core.meter import Cost, Phase
 from graftwork.files import digest
 
 ENGINE = 1  # raised when the same spec would give another result
@@ -48,7 +48,8 @@ class RunResult:
     status: str  # "ok" | "failed" | "out_of_memory" | "dropped"
     scores: Mapping[str, float] = field(default_factory=dict)  # metric -> test score, a fraction
     validation: Mapping[str, float] = field(default_factory=dict)  # metric -> validation score
-    costs: Mapping[str, Cost] = field(default_factory=dict)
+    costs: Mapping[str, Cost] = field(default_factory=dict)  # the price tag: what it would cost alone
+    spent: Phase = field(default_factory=Phase)  # what it really took, without the shared work that was there already
     facts: Mapping[str, Any] = field(default_factory=dict)  # JSON: chosen block, epochs run, tokens, head start …
     environment: Mapping[str, Any] = field(default_factory=dict)
     error: str = ""  # why it failed

@@ -109,6 +109,10 @@ def read_task_file(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ConfigError(f"not a TOML file: {error}", where=str(path)) from None
     compare = content.pop("compare", {})
+    if not isinstance(compare, dict):
+        raise ConfigError(
+            "'compare' is not a table", where=str(path), got=repr(compare), do="write [compare] above its settings"
+        )
     _check_keys(content, _TASK_KEYS, path, "")
     _check_keys(compare, _COMPARE_KEYS, path, "compare → ")
     if "data" not in content:

@@ -22,6 +22,7 @@ from graftwork.registry import kinds, metrics
 
 FRACTIONS = {"test": 0.2, "validation": 0.1}  # of the rows of the training file, where no file is given
 FEWEST_ROWS = 10  # to draw splits from
+MOST_LISTED = 20  # labels in a message
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,9 +218,15 @@ def _require_trained_labels(records: Mapping[str, Sequence[Record]], name: str, 
                 raise DataError(
                     f"the label {clip(label)} is in {name} and not in train",
                     where=f"{path}:{record.line}",
-                    expected=f"one of {clip(', '.join(sorted(trained)), 400)}",
+                    expected=f"one of {_listed(sorted(trained))}",
                     do=f"did you mean {near!r}?" if near else "add rows of it to train, or remove it here",
                 )
+
+
+def _listed(labels: Sequence[str]) -> str:
+    """Up to twenty labels and how many more there are."""
+    more = f" and {len(labels) - MOST_LISTED} more" if len(labels) > MOST_LISTED else ""
+    return ", ".join(labels[:MOST_LISTED]) + more
 
 
 def _split(name: str, records: Sequence[Record], kind: Kind, task: Task) -> Split:

@@ -14,6 +14,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, NoReturn
 
+from graftwork.core.task import builtin_names
 from graftwork.data.lines import read_lines
 from graftwork.errors import DataError, StorageError, clip, nearest
 
@@ -81,7 +82,7 @@ class Table:
         raise DataError(
             f"the row has too {'many' if many else 'few'} fields",
             where=f"{self.path}:{line}",
-            got=f"{len(fields)} fields, {clip(' | '.join(fields))}",
+            got=f"{len(fields)} field{'' if len(fields) == 1 else 's'}, {clip(' | '.join(fields))}",
             expected=f"{len(self.header)} fields: {', '.join(self.header)}",
             do=do,
         )
@@ -93,11 +94,9 @@ def open_table(path: Path) -> Table:
     Raises `StorageError` when the file cannot be read, `DataError` for an unknown suffix, an empty file, a header
     that names a column twice, or a first line that is broken.
     """
-    suffix = _format(path)
     if not path.is_file():
-        siblings = [item.name for item in path.parent.iterdir()] if path.parent.is_dir() else []
-        near = nearest(path.name, siblings)
-        raise StorageError("no such file", where=str(path), do=f"did you mean {near!r}?" if near else "check the path")
+        _refuse_absent(path)
+    suffix = _format(path)
     if suffix == ".jsonl":
         first_object = next(_objects(path), None)
         header = None if first_object is None else tuple(first_object[1])
@@ -106,10 +105,24 @@ def open_table(path: Path) -> Table:
         header = None if first_record is None else tuple(first_record[1])
     if header is None:
         raise DataError(
-            "the file is empty", where=str(path), expected="a header and rows" if suffix != ".jsonl" else ""
+            "the file is empty",
+            where=str(path),
+            expected="one JSON object per line" if suffix == ".jsonl" else "a header and rows",
+            do="check that it was written whole",
         )
     _check_header(path, suffix, header)
     return Table(path, header)
+
+
+def _refuse_absent(path: Path) -> NoReturn:
+    """Say what stands at `path` instead of a file, or what may have been meant."""
+    if path.is_dir():
+        raise StorageError(
+            "this is a folder", where=str(path), expected="a .csv, .tsv or .jsonl file", do="name a file inside it"
+        )
+    siblings = [item.name for item in path.parent.iterdir() if item.is_file()] if path.parent.is_dir() else []
+    near = f"builtin:{path}" if str(path) in builtin_names() else nearest(path.name, siblings)
+    raise StorageError("no such file", where=str(path), do=f"did you mean {near!r}?" if near else "check the path")
 
 
 _READ = {".csv": "comma-separated", ".tsv": "tab-separated", ".jsonl": "one JSON object per line"}

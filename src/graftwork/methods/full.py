@@ -18,8 +18,8 @@ from graftwork.train.loop import fit_by_gradient, restore_by_attaching
 class Full:
     """The dearest rung: the module is as large as the backbone."""
 
-    learning_rate: float = 1e-4  # peak of the schedule, for the head and the highest block
-    decay: float = 1.0  # rate of a block as a share of the rate of the one above it
+    learning_rate: float = 2e-4  # peak of the schedule, for the head and the highest block
+    decay: float = 0.8  # rate of a block as a share of the rate of the one above it
 
     VERSION: ClassVar[int] = 1
     uses_backbone: ClassVar[bool] = True

@@ -1,4 +1,4 @@
-"""Answers to a file of texts, streamed: a chunk is read, answered and written before the next."""
+"""Answers to a file of texts, a chunk at a time: the whole file is checked before the first one."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import json
 import os
 import tempfile
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -18,58 +19,89 @@ from graftwork.files import storage_errors
 from graftwork.run.task_module import TaskModule
 
 ROWS_AT_ONCE = 1024
+SHAPES = ("jsonl", "csv", "tsv")
+Progress = Callable[[float, str], None]  # fraction of the rows, what goes on
 
 
-def answer_file(module: TaskModule, source: Path, out: Path | None, echo: Callable[[str], None]) -> int:
-    """Answer every row of `source`; into `out` (whole or not at all), or line by line through `echo`. Returns the rows.
+@dataclass
+class Answered:
+    """What came of a file."""
+
+    rows: int = 0
+    cut: int = 0  # rows that were longer than the backbone takes
+
+
+def answer_file(
+    module: TaskModule,
+    source: Path,
+    out: Path | None,
+    echo: Callable[[str], None],
+    progress: Progress = lambda done, text: None,
+) -> Answered:
+    """Answer every row of `source`; into `out` (whole or not at all), or line by line through `echo`.
 
     Raises `DataError` for a bad row or a missing column, `ConfigError` for a suffix that is not known.
     """
-    shape = out.suffix.lstrip(".") if out else "jsonl"
-    if shape not in ("jsonl", "csv", "tsv"):
-        raise ConfigError("unknown kind of file", where=str(out), expected=".jsonl, .csv or .tsv")
-    lines = _lines(module, source, shape)
+    shape = out.suffix.lstrip(".").lower() if out else "jsonl"
+    if shape not in SHAPES:
+        raise ConfigError(
+            f"unknown suffix {out.suffix!r}" if out and out.suffix else "the file's name has no suffix",
+            where=str(out),
+            expected=", ".join(f".{name}" for name in SHAPES),
+        )
+    if out and out.resolve() == source.resolve():
+        raise ConfigError(
+            "--file and --out are the same file", where=str(out), do="give the answers a file of their own"
+        )
+    table = open_table(source)
+    columns = _columns(module, table)
+    total = sum(1 for _ in _inputs(table, columns))
+    done = Answered()
+    lines = _lines(module, _inputs(table, columns), shape, done)
     if out is None:
-        count = 0
-        for count, line in enumerate(lines, 1):
+        for line in lines:
             echo(line)
-        return count
+        return done
     with storage_errors(out):
         handle, name = tempfile.mkstemp(dir=out.parent, prefix=f".{out.name}.")
         try:
             with os.fdopen(handle, "w", encoding="utf-8", newline="") as stream:
-                written = 0
                 for line in lines:
                     stream.write(line + "\n")
-                    written += 1
+                    progress(done.rows / total, f"{done.rows:,} of {total:,} rows")
             os.chmod(name, 0o644)
             os.replace(name, out)
         except BaseException:
             Path(name).unlink(missing_ok=True)
             raise
-    return written if shape == "jsonl" else max(0, written - 1)  # the header is no answer
+    return done
 
 
-def _lines(module: TaskModule, source: Path, shape: str) -> Iterator[str]:
-    table = open_table(source)
-    columns = _columns(module, table)
-    rows = table.rows(columns)
-    first = True
+def _inputs(table: Table, columns: list[str]) -> Iterator[list[str]]:
+    """The texts of every row, a text per role."""
+    for row in table.rows(columns):
+        texts = [str(cell) for cell in row.cells]
+        if not all(text.strip() for text in texts):
+            raise DataError(
+                "the text is empty", where=f"{table.path}:{row.line}", do="remove the row or fill the text in"
+            )
+        yield texts
+
+
+def _lines(module: TaskModule, rows: Iterator[list[str]], shape: str, done: Answered) -> Iterator[str]:
+    """The file's lines, a header first where the shape has one; counts into `done`."""
     while chunk := list(islice(rows, ROWS_AT_ONCE)):
-        for row in chunk:
-            if not all(str(cell).strip() for cell in row.cells):
-                raise DataError("empty text", where=f"{source}:{row.line}", do="fill it in or remove the row")
-        inputs = [[str(cell) for cell in row.cells] for row in chunk]
-        for values, answer in zip(inputs, module.predict(inputs), strict=True):
-            named = dict(zip(module.roles, values, strict=True)) | answer
+        done.cut += module.cut(chunk)
+        for texts, answer in zip(chunk, module.predict(chunk), strict=True):
+            named = dict(zip(module.roles, texts, strict=True)) | answer
+            flat = _flat(named)
+            if shape != "jsonl" and not done.rows:
+                yield _delimited(list(flat), shape)
+            done.rows += 1
             if shape == "jsonl":
                 yield json.dumps(named, ensure_ascii=False)
-                continue
-            flat = _flat(named)
-            if first:
-                yield _delimited(list(flat), shape)
-                first = False
-            yield _delimited([str(value) for value in flat.values()], shape)
+            else:
+                yield _delimited([str(value) for value in flat.values()], shape)
 
 
 def _columns(module: TaskModule, table: Table) -> list[str]:
@@ -82,8 +114,10 @@ def _columns(module: TaskModule, table: Table) -> list[str]:
             raise DataError(
                 f"no column {role!r}",
                 where=f"{table.path}:1",
-                got=", ".join(table.header),
-                expected=", ".join(module.roles),
+                got=f"columns: {', '.join(table.header)}",
+                expected=f"columns called {' and '.join(module.roles)}"
+                if len(module.roles) > 1
+                else f"a column called {role}",
                 do=f"rename {near!r}?" if near else "rename the column that holds the text",
             )
     return list(module.roles)
@@ -101,5 +135,5 @@ def _delimited(values: list[str], shape: str) -> str:
     if shape == "tsv":  # never quoted: a tab or line end inside a text becomes a space
         return "\t".join(" ".join(value.split()) for value in values)
     stream = io.StringIO()
-    csv.writer(stream, lineterminator="").writerow(values)
-    return stream.getvalue()
+    csv.writer(stream, lineterminator="\r\n").writerow(values)  # what ends a line is what gets quoted
+    return stream.getvalue().removesuffix("\r\n")

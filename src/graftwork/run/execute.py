@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import time
 import traceback
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -17,7 +16,7 @@ import numpy as np
 
 from graftwork.config import Prices
 from graftwork.core.backbone import Backbone
-from graftwork.core.meter import Phase, Readings
+from graftwork.core.meter import Phase, Readings, Stopwatch
 from graftwork.core.method import Fitted, Logits, Setting, Workbench
 from graftwork.core.metric import score
 from graftwork.core.run import Recipe, RunResult, RunSpec
@@ -51,7 +50,6 @@ class Shop:
     frozen: FrozenStore
     numerics: Mapping[str, Any]
     prices: Prices
-    spent: list[Phase] = field(default_factory=list)  # per executed run, shared work counted once
 
     def spec(self, method: Named, recipe: Recipe, seed: int) -> RunSpec:
         """The identity of a run of this shop."""
@@ -76,11 +74,9 @@ def execute(shop: Shop, method: Named, recipe: Recipe, seed: int, progress: Prog
     known = shop.store.find(spec.id)
     if known is not None:
         return known, True
-    began = Phase(time.perf_counter(), time.process_time())
     with shop.store.writing(spec.id) as folder:
         result = _Execution(shop, method, spec, folder, progress).run()
         write_run(folder, spec, result)
-    shop.spent.append(Phase(time.perf_counter() - began.wall_seconds, time.process_time() - began.cpu_seconds))
     return result, False
 
 
@@ -94,6 +90,7 @@ class _Execution:
         self.setting = Setting(task, kinds.get(task.kind), backbone)
         self.readings = Readings(phases={"load": shop.load} if backbone else {})
         self.log = io.StringIO()
+        self.watch = Stopwatch()
 
     def run(self) -> RunResult:
         """Everything, failures caught: a failed run has a price tag too."""
@@ -111,7 +108,8 @@ class _Execution:
         write_text(self.folder / "log.jsonl", self.log.getvalue())
         if (self.folder / "module" / "module.json").is_file():
             add_price_tag(self.folder / "module", {name: asdict(cost) for name, cost in costs.items()})
-        return RunResult(id=self.spec.id, seed=self.spec.seed, costs=costs, environment=environment(), **parts)
+        receipt = {"costs": costs, "spent": self.watch.read(), "environment": environment()}
+        return RunResult(id=self.spec.id, seed=self.spec.seed, **receipt, **parts)
 
     def _work(self) -> dict[str, Any]:
         bench = self._bench()
@@ -184,12 +182,11 @@ class _Execution:
 
     @contextmanager
     def _phase(self, name: str) -> Iterator[None]:
-        wall, cpu = time.perf_counter(), time.process_time()
+        watch = Stopwatch()
         try:
             yield
         finally:
-            spent = Phase(time.perf_counter() - wall, time.process_time() - cpu)
-            self.readings.phases.setdefault(name, Phase()).add(spent)
+            self.readings.phases.setdefault(name, Phase()).add(watch.read())
 
     def _log(self, line: Mapping[str, Any]) -> None:
         self.log.write(json.dumps(line) + "\n")

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from graftwork.config import Prices
-from graftwork.core.meter import Phase
+from graftwork.core.backbone import Backbone
+from graftwork.core.meter import Stopwatch
 from graftwork.core.opening import open_backbone
-from graftwork.core.task import Task
+from graftwork.core.task import Dataset, Task
 from graftwork.data.buckets import by_length
 from graftwork.data.load import load
 from graftwork.run.environment import numerics
@@ -22,21 +24,31 @@ from graftwork.train.frozen import FrozenStore
 def open_shop(
     task: Task, backbone: str, methods: Sequence[Named], runs: str | Path, precision: str, prices: str | Path | None
 ) -> Shop:
-    """Read the data, then open the backbone if any of `methods` uses one. Nothing is written before the data is good."""
+    """Read the data, then open the backbone if any of `methods` uses one; only then is anything written."""
     listed = Prices.from_file(Path(prices) if prices is not None else None)
     computed_in = numerics(precision)
     dataset = load(task)
-    began = Phase(time.perf_counter(), time.process_time())
+    loading = Stopwatch()
     uses = any(item.method.uses_backbone for item in methods)
     opened = open_backbone(backbone, precision=computed_in["precision"]) if uses else None
-    loading = Phase(time.perf_counter() - began.wall_seconds, time.process_time() - began.cpu_seconds)
     return Shop(
-        dataset=dataset,
+        dataset=replace(dataset, report=_with_cut(dataset, opened)) if opened else dataset,
         backbone=opened,
         backbone_seed=0,
-        load=loading,
+        load=loading.read(),
         store=RunStore(Path(runs)),
         frozen=FrozenStore(by_length),
         numerics=computed_in,
         prices=listed,
     )
+
+
+def _with_cut(dataset: Dataset, backbone: Backbone) -> dict[str, Any]:
+    """The data report with the examples per split that the backbone reads only the beginning of."""
+    card = backbone.card
+    cut = {name: backbone.encode(split.examples).cut for name, split in dataset.splits.items()}
+    warnings = list(dataset.report["warnings"])
+    if any(cut.values()):
+        counts = ", ".join(f"{count:,} of {name}" for name, count in cut.items() if count)
+        warnings.append(f"Examples longer than {card.id} takes ({card.max_length} tokens), cut there: {counts}.")
+    return {**dataset.report, "cut": cut, "warnings": warnings}

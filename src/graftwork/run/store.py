@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from graftwork.core.meter import Cost
+from graftwork.core.meter import Cost, Phase
 from graftwork.core.method import Logits
 from graftwork.core.run import RunResult, RunSpec
 from graftwork.core.task import Split
@@ -102,6 +102,7 @@ def read_result(path: Path) -> RunResult:
     if content.pop("format") != FORMAT:
         raise StorageError("written by another version of Graftwork", where=str(path), expected=f"format {FORMAT}")
     content["costs"] = {name: Cost(**cost) for name, cost in content["costs"].items()}
+    content["spent"] = Phase(**content["spent"])
     return RunResult(**content)
 
 
@@ -120,5 +121,5 @@ def read_logits(folder: Path, split: str) -> Logits:
     """(N, C) of one split, in the data set's order, as they were written."""
     path = folder / "predictions.jsonl"
     with storage_errors(path):
-        lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+        lines = [json.loads(line) for line in path.read_bytes().split(b"\n") if line]
     return np.array([line["logits"] for line in lines if line["split"] == split], dtype=np.float64)

@@ -1,4 +1,4 @@
-"""A task module: what a run leaves. A small folder that, with its backbone, answers for ever as it did on the first day."""
+"""A task module: what a run leaves. A small folder that, with its backbone, answers as it did on the first day."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from graftwork.core.backbone import BackboneCard
+from graftwork.core.backbone import Backbone, BackboneCard
 from graftwork.core.example import Example
 from graftwork.core.method import Fitted, Logits, Setting
 from graftwork.core.opening import open_backbone
@@ -35,6 +35,7 @@ class TaskModule:
     task: Task
     fitted: Fitted
     description: Mapping[str, Any]
+    backbone: Backbone | None
 
     @classmethod
     def load(cls, folder: str | Path) -> TaskModule:
@@ -81,7 +82,7 @@ class TaskModule:
         setting = Setting(task, kinds.get(task.kind), backbone)
         method = method_from_config(description["method"])
         fitted = method.restore(setting, safe_load(folder / "delta.safetensors"), description["facts"])
-        return cls(folder, task, fitted, description)
+        return cls(folder, task, fitted, description, backbone)
 
     @property
     def roles(self) -> tuple[str, ...]:
@@ -89,15 +90,22 @@ class TaskModule:
         return tuple(self.description["roles"])
 
     def predict(self, texts: Sequence[Text]) -> list[dict[str, Any]]:
-        """An answer per text (or pair of texts): `{"label", "probabilities"}` or `{"value"}`; several labels are a list.
+        """An answer per text (or pair): `{"label", "probabilities"}` or `{"value"}`; several labels are a list.
 
         Raises `ConfigError` for one text where a pair is wanted, and the other way round.
         """
-        examples = [self._example(number, text) for number, text in enumerate(texts)]
+        examples = self._examples(texts)
         if not examples:
             return []
         logits = self.fitted.logits(examples)
         return kinds.get(self.task.kind).decode(logits, self.task)
+
+    def cut(self, texts: Sequence[Text]) -> int:
+        """How many of these are longer than the backbone takes: only their beginning is read."""
+        return self.backbone.encode(self._examples(texts)).cut if self.backbone else 0
+
+    def _examples(self, texts: Sequence[Text]) -> list[Example]:
+        return [self._example(number, text) for number, text in enumerate(texts)]
 
     def _example(self, number: int, text: Text) -> Example:
         if isinstance(text, str):

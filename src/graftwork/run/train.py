@@ -22,6 +22,7 @@ class Run:
     result: RunResult
     folder: Path
     reused: bool  # it was there already
+    warnings: tuple[str, ...] = ()  # of the data report
 
     @property
     def module(self) -> TaskModule:
@@ -58,4 +59,4 @@ def train(
     folder = shop.store.root / result.id
     if result.status != "ok":
         raise GraftworkError(f"the run ended as {result.status}: {result.error}", where=str(folder))
-    return Run(result, folder, known)
+    return Run(result, folder, known, tuple(shop.dataset.report["warnings"]))

@@ -52,7 +52,7 @@ def certain(encoded: NDArray[Any], outputs: int) -> NDArray[np.float64]:
     if encoded.ndim == 2:
         return np.asarray(20.0 * (2.0 * encoded - 1.0))
     if np.issubdtype(encoded.dtype, np.integer):
-        return 20.0 * np.eye(outputs)[encoded]
+        return np.asarray(20.0 * np.eye(outputs)[encoded])
     return np.asarray(encoded, dtype=np.float64)[:, None]
 
 

@@ -70,13 +70,13 @@ def _check_attached(method: Attaches, backbone: Backbone, data: Dataset, identit
     require(bool(delta), "nothing is trained: model.delta() is empty")
     require(all(id(p) not in shared for p in delta.values()), "a weight of the shared backbone is trained")
     require(not any(p.requires_grad for p in backbone.module.parameters()), "the shared backbone requires grad")
+    require(torch.equal(pooled(backbone, inputs), before), "a model that lives changes the shared backbone's features")
     if identity:
         require(torch.equal(pooled(model.backbone, inputs), before), "attaching changed the features")
     targets = torch.from_numpy(data.train.targets)
     _check_learning(model, method.learning_rate, lambda: setting.kind.loss(model(inputs), targets))
     _check_copies(model, inputs)
     _check_stored(model, _fresh(method, setting, seed=1), inputs)
-    require(torch.equal(pooled(backbone, inputs), before), "a model that lives changes the shared backbone's features")
     model.unplug()
     if not any(name.startswith("network.") for name in delta):
         require(torch.equal(pooled(model.backbone, inputs), before), "unplugging left something behind")

@@ -5,7 +5,6 @@ What is frozen is computed once, in eval mode, and shared by epochs, seeds, meth
 
 from __future__ import annotations
 
-import time
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 
@@ -15,7 +14,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from graftwork.core.backbone import Backbone, Encoded
-from graftwork.core.meter import Phase
+from graftwork.core.meter import Stopwatch
 from graftwork.core.method import Tally, Workbench
 from graftwork.core.model import join_towers
 from graftwork.core.task import Split
@@ -29,9 +28,9 @@ class Pass:
     """Hidden states of one split, computed once. Implements `FrozenPass`."""
 
     def __init__(self, backbone: Backbone, split: Split, depth: int | None, batches: Batches):
-        wall, cpu = time.perf_counter(), time.process_time()
+        watch = Stopwatch()
         self.encoded = encoded = backbone.encode(split.examples)
-        self.cost, self.tally = Phase(), Tally()
+        self.tally = Tally()
         self._depth = depth
         lengths = np.array([len(ids) for ids in encoded.ids], dtype=np.int64)
         card = backbone.card
@@ -42,7 +41,7 @@ class Pass:
         counter = StepCounter(self.tally)
         for rows in batches(lengths, TOKENS_PER_BATCH):
             self._take(backbone, encoded, rows.tolist(), counter)
-        self.cost.add(Phase(time.perf_counter() - wall, time.process_time() - cpu))
+        self.cost = watch.read()
 
     @torch.no_grad()
     def _take(self, backbone: Backbone, encoded: Encoded, rows: list[int], counter: StepCounter) -> None:
@@ -79,7 +78,6 @@ class FrozenStore:
     def __init__(self, batches: Batches, cap_bytes: int = 4 << 30):
         self.batches, self.cap_bytes = batches, cap_bytes
         self._passes: OrderedDict[tuple[str, str, str, int | None], Pass] = OrderedDict()
-        self.spent = Phase()
 
     def get(self, backbone: Backbone, data: str, split: Split, depth: int | None, bench: Workbench) -> Pass:
         """The pass over `split` of the data set `data` (its digest); with `depth`, the states entering that block too.
@@ -92,7 +90,6 @@ class FrozenStore:
             known = next((p for (*place, _), p in self._passes.items() if tuple(place) == key[:3]), None)
         if known is None:
             known = self._passes[key] = Pass(backbone, split, depth, self.batches)
-            self.spent.add(known.cost)
         else:
             bench.charged.add(known.cost)
         bench.tally.add(known.tally.flops, known.tally.padding_flops / max(known.tally.flops, 1.0))

@@ -15,7 +15,7 @@ from torch.nn.functional import linear
 
 from graftwork.core.kind import Kind
 
-STRENGTHS = (1e-3, 3e-3, 1e-2, 3e-2, 1e-1)  # L2 penalties tried, the best on validation is kept
+STRENGTHS = (2e-3, 1e-2, 5e-2, 3e-1, 2.0, 10.0)  # L2 penalties tried, the best on validation is kept
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,139 @@
+"""What is frozen is computed once, is what it would be anew, and is charged in full to each that uses it."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+
+import pytest
+import torch
+
+from graftwork.core.backbone import Backbone
+from graftwork.core.meter import Phase
+from graftwork.core.method import Workbench
+from graftwork.core.opening import open_backbone
+from graftwork.core.task import Dataset
+from graftwork.core.transformer import TransformerBackbone
+from graftwork.data.buckets import by_length
+from graftwork.testing import tiny_bench, tiny_dataset
+from graftwork.train.frozen import FrozenStore, Pass
+
+DATA = tiny_dataset()
+
+
+@pytest.fixture(scope="module")
+def backbone() -> Backbone:
+    return open_backbone("tiny_text", precision="fp32")
+
+
+@pytest.fixture
+def store() -> FrozenStore:
+    return FrozenStore(by_length)
+
+
+def bench(backbone: Backbone, data: Dataset = DATA) -> Workbench:
+    return tiny_bench(data, backbone)
+
+
+def test_pooled_features_are_those_of_each_example_alone(backbone: Backbone) -> None:
+    kept = Pass(backbone, DATA.train, None, by_length)
+    for row in (0, 7, 19):
+        inputs = backbone.collate(kept.encoded, [row])
+        mask = inputs["attention_mask"].bool()
+        for depth, hidden in enumerate(backbone.states(inputs)):
+            torch.testing.assert_close(kept.pooled(depth)[row], backbone.pool(hidden, mask)[0], atol=1e-5, rtol=0)
+
+
+@pytest.mark.parametrize("depth", [1, 2])
+def test_states_are_laid_out_as_a_batch_wants_them(backbone: Backbone, depth: int) -> None:
+    kept = Pass(backbone, DATA.train, depth, by_length)
+    rows = [11, 0, 4]
+    inputs = backbone.collate(kept.encoded, rows)
+    mask = inputs["attention_mask"].bool()
+    entering, anew = kept.entering(rows, mask), backbone.states(inputs)[depth]
+    torch.testing.assert_close(entering[mask], anew[mask], atol=1e-5, rtol=0)
+    assert not mask.all() and entering[~mask].abs().max() == 0
+    left = mask.flip(1)  # padding on the other side
+    assert torch.equal(kept.entering(rows, left)[left], entering[mask])
+
+
+def test_a_pair_in_two_towers_is_joined(backbone: Backbone) -> None:
+    assert isinstance(backbone, TransformerBackbone)
+    towers = replace(backbone, card=replace(backbone.card, towers=2))
+    pairs = tiny_dataset(pair=True)
+    kept = Pass(towers, pairs.train, 1, by_length)
+    assert len(kept.encoded.ids) == 2 * len(pairs.train.examples)
+    assert kept.pooled(2).shape == (len(pairs.train.examples), 2 * backbone.card.width)
+
+
+def test_nothing_is_kept_for_a_gradient(backbone: Backbone) -> None:
+    kept = Pass(backbone, DATA.train, 1, by_length)
+    assert not kept.pooled(1).requires_grad
+    mask = backbone.collate(kept.encoded, [0])["attention_mask"].bool()
+    assert not kept.entering([0], mask).requires_grad
+
+
+def test_a_pass_is_computed_once_and_charged_to_every_user(backbone: Backbone, store: FrozenStore) -> None:
+    first, second = bench(backbone), bench(backbone)
+    kept = store.get(backbone, "data", DATA.train, 1, first)
+    assert store.get(backbone, "data", DATA.train, 1, second) is kept
+    assert first.charged == Phase() and second.charged == kept.cost
+    assert second.charged.wall_seconds > 0
+    assert first.tally == second.tally and first.tally.flops == kept.tally.flops > 0
+    assert first.tally.padding_flops == pytest.approx(kept.tally.padding_flops)
+    assert store.spent == kept.cost
+
+
+def test_reading_the_texts_is_part_of_the_charge(
+    backbone: Backbone, store: FrozenStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = TransformerBackbone.encode
+
+    def slowly(self: TransformerBackbone, examples: object) -> object:
+        time.sleep(0.05)
+        return real(self, examples)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(TransformerBackbone, "encode", slowly)
+    assert store.get(backbone, "data", DATA.train, None, bench(backbone)).cost.wall_seconds > 0.05
+    user = bench(backbone)
+    store.get(backbone, "data", DATA.train, None, user)
+    assert user.charged.wall_seconds > 0.05
+
+
+def test_states_bring_the_pooled_features_along(backbone: Backbone, store: FrozenStore) -> None:
+    user = bench(backbone)
+    kept = store.get(backbone, "data", DATA.train, 1, user)
+    assert store.get(backbone, "data", DATA.train, None, user) is kept
+    assert store.get(backbone, "data", DATA.train, 2, user) is not kept
+
+
+def test_other_texts_and_other_weights_are_other_passes(backbone: Backbone, store: FrozenStore) -> None:
+    user = bench(backbone)
+    kept = store.get(backbone, "data", DATA.train, None, user)
+    fresh = open_backbone("random:tiny_text", precision="fp32", seed=3)
+    others = [
+        store.get(backbone, "other data", DATA.train, None, user),
+        store.get(backbone, "data", DATA.validation, None, user),
+        store.get(fresh, "data", DATA.train, None, user),
+    ]
+    assert len({id(item) for item in (kept, *others)}) == 4
+    assert not torch.allclose(others[-1].pooled(2), kept.pooled(2))
+
+
+def test_the_least_recently_used_pass_goes_first(backbone: Backbone) -> None:
+    user = bench(backbone)
+    size = Pass(backbone, DATA.train, None, by_length).bytes
+    store = FrozenStore(by_length, cap_bytes=2 * size)
+    one, _ = (store.get(backbone, name, DATA.train, None, user) for name in ("one", "two"))
+    assert store.get(backbone, "one", DATA.train, None, user) is one  # now "two" has waited longest
+    store.get(backbone, "three", DATA.train, None, user)
+    spent = store.spent.wall_seconds
+    assert store.get(backbone, "one", DATA.train, None, user) is one and store.spent.wall_seconds == spent
+    store.get(backbone, "two", DATA.train, None, user)
+    assert store.spent.wall_seconds > spent  # it was computed anew
+
+
+def test_a_pass_larger_than_the_cap_still_serves(backbone: Backbone) -> None:
+    store = FrozenStore(by_length, cap_bytes=1)
+    kept = store.get(backbone, "one", DATA.train, 1, bench(backbone))
+    assert kept.bytes > 1 and kept.pooled(2).shape[0] == len(DATA.train.examples)

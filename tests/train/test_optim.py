@@ -1,0 +1,182 @@
+"""The flat optimiser against torch's own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.nn.utils import clip_grad_norm_
+
+from graftwork.train.optim import BETAS, EPSILON, FlatAdamW, warm_up_then_linear
+
+RATE, DECAY, NEVER = 0.02, 0.1, 1e9
+SHAPES = {"map.weight": (4, 3), "map.bias": (4,), "word_embeddings.weight": (5, 3), "scalar": (1,)}
+SHARES = [1.0, 0.5, 0.25, 1.0, 0.0, 0.7]
+
+
+def parameters(dtype: torch.dtype = torch.float32) -> dict[str, nn.Parameter]:
+    random = torch.Generator().manual_seed(0)
+    return {name: nn.Parameter(torch.randn(shape, generator=random).to(dtype)) for name, shape in SHAPES.items()}
+
+
+def gradients(step: int) -> dict[str, Tensor]:
+    random = torch.Generator().manual_seed(100 + step)
+    return {name: torch.randn(shape, generator=random) for name, shape in SHAPES.items()}
+
+
+def reference(own: dict[str, nn.Parameter]) -> torch.optim.AdamW:
+    """Decay on matrices only, and not on embeddings."""
+    decayed = [own["map.weight"]]
+    plain = [parameter for name, parameter in own.items() if name != "map.weight"]
+    groups = [{"params": decayed, "weight_decay": DECAY}, {"params": plain, "weight_decay": 0.0}]
+    return torch.optim.AdamW(groups, lr=RATE, betas=BETAS, eps=EPSILON, fused=False, foreach=False)
+
+
+def run(ours: FlatAdamW, own: dict[str, nn.Parameter], then: Callable[[int], None] = lambda step: None) -> list[float]:
+    norms = []
+    for step, share in enumerate(SHARES):
+        for name, gradient in gradients(step).items():
+            own[name].grad = gradient.to(own[name].dtype)
+        norms.append(ours.step(share))
+        then(step)
+    return norms
+
+
+@pytest.mark.parametrize("clip", [NEVER, 0.5])
+def test_it_is_adamw(clip: float) -> None:
+    own, theirs = parameters(), parameters()
+    adam = reference(theirs)
+
+    def compare(step: int) -> None:
+        for name, gradient in gradients(step).items():
+            theirs[name].grad = gradient
+        expected_norm = clip_grad_norm_(theirs.values(), clip)
+        for group in adam.param_groups:
+            group["lr"] = RATE * SHARES[step]
+        adam.step()
+        for name in SHAPES:
+            torch.testing.assert_close(own[name], theirs[name], atol=2e-6, rtol=0)
+        norms.append(float(expected_norm))
+
+    norms: list[float] = []
+    found = run(FlatAdamW(own, RATE, DECAY, clip), own, compare)
+    assert found == pytest.approx(norms, rel=1e-5)
+    assert min(norms) > 0.5  # clipping at 0.5 did something
+    assert not torch.allclose(own["map.weight"], parameters()["map.weight"], atol=RATE)
+
+
+def test_a_share_of_the_rate() -> None:
+    own, slow = parameters(), parameters()
+    run(FlatAdamW(own, RATE / 2, DECAY, NEVER), own)
+    run(FlatAdamW(slow, RATE, DECAY, NEVER, rates=dict.fromkeys(SHAPES, 0.5)), slow)
+    for name in SHAPES:
+        torch.testing.assert_close(own[name], slow[name])
+    mixed = parameters()
+    run(FlatAdamW(mixed, RATE, DECAY, NEVER, rates={"map.weight": 0.5}), mixed)
+    torch.testing.assert_close(mixed["map.weight"], slow["map.weight"])
+    assert not torch.allclose(mixed["map.bias"], slow["map.bias"])
+
+
+def test_weights_in_bf16_have_an_fp32_master() -> None:
+    half, exact = parameters(torch.bfloat16), parameters(torch.bfloat16)
+    exact = {name: nn.Parameter(parameter.detach().float()) for name, parameter in exact.items()}
+    rounded = FlatAdamW(half, RATE, DECAY, NEVER)
+    run(rounded, half)
+    whole = FlatAdamW(exact, RATE, DECAY, NEVER)
+    for step, share in enumerate(SHARES):
+        for name, gradient in gradients(step).items():
+            exact[name].grad = gradient.bfloat16().float()
+        whole.step(share)
+    for name in SHAPES:
+        assert half[name].dtype == torch.bfloat16
+        assert torch.equal(half[name], exact[name].bfloat16()), name
+
+
+def test_steps_below_the_grain_of_bf16_add_up() -> None:
+    weight = nn.Parameter(torch.ones(1, 2, dtype=torch.bfloat16))
+    optimiser = FlatAdamW({"w": weight}, 1e-4, 0.0, NEVER)
+    for _ in range(100):  # each step is 1e-4, and 1 is followed below by 1 - 0.0039
+        weight.grad = torch.ones_like(weight)
+        optimiser.step(1.0)
+    assert float(weight.detach().float().max()) == pytest.approx(0.99, abs=0.003)
+
+
+def test_the_network_computes_with_the_new_weights() -> None:
+    layer = nn.Linear(3, 2)
+    optimiser = FlatAdamW(dict(layer.named_parameters()), RATE, 0.0, NEVER)
+    before = layer(torch.ones(1, 3)).detach()
+    layer(torch.ones(1, 3)).sum().backward()
+    optimiser.step(1.0)
+    assert not torch.equal(layer(torch.ones(1, 3)), before)
+    assert layer.weight.grad is None and layer.bias.grad is None
+
+
+def test_a_parameter_without_gradient_stays() -> None:
+    own = {name: nn.Parameter(torch.ones(2)) for name in ("a", "b")}
+    optimiser = FlatAdamW(own, RATE, DECAY, NEVER)
+    own["a"].grad = torch.ones(2)
+    assert optimiser.step(1.0) == pytest.approx(2**0.5)
+    assert torch.equal(own["b"], torch.ones(2)) and not torch.equal(own["a"], torch.ones(2))
+
+
+@pytest.mark.parametrize("bad", [float("nan"), float("inf")])
+def test_a_gradient_that_is_no_number_changes_nothing(bad: float) -> None:
+    own = parameters()
+    optimiser = FlatAdamW(own, RATE, DECAY, 1.0)
+    own["map.weight"].grad = torch.full((4, 3), bad)
+    norm = optimiser.step(1.0)
+    assert not norm < float("inf")
+    for name, before in parameters().items():
+        assert torch.equal(own[name], before)
+
+
+def rows_of(table: nn.Embedding, tokens: list[int]) -> Tensor:
+    loss: Tensor = (table(torch.tensor(tokens)) * torch.arange(1, len(tokens) + 1)[:, None]).sin().sum()
+    return loss
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_touched_rows_of_a_table_are_adamws_and_others_rest(dtype: torch.dtype) -> None:
+    table = nn.Embedding(6, 3, sparse=True, dtype=dtype)
+    dense = nn.Parameter(table.weight.detach().float().clone())
+    start = table.weight.detach().clone()
+    own = {"e.weight": table.weight, "head": nn.Parameter(torch.zeros(1))}
+    optimiser = FlatAdamW(own, RATE, DECAY, NEVER, tables=["e.weight"])
+    adam = torch.optim.AdamW([dense], lr=RATE, betas=BETAS, eps=EPSILON, weight_decay=0.0)
+    for _ in range(4):
+        rows_of(table, [1, 4, 4]).backward()  # type: ignore[no-untyped-call]
+        assert table.weight.grad is not None and table.weight.grad.is_sparse
+        dense.grad = table.weight.grad.to_dense().float()
+        adam.step()
+        optimiser.step(1.0)
+        assert table.weight.grad is None
+    touched = [1, 4]
+    torch.testing.assert_close(table.weight[touched], dense[touched].to(dtype), atol=2e-6, rtol=2e-6)
+    resting = [0, 2, 3, 5]
+    assert torch.equal(table.weight[resting], start[resting])
+    assert not torch.equal(table.weight[touched], start[touched])
+
+
+def test_tables_count_in_the_norm_and_are_clipped_with_the_rest() -> None:
+    table, layer = nn.Embedding(4, 2, sparse=True), nn.Parameter(torch.zeros(2))
+    optimiser = FlatAdamW({"e": table.weight, "b": layer}, RATE, 0.0, 1.0, tables=["e"])
+    table(torch.tensor([2])).sum().mul(3.0).backward()
+    layer.grad = torch.tensor([4.0, 0.0])
+    assert optimiser.step(1.0) == pytest.approx((9 + 9 + 16) ** 0.5)
+    moments = optimiser.tables[0][0].first[2]
+    torch.testing.assert_close(moments, torch.full((2,), 0.1 * 3 / 34**0.5))
+
+
+def test_warm_up_then_linear() -> None:
+    shares = [warm_up_then_linear(step, 20, 0.1) for step in range(21)]
+    assert shares[:3] == [0.5, 1.0, 1.0]
+    assert shares[2:] == pytest.approx([(20 - step) / 18 for step in range(2, 21)])
+    assert shares[20] == 0 and shares[19] > 0
+
+
+@pytest.mark.parametrize("steps", [1, 2, 3, 7])
+def test_short_schedules_reach_the_peak_and_never_leave_the_range(steps: int) -> None:
+    shares = [warm_up_then_linear(step, steps, 0.1) for step in range(steps)]
+    assert max(shares) == 1.0 and min(shares) > 0
