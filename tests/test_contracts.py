@@ -304,7 +304,7 @@ def test_a_broken_meter_is_found(cost: Cost, message: str, monkeypatch: pytest.M
 @pytest.mark.parametrize("kind", ["classification", "multilabel", "regression"])
 @pytest.mark.parametrize("pair", [False, True])
 def test_the_toy_data_can_be_learnt(kind: str, pair: bool) -> None:
-    """By words alone, except whether two texts say the same, which no linear function of words tells."""
+    """Well enough to be told from a blind answer: otherwise no test over it means anything."""
     data = tiny_dataset(kind, pair=pair, rows=80)
     bench = tiny_bench(data, None)
     blind = bench.score(registry.methods.get("majority")().fit(bench).logits(data.validation.examples))

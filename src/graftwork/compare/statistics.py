@@ -250,7 +250,10 @@ def _stretched(drawn: Floats, point: float, spread: Spread) -> Floats:
 
 
 def _interval(drawn: Floats, point: float, spread: Spread) -> tuple[float, float]:
-    """95 %: the stretched draws' quantiles, widened from the normal distribution to Student's t."""
+    """95 %: the stretched draws' quantiles, widened from the normal distribution to Student's t.
+
+    Moved onto the point, draws that are nearly all equal and above their own mean would leave it out: it is kept in.
+    """
     wide = replace(spread, error=spread.error * spread.quantile / 1.96)
     low, high = np.quantile(_stretched(drawn, point, wide), [LEVEL / 2, 1 - LEVEL / 2])
-    return float(low), float(high)
+    return min(float(low), point), max(float(high), point)

@@ -31,11 +31,12 @@ def open_shop(
     loading = Stopwatch()
     uses = any(item.method.uses_backbone for item in methods)
     opened = open_backbone(backbone, precision=computed_in["precision"]) if uses else None
+    opening = loading.read()
     return Shop(
         dataset=replace(dataset, report=_with_cut(dataset, opened)) if opened else dataset,
         backbone=opened,
         backbone_seed=0,
-        load=loading.read(),
+        load=opening,
         store=RunStore(Path(runs)),
         frozen=FrozenStore(by_length),
         numerics=computed_in,

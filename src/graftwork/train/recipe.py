@@ -8,8 +8,8 @@ from typing import Any
 from graftwork.core.run import Recipe
 from graftwork.errors import ConfigError
 
-STEPS, STEPS_PER_OUTPUT = 600, 16  # updates wanted: a head start needs few, many classes need more
-EPOCHS_AT_LEAST, EPOCHS_AT_MOST = 4, 10
+STEPS, STEPS_PER_BIT = 130, 270  # updates wanted: a head start needs few, telling many classes apart needs more
+EPOCHS_AT_LEAST, EPOCHS_AT_MOST = 3, 8
 WARM_UP = 0.1  # share of the steps
 WEIGHT_DECAY = 0.01
 CLIP = 1.0
@@ -22,7 +22,7 @@ def resolve(recipe: Recipe, rows: int, outputs: int) -> dict[str, Any]:
         if value is not None and not 0 < value < math.inf:
             raise ConfigError(f"{name} must be above 0", got=repr(value))
     steps_per_epoch = math.ceil(rows / recipe.batch_size)
-    wanted = round((STEPS + STEPS_PER_OUTPUT * outputs) / steps_per_epoch)
+    wanted = round((STEPS + STEPS_PER_BIT * math.log2(outputs)) / steps_per_epoch)
     epochs = recipe.epochs or min(max(wanted, EPOCHS_AT_LEAST), EPOCHS_AT_MOST)
     return {
         "epochs": epochs,

@@ -1,0 +1,78 @@
+"""`graft ls` for every word it knows, and the help of every command."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+
+from graftwork.cli.main import command_summaries
+from graftwork.core.task import Task
+from graftwork.data.load import load
+
+Graft = Callable[..., Any]
+Boards = Callable[[str], Any]
+
+WORDS = {
+    "backbones": {"minilm", "tiny_text"},
+    "kinds": {"classification", "multilabel", "regression"},
+    "methods": {"adapter", "bitfit", "full", "linear_probe", "lora", "majority", "tfidf_svm", "top_layers"},
+    "metrics": {"accuracy", "f1", "macro_f1", "matthews", "pearson", "spearman"},
+    "meters": {"train_seconds", "money", "energy_joules"},
+    "builtin": {"builtin:tickets", "builtin:same_question"},
+}
+
+
+@pytest.mark.parametrize("word", WORDS)
+def test_parts_are_listed_one_a_line(graft: Graft, word: str) -> None:
+    done = graft("ls", word)
+    assert done.code == 0
+    assert WORDS[word] <= set(done.out.splitlines())
+    assert done.out.splitlines() == sorted(done.out.splitlines())
+
+
+def test_every_builtin_data_set_loads(graft: Graft) -> None:
+    for name in graft("ls", "builtin").out.split():
+        assert len(load(Task.from_file(name)).train.examples) > 100
+
+
+@pytest.mark.parametrize("words", [("ls",), ("ls", "runs")])
+def test_runs_are_listed_with_task_method_seed_and_score(graft: Graft, boards: Boards, words: tuple[str, ...]) -> None:
+    board = boards("classification")
+    done = graft(*words, "--runs", board.runs)
+    lines = done.out.splitlines()
+    assert len(lines) == 12
+    line = next(line for line in lines if line.startswith(board.run_of("tfidf_svm").name))
+    assert line.split()[1:7] == ["data", "tfidf_svm", "seed", "0", "accuracy", "1.0000"]
+
+
+def test_no_runs_is_said(graft: Graft) -> None:
+    assert graft("ls").out == "no runs in runs\n"
+    assert not Path("runs").exists()
+
+
+def test_an_unknown_word_gets_the_nearest(graft: Graft) -> None:
+    done = graft("ls", "method")
+    assert done.code == 2
+    assert "unknown thing to list 'method'" in done.err
+    assert "did you mean 'methods'?" in done.err
+
+
+@pytest.mark.parametrize("name", command_summaries())
+def test_help_documents_every_flag(graft: Graft, name: str) -> None:
+    command: click.Command = importlib.import_module(f"graftwork.cli.{name}").command
+    shown = " ".join(graft(name, "--help").out.split())
+    options = [parameter for parameter in command.params if isinstance(parameter, click.Option)]
+    assert options
+    for option in options:
+        assert option.help, f"{option.name} has no help"
+        assert option.opts[0] in shown
+        assert " ".join(option.help.split()[:4]) in shown
+    assert command.help
+    for argument in command.params:
+        if isinstance(argument, click.Argument):
+            assert str(argument.name).upper() in command.help, f"the help does not explain {argument.name}"

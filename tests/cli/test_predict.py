@@ -1,0 +1,205 @@
+"""`graft predict` end to end: texts, pairs, files in and out, probabilities, and what is refused."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+Graft = Callable[..., Any]
+Boards = Callable[[str], Any]
+
+
+@pytest.fixture
+def module(boards: Boards) -> Path:
+    """A linear probe over three classes."""
+    return Path(boards("classification").run_of("linear_probe")) / "module"
+
+
+def test_a_text_gets_its_label_and_the_runners_up(graft: Graft, boards: Boards) -> None:
+    run = boards("classification").run_of("tfidf_svm")
+    done = graft("predict", run, "refund the invoice please", "my parcel")
+    assert done.code == 0
+    first, second = done.out.splitlines()
+    assert first.startswith("billing   (billing 0.")
+    assert second.startswith("delivery   (delivery 0.")
+    assert first.count(",") == 2
+
+
+def test_json_has_every_probability(graft: Graft, module: Path) -> None:
+    done = graft("predict", module, "refund the invoice", "--json")
+    answer = json.loads(done.out)
+    assert answer.keys() == {"text", "label", "probabilities"}
+    assert answer["probabilities"].keys() == {"delivery", "billing", "technical"}
+    assert sum(answer["probabilities"].values()) == pytest.approx(1)
+    assert answer["label"] == max(answer["probabilities"], key=answer["probabilities"].get)
+
+
+def test_answers_do_not_depend_on_what_is_asked_beside_them(graft: Graft, module: Path) -> None:
+    together = [json.loads(line) for line in graft("predict", module, "the app", "a parcel " * 9, "--json").out.splitlines()]
+    alone = json.loads(graft("predict", module, "the app", "--json").out)
+    assert together[0]["label"] == alone["label"]
+    assert together[0]["probabilities"] == pytest.approx(alone["probabilities"], abs=1e-4)
+
+
+def test_a_pair_is_two_texts(graft: Graft, boards: Boards) -> None:
+    run = boards("pair").run_of("linear_probe")
+    answers = graft("predict", run, "call me", "write me", "at two", "at two", "--json").out.splitlines()
+    assert [json.loads(line)["text_b"] for line in answers] == ["write me", "at two"]
+    odd = graft("predict", run, "one", "two", "three")
+    assert odd.code == 2
+    assert "the texts don't make whole pairs" in odd.err
+    assert "3 texts" in odd.err
+
+
+def test_a_number_is_in_the_units_of_the_file(graft: Graft, boards: Boards) -> None:
+    done = graft("predict", boards("regression").run_of("linear_probe"), "very very good", "--json")
+    value = json.loads(done.out)["value"]
+    assert -2 < value < 7
+    plain = graft("predict", boards("regression").run_of("linear_probe"), "very very good")
+    assert plain.out == f"{value:.4f}\n"
+
+
+def test_several_labels_are_a_list(graft: Graft, boards: Boards) -> None:
+    done = graft("predict", boards("multilabel").run_of("linear_probe"), "it is late and lost", "--json")
+    answer = json.loads(done.out)
+    assert answer["label"] == [label for label, chance in answer["probabilities"].items() if chance > 0.5]
+    assert answer["probabilities"].keys() == {"late", "lost"}
+
+
+@pytest.mark.parametrize("shape", ["csv", "tsv", "jsonl"])
+def test_a_file_is_answered_row_by_row(graft: Graft, module: Path, written: Callable[..., Path], shape: str) -> None:
+    texts = ["the app, again", 'she said "no"', "two\nlines", "a\rreturn", "tab\there", "NA"]
+    source = written("in.csv", ("id", "text"), [(i, text) for i, text in enumerate(texts)])
+    done = graft("predict", module, "--file", source, "--out", f"out.{shape}")
+    assert (done.code, done.out) == (0, "")
+    assert done.err == f"6 answers in out.{shape}\n"
+    with Path(f"out.{shape}").open(encoding="utf-8", newline="") as stream:
+        if shape == "jsonl":
+            answers = [json.loads(line) for line in stream]
+            chances = [answer["probabilities"] for answer in answers]
+        else:
+            quoting = csv.QUOTE_NONE if shape == "tsv" else csv.QUOTE_MINIMAL
+            answers = list(csv.DictReader(stream, delimiter="\t" if shape == "tsv" else ",", quoting=quoting))
+            chances = [{key[2:-1]: float(value) for key, value in row.items() if key[0] == "p"} for row in answers]
+    read = [" ".join(text.split()) if shape == "tsv" else text for text in texts]
+    assert [answer["text"] for answer in answers] == read
+    asked = [json.loads(line) for line in graft("predict", module, *texts, "--json").out.splitlines()]
+    assert [answer["label"] for answer in answers] == [answer["label"] for answer in asked]
+    assert chances[0] == pytest.approx(asked[0]["probabilities"], abs=1e-6)
+
+
+def test_answers_can_be_read_back_as_data(graft: Graft, module: Path, written: Callable[..., Path]) -> None:
+    source = written("in.csv", ("text",), [("two\nlines, one comma",), ("the app",)])
+    assert graft("predict", module, "--file", source, "--out", "first.csv").code == 0
+    assert graft("predict", module, "--file", "first.csv", "--out", "second.csv").code == 0
+    assert Path("second.csv").read_bytes() == Path("first.csv").read_bytes()
+
+
+def test_without_out_answers_go_to_the_terminal_a_json_object_per_line(
+    graft: Graft, module: Path, written: Callable[..., Path]
+) -> None:
+    done = graft("predict", module, "--file", written("in.csv", ("sentence",), [("the app",), ("my parcel",)]))
+    assert done.code == 0
+    assert [json.loads(line)["text"] for line in done.out.splitlines()] == ["the app", "my parcel"]
+    assert done.err == "2 answers\n"
+
+
+def test_a_text_that_is_cut_is_counted(graft: Graft, module: Path, written: Callable[..., Path]) -> None:
+    assert "only the beginning was read" not in graft("predict", module, "the app").err
+    done = graft("predict", module, "the app " * 50_000)
+    assert done.code == 0
+    assert "1 longer than the backbone takes (64 tokens): only the beginning was read" in done.err
+    source = written("in.csv", ("text",), [("the app " * 100,), ("the app",), ("parcel " * 100,)])
+    assert "2 longer than the backbone takes" in graft("predict", module, "--file", source, "--out", "o.csv").err
+
+
+@pytest.mark.parametrize(
+    ("content", "where", "words"),
+    [
+        ("text,id\nfine,1\n ,2\n", ":3", "the text is empty"),
+        ("txt,id\nfine,1\n", ":1", "rename 'txt'?"),
+        ("text,id\nfine\n", ":2", "too few fields"),
+        ("", "", "the file is empty"),
+        ("text\n", "", "no rows"),
+    ],
+)
+def test_a_bad_file_is_refused_before_the_first_answer(
+    graft: Graft, module: Path, content: str, where: str, words: str
+) -> None:
+    Path("in.csv").write_text(content, encoding="utf-8")
+    Path("out.csv").write_text("from yesterday", encoding="utf-8")
+    for out in ([], ["--out", "out.csv"]):
+        done = graft("predict", module, "--file", "in.csv", *out)
+        assert (done.code, done.out) == (2, "")
+        assert f"graft: in.csv{where}: " in done.err
+        assert words in done.err
+    assert Path("out.csv").read_text(encoding="utf-8") == "from yesterday"
+    assert sorted(path.name for path in Path().iterdir()) == ["in.csv", "out.csv"]
+
+
+def test_a_pair_module_names_both_columns(graft: Graft, boards: Boards, written: Callable[..., Path]) -> None:
+    source = written("in.csv", ("text_a", "text"), [("a", "b")])
+    done = graft("predict", boards("pair").run_of("linear_probe"), "--file", source)
+    assert done.code == 2
+    assert "no column 'text_b'" in done.err
+    assert "columns called text_a and text_b" in done.err
+
+
+@pytest.mark.parametrize(
+    ("flags", "words"),
+    [
+        ([], "give either texts or --file"),
+        (["a text", "--file", "in.csv"], "give either texts or --file"),
+        (["a text", "--out", "o.csv"], "--out needs --file"),
+        (["--file", "in.csv", "--out", "o.txt"], "unknown suffix '.txt'"),
+        (["--file", "in.csv", "--out", "o"], "the file's name has no suffix"),
+        (["--file", "in.csv", "--out", "in.csv"], "--file and --out are the same file"),
+        (["--file", "in.csv", "--out", "nowhere/o.csv"], "no such file or folder"),
+        (["--file", "in.csv", "--out", "in.csv/o.csv"], "a file stands where a folder is needed"),
+        (["--file", "inn.csv"], "did you mean 'in.csv'?"),
+        ([" "], "text 1 is empty"),
+        (["a", "--threads", "0"], "--threads must be at least 1"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(graft: Graft, module: Path, flags: list[str], words: str) -> None:
+    Path("in.csv").write_text("text\nthe app\n", encoding="utf-8")
+    done = graft("predict", module, *flags)
+    assert (done.code, done.out) == (2, "")
+    assert words in done.err
+    assert [path.name for path in Path().iterdir()] == ["in.csv"]
+
+
+def test_what_is_no_module_is_refused(graft: Graft, module: Path) -> None:
+    assert "not a task module" in graft("predict", "nowhere", "a text").err
+    Path("half").mkdir()
+    assert graft("predict", "half", "a text").code == 2
+
+
+def test_a_changed_module_is_refused(graft: Graft, module: Path, tmp_path: Path) -> None:
+    import shutil
+
+    copy = tmp_path / "copy"
+    shutil.copytree(module, copy)
+    weights = bytearray((copy / "delta.safetensors").read_bytes())
+    weights[-1] ^= 1
+    (copy / "delta.safetensors").write_bytes(weights)
+    done = graft("predict", copy, "a text")
+    assert done.code == 2
+    assert "delta.safetensors is not the one this module was saved with" in done.err
+
+
+def test_labels_from_data_do_not_steer_the_terminal(graft: Graft, written: Callable[..., Path]) -> None:
+    rows = [(f"row {i}", ("\x1b[2Jred", "line\u2028separator")[i % 2]) for i in range(40)]
+    data = written("odd.csv", ("text", "label"), rows)
+    done = graft("train", data, "--method", "majority", "--json")
+    assert done.code == 0
+    run = json.loads(done.out)["module"]
+    for shown in (graft("predict", run, "row"), graft("show", run), graft("compare", data, "--methods", "majority")):
+        assert shown.code == 0
+        assert "\x1b" not in shown.out
+    assert json.loads(graft("predict", run, "row", "--json").out)["label"] in {label for _, label in rows}

@@ -1,0 +1,76 @@
+"""`graft show`: a run by its id, the beginning of it or its folder, and a task module."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+Graft = Callable[..., Any]
+Boards = Callable[[str], Any]
+
+
+def test_a_run_by_id_beginning_and_folder(graft: Graft, boards: Boards) -> None:
+    board = boards("classification")
+    run = board.run_of("top_layers:k=1")
+    shown = [graft("show", what, "--runs", board.runs) for what in (run.name, run.name[:9], run)]
+    assert {outcome.code for outcome in shown} == {0}
+    assert len({outcome.out for outcome in shown}) == 1
+    lines = shown[0].out.splitlines()
+    assert lines[0] == f"run        {run.name}  (ok)"
+    assert lines[1].startswith("method     top_layers (k 1, learning_rate ")
+    assert lines[2].startswith("recipe     1 epochs of 32 rows a step, ")
+    assert lines[3].startswith("validation accuracy ")
+    assert lines[4].startswith("test       accuracy ")
+    assert lines[5] == "price tag"
+    assert any(line.split()[0] == "money" and "unknown" in line for line in lines[6:])
+
+
+def test_a_module(graft: Graft, boards: Boards) -> None:
+    module = boards("pair").run_of("linear_probe") / "module"
+    out = graft("show", module).out
+    for words in (
+        "classification, 2 labels: different, same",
+        "inputs     text_a, text_b",
+        "backbone   tiny_text, revision ",
+        "method     linear_probe",
+        f"one run: {module.parent.name}",
+        "predict_latency_seconds",
+    ):
+        assert words in out
+    assert "backbone   none" in graft("show", boards("pair").run_of("majority") / "module").out
+
+
+def test_json_is_the_receipt(graft: Graft, boards: Boards) -> None:
+    run = boards("regression").run_of("linear_probe")
+    receipt = json.loads(graft("show", run, "--json").out)
+    assert receipt["method"]["name"] == "linear_probe"
+    assert receipt["costs"]["train_seconds"]["unit"] == "s"
+    assert receipt["question"]["kind"] == "regression"
+    module = json.loads(graft("show", run / "module", "--json").out)
+    assert module == json.loads((run / "module" / "module.json").read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize(
+    ("what", "words"),
+    [
+        ("zzz", "unknown run 'zzz'"),
+        ("", "begins several runs"),
+        (".", "neither a run nor a task module"),
+    ],
+)
+def test_what_is_not_there_is_said(graft: Graft, boards: Boards, what: str, words: str) -> None:
+    done = graft("show", what, "--runs", boards("classification").runs)
+    assert (done.code, done.out) == (2, "")
+    assert words in done.err
+
+
+def test_without_runs_there_is_nothing_to_show(graft: Graft) -> None:
+    done = graft("show", "7d0f")
+    assert done.code == 2
+    assert "no such run or module" in done.err
+    assert "graft ls" in done.err
+    assert not Path("runs").exists()

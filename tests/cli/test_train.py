@@ -1,0 +1,108 @@
+"""`graft train` end to end: one run, its module, its price tag, and the second call that costs nothing."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+Graft = Callable[..., Any]
+
+QUICK = ("--backbone", "tiny_text", "--epochs", "1")
+
+
+def test_a_run_is_told_and_its_module_answers(graft: Graft, tickets: Path) -> None:
+    done = graft("train", tickets, *QUICK, "--method", "full", "--seed", "3")
+    assert done.code == 0
+    assert "method     full (learning_rate" in done.out
+    assert "seed 3" in done.out
+    assert "recipe     1 epochs of 32 rows a step" in done.out
+    for words in ("validation accuracy", "test       accuracy", "price tag", "train_seconds", "stored_bytes"):
+        assert words in done.out
+    module = next(line.split()[-1] for line in done.out.splitlines() if line.startswith("Task module: "))
+    answer = graft("predict", module, "where is my parcel")
+    assert answer.code == 0
+    assert answer.out.split()[0] in ("delivery", "billing", "technical")
+
+
+def test_json_is_the_result(graft: Graft, tickets: Path) -> None:
+    done = graft("train", tickets, *QUICK, "--method", "tfidf_svm", "--json")
+    result = json.loads(done.out)
+    assert (result["status"], result["seed"], result["reused"]) == ("ok", 0, False)
+    assert result["scores"]["accuracy"] == 1.0
+    stored = json.loads((Path(result["module"]).parent / "result.json").read_text(encoding="utf-8"))
+    for key in ("id", "scores", "validation", "costs", "facts", "environment"):
+        assert result[key] == stored[key]
+    again = json.loads(graft("train", tickets, *QUICK, "--method", "tfidf_svm", "--json").out)
+    assert again == result | {"reused": True}
+
+
+def test_asking_again_costs_nothing_and_says_so(graft: Graft, tickets: Path) -> None:
+    command = ("train", tickets, *QUICK, "--method", "linear_probe")
+    assert "was there already" not in graft(*command).out
+    assert "This run was there already and cost nothing." in graft(*command).out
+    assert len(list(Path("runs").iterdir())) == 1
+
+
+def test_a_run_of_compare_is_found(graft: Graft, tickets: Path) -> None:
+    graft("compare", tickets, *QUICK, "--methods", "majority,linear_probe", "--seeds", "1")
+    assert "This run was there already" in graft("train", tickets, *QUICK, "--method", "linear_probe").out
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        ("--seed", "1"),
+        ("--learning-rate", "0.01"),
+        ("--epochs", "2"),
+        ("--backbone", "random:tiny_text"),
+        ("--method", "top_layers:k=1:learning_rate=0.1"),
+    ],
+    ids=lambda change: change[0],
+)
+def test_whatever_decides_the_result_makes_another_run(graft: Graft, tickets: Path, change: tuple[str, str]) -> None:
+    command = ("train", tickets, *QUICK, "--method", "top_layers:k=1", "--json")
+    first, second = json.loads(graft(*command).out), json.loads(graft(*command, *change).out)
+    assert first["id"] != second["id"]
+    assert not second["reused"]
+
+
+def test_a_task_file_says_the_backbone_and_the_epochs(graft: Graft, tickets: Path) -> None:
+    Path("t.toml").write_text(f'data = "{tickets.name}"\n[compare]\nbackbone = "tiny_text"\nepochs = 1\n', encoding="utf-8")
+    done = graft("train", "t.toml", "--method", "top_layers:k=1")
+    assert done.code == 0
+    assert "recipe     1 epochs" in done.out
+
+
+def test_what_to_mind_about_the_data_is_said(graft: Graft, written: Callable[..., Path]) -> None:
+    rows = [(f"row {i % 20}", "ab"[i % 2]) for i in range(40)]
+    done = graft("train", written("twice.csv", ("text", "label"), rows), *QUICK, "--method", "majority")
+    assert "about the data" in done.out
+    assert "the text of an earlier row" in done.out
+
+
+def test_a_run_that_fails_is_kept_with_its_price_and_exits_2(
+    graft: Graft, tickets: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from graftwork.methods.tfidf_svm import TfidfSvm
+
+    def explode(self: TfidfSvm, bench: Any) -> Any:
+        raise RuntimeError("the solver gave up")
+
+    monkeypatch.setattr(TfidfSvm, "fit", explode)
+    done = graft("train", tickets, "--method", "tfidf_svm")
+    assert done.code == 2
+    assert "the run ended as failed: the solver gave up" in done.err
+    run = next(Path("runs").iterdir())
+    assert str(run) in done.err
+    shown = graft("show", run.name)
+    assert "(failed)" in shown.out
+    assert "error      the solver gave up" in shown.out
+    assert "train_seconds" in shown.out
+    monkeypatch.undo()
+    monkeypatch.chdir(tickets.parent)
+    assert graft("train", tickets, "--method", "tfidf_svm").code == 0  # a failed run is tried again
+    assert json.loads((run / "result.json").read_text(encoding="utf-8"))["status"] == "ok"

@@ -1,0 +1,100 @@
+"""Linear probe: every block is tried, the best on validation is kept, and what is stored answers the same."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from graftwork.core.method import Setting
+from graftwork.core.opening import open_backbone
+from graftwork.core.transformer import TransformerBackbone
+from graftwork.methods import linear_probe
+from graftwork.methods.linear_probe import LinearProbe
+from graftwork.registry import kinds
+from graftwork.testing import tiny_bench, tiny_dataset
+from graftwork.train.flops import counted
+
+BACKBONE = open_backbone("tiny_text", precision="fp32")
+BLOCKS = BACKBONE.card.blocks
+
+
+@pytest.mark.parametrize("kind", ["classification", "multilabel", "regression"])
+def test_stored_and_restored(kind: str) -> None:
+    data = tiny_dataset(kind)
+    fitted = LinearProbe().fit(tiny_bench(data, BACKBONE))
+    restored = LinearProbe().restore(Setting(data.task, kinds.get(kind), BACKBONE), fitted.delta(), fitted.facts)
+    assert np.array_equal(restored.logits(data.test.examples), fitted.logits(data.test.examples))
+    assert restored.trained_parameters == fitted.trained_parameters
+
+
+def test_every_block_and_the_mix_compete_on_validation() -> None:
+    data = tiny_dataset()
+    fitted = LinearProbe().fit(tiny_bench(data, BACKBONE))
+    tried = fitted.facts["validation_by_block"]
+    assert set(tried) == {*map(str, range(BLOCKS + 1)), "mix"}
+    assert tried[fitted.facts["block"]] == max(tried.values())
+    bench = tiny_bench(data, BACKBONE)
+    assert bench.score(fitted.logits(data.validation.examples)) == tried[fitted.facts["block"]]
+
+
+@pytest.mark.parametrize("winner", ["0", "1", "mix"])
+def test_the_winner_is_what_answers(winner: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Scores are made up, so that each wins once; on the training rows the probe is its own linear fit."""
+    data = tiny_dataset()
+    bench = tiny_bench(data, BACKBONE)
+    order = [*map(str, reversed(range(BLOCKS + 1))), "mix"]
+    calls, fits = iter(order), {}
+    real = linear_probe.fit_best_linear
+
+    def rigged(train, validation, *rest):  # type: ignore[no-untyped-def]
+        name = next(calls)
+        fit, _, flops = real(train, validation, *rest)
+        fits[name] = fit.logits(train[0])
+        return fit, float(name == winner), flops
+
+    monkeypatch.setattr(linear_probe, "fit_best_linear", rigged)
+    fitted = LinearProbe().fit(bench)
+    assert fitted.facts["block"] == winner
+    np.testing.assert_allclose(fitted.logits(data.train.examples), fits[winner].numpy(), atol=1e-4)
+    shares = fitted.delta()["shares"]
+    assert (shares > 0).all() if winner == "mix" else shares.tolist() == [float(winner == str(b)) for b in range(3)]
+    layer = BACKBONE.card.width * 2 + 2
+    assert fitted.trained_parameters == layer + (BLOCKS + 1 if winner == "mix" else 0)
+
+
+def test_the_last_block_wins_a_tie() -> None:
+    bench = tiny_bench(tiny_dataset(), BACKBONE)
+    bench.score = lambda logits: 0.5
+    assert LinearProbe().fit(bench).facts["block"] == str(BLOCKS)
+
+
+def test_answers_do_not_depend_on_the_batch() -> None:
+    data = tiny_dataset()
+    fitted = LinearProbe().fit(tiny_bench(data, BACKBONE))
+    together = fitted.logits(data.test.examples)
+    for row, example in enumerate(data.test.examples):
+        np.testing.assert_allclose(fitted.logits([example])[0], together[row], atol=1e-4)
+
+
+def test_a_pair_in_two_towers() -> None:
+    assert isinstance(BACKBONE, TransformerBackbone)
+    towers = replace(BACKBONE, card=replace(BACKBONE.card, towers=2, revision="two towers"))
+    data = tiny_dataset(pair=True)
+    fitted = LinearProbe().fit(tiny_bench(data, towers))
+    assert fitted.delta()["weight"].shape == (2, 2 * BACKBONE.card.width)
+    restored = LinearProbe().restore(
+        Setting(data.task, kinds.get("classification"), towers), fitted.delta(), fitted.facts
+    )
+    assert np.array_equal(restored.logits(data.test.examples), fitted.logits(data.test.examples))
+
+
+def test_cost_is_what_runs() -> None:
+    data = tiny_dataset()
+    fitted = LinearProbe().fit(tiny_bench(data, BACKBONE))
+    one = data.test.examples[:1]
+    with torch.no_grad():
+        _, expected = counted(lambda: fitted.logits(one))
+    assert fitted.flops(one) == (expected, "counter") and expected > 100_000

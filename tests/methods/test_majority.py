@@ -1,0 +1,60 @@
+"""Majority: the best answer that never looks at the input."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from graftwork.core.method import Setting
+from graftwork.core.task import Dataset
+from graftwork.methods.majority import Majority
+from graftwork.registry import kinds
+from graftwork.testing import tiny_bench, tiny_dataset
+
+
+def with_targets(data: Dataset, targets: np.ndarray) -> Dataset:
+    splits = dict(data.splits) | {"train": replace(data.train, targets=targets)}
+    return replace(data, splits=splits)
+
+
+def test_classes_are_answered_by_their_shares() -> None:
+    data = tiny_dataset()
+    fitted = Majority().fit(tiny_bench(with_targets(data, np.array([1] * 15 + [0] * 5)), None))
+    logits = fitted.logits(data.test.examples)
+    answers = kinds.get("classification").decode(logits, data.task)
+    assert logits.shape == (len(data.test.examples), 2)
+    assert {answer["label"] for answer in answers} == {data.task.labels[1]}
+    assert answers[0]["probabilities"] == pytest.approx({data.task.labels[0]: 0.25, data.task.labels[1]: 0.75})
+
+
+def test_labels_are_those_of_more_than_half() -> None:
+    data = tiny_dataset("multilabel")
+    targets = np.array([[1, 0]] * 12 + [[0, 1]] * 8, dtype=np.float32)
+    fitted = Majority().fit(tiny_bench(with_targets(data, targets), None))
+    answer = kinds.get("multilabel").decode(fitted.logits(data.test.examples), data.task)[0]
+    assert answer["label"] == [data.task.labels[0]]
+    assert list(answer["probabilities"].values()) == pytest.approx([0.6, 0.4])
+
+
+def test_numbers_are_answered_by_their_mean() -> None:
+    data = tiny_dataset("regression")
+    fitted = Majority().fit(tiny_bench(data, None))
+    answer = kinds.get("regression").decode(fitted.logits(data.test.examples), data.task)[0]
+    assert answer["value"] == pytest.approx(np.mean([example.target for example in data.train.examples]), abs=1e-6)
+
+
+def test_it_costs_nothing_and_is_restored() -> None:
+    data = tiny_dataset()
+    fitted = Majority().fit(tiny_bench(data, None))
+    assert fitted.trained_parameters == 0 and fitted.flops(data.test.examples) == (0.0, "counter")
+    setting = Setting(data.task, kinds.get("classification"), None)
+    restored = Majority().restore(setting, fitted.delta(), fitted.facts)
+    assert np.array_equal(restored.logits(data.test.examples), fitted.logits(data.test.examples))
+    assert all(isinstance(tensor, torch.Tensor) for tensor in fitted.delta().values())
+
+
+def test_it_fits_everything() -> None:
+    assert Majority().unfit(tiny_dataset().task, None) == ""

@@ -1,0 +1,102 @@
+"""TF-IDF and a linear SVM: what is stored restores what was fitted, for every kind of target and for pairs."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from sklearn.svm import LinearSVC
+
+from graftwork.core.example import Example
+from graftwork.core.method import Setting
+from graftwork.methods.tfidf_svm import STRENGTHS, TfidfSvm, features, make_vectorizer
+from graftwork.registry import kinds
+from graftwork.testing import tiny_bench, tiny_dataset
+
+CASES = [("classification", False), ("classification", True), ("multilabel", False), ("regression", False),
+         ("regression", True)]  # fmt: skip
+
+
+def texts(*listed: str) -> list[Example]:
+    return [Example(f"train/{i}", {"text": text}) for i, text in enumerate(listed)]
+
+
+@pytest.mark.parametrize(("kind", "pair"), CASES)
+def test_what_is_stored_restores_what_was_fitted(kind: str, pair: bool) -> None:
+    data = tiny_dataset(kind, pair=pair, rows=40)
+    fitted = TfidfSvm().fit(tiny_bench(data, None))
+    facts = json.loads(json.dumps(fitted.facts))
+    restored = TfidfSvm().restore(Setting(data.task, kinds.get(kind), None), fitted.delta(), facts)
+    logits = fitted.logits(data.test.examples)
+    assert logits.shape == (len(data.test.examples), kinds.get(kind).outputs(data.task))
+    assert np.array_equal(restored.logits(data.test.examples), logits)
+    unseen = [replace(data.test.examples[0], inputs=dict.fromkeys(data.test.examples[0].inputs, "zebra 🦓 good?"))]
+    assert np.array_equal(restored.logits(unseen), fitted.logits(unseen))
+    assert restored.trained_parameters == fitted.trained_parameters > 0
+    assert np.ptp(logits) > 0.5
+
+
+def test_it_is_scikit_learns_svm() -> None:
+    data = tiny_dataset(rows=40)
+    fitted = TfidfSvm().fit(tiny_bench(data, None))
+    words = [example.inputs["text"] for example in data.train.examples]
+    vectorizer = make_vectorizer().fit(words)
+    theirs = LinearSVC(C=fitted.facts["strength"]).fit(vectorizer.transform(words), data.train.targets)
+    distance = theirs.decision_function(vectorizer.transform([e.inputs["text"] for e in data.test.examples]))
+    np.testing.assert_allclose(fitted.logits(data.test.examples)[:, 1], distance, atol=1e-3)
+    np.testing.assert_allclose(fitted.logits(data.test.examples)[:, 0], -distance, atol=1e-3)
+
+
+def test_the_strength_is_the_best_on_validation() -> None:
+    bench = tiny_bench(tiny_dataset(), None)
+    lines: list[dict[str, float]] = []
+    bench.log = lambda line: lines.append(dict(line))
+    scores = iter([0.1, 0.7, 0.7, 0.3])
+    bench.score = lambda logits: next(scores)
+    assert TfidfSvm().fit(bench).facts["strength"] == STRENGTHS[1]
+    assert [line["strength"] for line in lines] == list(STRENGTHS)
+
+
+def test_a_label_that_no_training_row_has_is_never_the_answer() -> None:
+    data = tiny_dataset()
+    task = data.task.resolved(labels=(*data.task.labels, "ugly"), positive=None, metrics=("accuracy",))
+    fitted = TfidfSvm().fit(tiny_bench(replace(data, task=task), None))
+    logits = fitted.logits(data.test.examples)
+    assert logits.shape == (len(data.test.examples), 3)
+    assert 2 not in logits.argmax(axis=1)
+
+
+def test_a_label_that_every_row_has_is_always_given() -> None:
+    data = tiny_dataset("multilabel")
+    targets = data.train.targets.copy()
+    targets[:, 0], targets[:, 1] = 1, 0
+    splits = dict(data.splits) | {"train": replace(data.train, targets=targets)}
+    logits = TfidfSvm().fit(tiny_bench(replace(data, splits=splits), None)).logits(data.test.examples)
+    assert (logits[:, 0] > 0).all() and (logits[:, 1] < 0).all()
+
+
+def test_punctuation_and_pairs_of_words_are_features() -> None:
+    vectorizer = make_vectorizer().fit(["Good? Not bad!"])
+    assert {"?", "!", "good", "good ?", "not bad"} <= set(vectorizer.get_feature_names_out())
+
+
+def test_a_pair_is_what_differs_and_what_is_shared() -> None:
+    vectorizer = make_vectorizer().fit(["good film", "bad film"])
+    pairs = [Example("train/1", {"text_a": "good film", "text_b": "bad film"}),
+             Example("train/2", {"text_a": "bad film", "text_b": "good film"}),
+             Example("train/3", {"text_a": "good", "text_b": "good"})]  # fmt: skip
+    rows = features(vectorizer, pairs).toarray()
+    width = len(vectorizer.get_feature_names_out())
+    assert rows.shape == (3, 2 * width)
+    assert np.array_equal(rows[0], rows[1])
+    assert rows[2, :width].max() == 0 and rows[2, width:].max() == pytest.approx(1)
+
+
+def test_cost_is_two_per_feature_and_class() -> None:
+    data = tiny_dataset()
+    fitted = TfidfSvm().fit(tiny_bench(data, None))
+    one = texts("good film")  # good, film, and the two together where training had them
+    flops, grade = fitted.flops(one)
+    assert grade == "model" and flops == 2 * features(fitted.vectorizer, one).nnz * 2
