@@ -23,8 +23,8 @@ demo: $(INSTALLED) ## compare all methods on the built-in tickets, 3 seeds; the 
 test: $(INSTALLED) ## unit tests: about a minute on 2 cores, no network
 	$(BIN)/pytest -n 2 -m "not real and not slow"
 
-real: $(INSTALLED) ## tests on real data and weights; they skip when ../shared is missing
-	$(BIN)/pytest -n 2 -m real
+real: $(INSTALLED) ## slow tests, and tests on real data and weights, which skip when ../shared is missing
+	$(BIN)/pytest -n 2 -m "real or slow"
 
 check: $(INSTALLED) ## format, lint and types
 	$(BIN)/ruff format --check $(CODE)

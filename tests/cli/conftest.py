@@ -81,7 +81,9 @@ def file_for(kind: str, path: Path) -> Path:
         return write_rows(path, ("text", "label"), [("very " * (i % 10) + f"good {i}", i % 10 / 2) for i in range(40)])
     if kind == "multilabel":
         labels = ("", "late", "late|lost", "lost")
-        several = [(f"it is {labels[i % 4].replace('|', ' and ') or 'fine'}, order {i}", labels[i % 4]) for i in range(40)]
+        several = [
+            (f"it is {labels[i % 4].replace('|', ' and ') or 'fine'}, order {i}", labels[i % 4]) for i in range(40)
+        ]
         return write_rows(path, ("text", "label"), several)
     return write_rows(path, ("text", "label"), ticket_rows(40))
 
@@ -105,7 +107,9 @@ def boards(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Compared
 
     def board(kind: str) -> Compared:
         if kind not in found:
-            found[kind] = compared(tmp_path_factory.mktemp(kind), kind, *methods.get(kind, ("majority,linear_probe", 1)))
+            found[kind] = compared(
+                tmp_path_factory.mktemp(kind), kind, *methods.get(kind, ("majority,linear_probe", 1))
+            )
         return found[kind]
 
     return board

@@ -40,7 +40,9 @@ def test_json_has_every_probability(graft: Graft, module: Path) -> None:
 
 
 def test_answers_do_not_depend_on_what_is_asked_beside_them(graft: Graft, module: Path) -> None:
-    together = [json.loads(line) for line in graft("predict", module, "the app", "a parcel " * 9, "--json").out.splitlines()]
+    together = [
+        json.loads(line) for line in graft("predict", module, "the app", "a parcel " * 9, "--json").out.splitlines()
+    ]
     alone = json.loads(graft("predict", module, "the app", "--json").out)
     assert together[0]["label"] == alone["label"]
     assert together[0]["probabilities"] == pytest.approx(alone["probabilities"], abs=1e-4)

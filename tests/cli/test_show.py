@@ -22,7 +22,7 @@ def test_a_run_by_id_beginning_and_folder(graft: Graft, boards: Boards) -> None:
     lines = shown[0].out.splitlines()
     assert lines[0] == f"run        {run.name}  (ok)"
     assert lines[1].startswith("method     top_layers (k 1, learning_rate ")
-    assert lines[2].startswith("recipe     1 epochs of 32 rows a step, ")
+    assert lines[2].startswith("recipe     1 epoch of 32 rows a step, ")
     assert lines[3].startswith("validation accuracy ")
     assert lines[4].startswith("test       accuracy ")
     assert lines[5] == "price tag"
@@ -58,7 +58,6 @@ def test_json_is_the_receipt(graft: Graft, boards: Boards) -> None:
     ("what", "words"),
     [
         ("zzz", "unknown run 'zzz'"),
-        ("", "begins several runs"),
         (".", "neither a run nor a task module"),
     ],
 )
@@ -66,6 +65,17 @@ def test_what_is_not_there_is_said(graft: Graft, boards: Boards, what: str, word
     done = graft("show", what, "--runs", boards("classification").runs)
     assert (done.code, done.out) == (2, "")
     assert words in done.err
+
+
+def test_a_beginning_of_several_runs_is_not_enough(graft: Graft, tmp_path: Path) -> None:
+    for name in ("7d0fa", "7d0fb"):
+        (tmp_path / "runs" / name).mkdir(parents=True)
+        (tmp_path / "runs" / name / "result.json").write_text("{}", encoding="utf-8")
+    done = graft("show", "7d0f")
+    assert done.code == 2
+    assert "'7d0f' begins several runs" in done.err
+    assert "7d0fa" in done.err
+    assert "7d0fb" in done.err
 
 
 def test_without_runs_there_is_nothing_to_show(graft: Graft) -> None:

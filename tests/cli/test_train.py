@@ -19,7 +19,7 @@ def test_a_run_is_told_and_its_module_answers(graft: Graft, tickets: Path) -> No
     assert done.code == 0
     assert "method     full (learning_rate" in done.out
     assert "seed 3" in done.out
-    assert "recipe     1 epochs of 32 rows a step" in done.out
+    assert "recipe     1 epoch of 32 rows a step" in done.out
     for words in ("validation accuracy", "test       accuracy", "price tag", "train_seconds", "stored_bytes"):
         assert words in done.out
     module = next(line.split()[-1] for line in done.out.splitlines() if line.startswith("Task module: "))
@@ -71,10 +71,12 @@ def test_whatever_decides_the_result_makes_another_run(graft: Graft, tickets: Pa
 
 
 def test_a_task_file_says_the_backbone_and_the_epochs(graft: Graft, tickets: Path) -> None:
-    Path("t.toml").write_text(f'data = "{tickets.name}"\n[compare]\nbackbone = "tiny_text"\nepochs = 1\n', encoding="utf-8")
+    Path("t.toml").write_text(
+        f'data = "{tickets.name}"\nbackbone = "tiny_text"\nepochs = 1\n', encoding="utf-8"
+    )
     done = graft("train", "t.toml", "--method", "top_layers:k=1")
     assert done.code == 0
-    assert "recipe     1 epochs" in done.out
+    assert "recipe     1 epoch of" in done.out
 
 
 def test_what_to_mind_about_the_data_is_said(graft: Graft, written: Callable[..., Path]) -> None:

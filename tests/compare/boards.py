@@ -63,7 +63,13 @@ def row(method: str, share: float, seconds: float, seeds: int = 5, deterministic
         right = hits(share, seed)
         scores = {name: float(right.mean()) for name in METRICS}
         result = RunResult(
-            f"{method}-{seed}", seed, "ok", scores, {}, price(seconds + seed), {"epochs": 4}, {"torch": "2"}
+            f"{method}-{seed}",
+            seed,
+            "ok",
+            scores,
+            costs=price(seconds + seed),
+            facts={"epochs": 4},
+            environment={"torch": "2"},
         )
         runs.append((result, dict.fromkeys(METRICS, right)))
     return RowRuns(method, {"rank": 8}, "ok", tuple(runs), deterministic)

@@ -60,12 +60,12 @@ def test_points() -> None:
 def test_search_line() -> None:
     spent = {
         "wall_seconds": Cost(90.0, "s", "meter"),
-        "executed_runs": Cost(12.0, "runs", "counter"),
+        "runs": Cost(12.0, "runs", "counter"),
         "co2e_grams": Cost(None, "g", "model"),
         "separate_total_seconds": Cost(120.0, "s", "model"),
     }
     assert search_line(board(usual(), search_costs=spent)) == (
-        "The whole comparison, shared work counted once: time 1 min 30 s, 12 runs executed; "
+        "The whole comparison, shared work counted once: time 1 min 30 s, 12 runs; "
         "its runs one by one, nothing shared: 2 min 0 s"
     )
     assert search_line(board(usual())) == ""

@@ -58,7 +58,7 @@ def _apply(function: F, flags: tuple[Callable[[Any], Any], ...]) -> F:
 
 
 def task_from_flags(data: str, flags: Mapping[str, str | None]) -> tuple[Task, dict[str, Any]]:
-    """The task, flags before what a task file says, and the settings of the file's `[compare]` table."""
+    """The task, flags before what a task file says, and what the file says of the comparison."""
     settings = read_task_file(Task.find(data))[1] if data.endswith(".toml") else {}
     metrics = split_words(flags.get("metrics") or "")
     return Task.from_file(data, **(dict(flags) | {"metrics": tuple(metrics)})), settings

@@ -50,9 +50,8 @@ def run_lines(folder: Path) -> list[str]:
         lines.append(f"error      {result['error']}")
     recipe = spec["recipe"]
     if recipe:
-        lines.append(
-            f"recipe     {recipe['epochs']} epochs of {recipe['batch_size']} rows a step, {recipe['steps']} steps"
-        )
+        epochs = f"{recipe['epochs']} epoch{'' if recipe['epochs'] == 1 else 's'}"
+        lines.append(f"recipe     {epochs} of {recipe['batch_size']} rows a step, {recipe['steps']} steps")
     for split in ("validation", "scores"):
         words = ", ".join(f"{name} {value:.4f}" for name, value in result[split].items())
         if words:

@@ -61,7 +61,8 @@ def table_lines(board: Mapping[str, Any], width: int = WIDTH) -> list[str]:
 def _title(board: Mapping[str, Any]) -> str:
     backbone = f" · backbone {board['backbone']['id']}" if board["backbone"] else ""
     counts = [row["n_seeds"] for row in board["rows"] if row["n_seeds"]]
-    runs = f" · {min(counts)} to {max(counts)} runs" if len(set(counts)) > 1 else f" · {max(counts, default=0)} runs"
+    most = max(counts, default=0)
+    runs = f" · {min(counts)} to {most} runs" if len(set(counts)) > 1 else f" · {most} run{'' if most == 1 else 's'}"
     return f"{board['task'].get('name', 'task')} · {board['headline_metric']}, points{backbone}{runs} of a method"
 
 

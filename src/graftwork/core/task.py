@@ -56,7 +56,7 @@ class Task:
         settings |= flags
         for key in ("data", "validation", "test"):
             if settings.get(key) is not None:
-                settings[key] = Path(settings[key])
+                settings[key] = cls.find(settings[key])
         for key in ("labels", "metrics"):
             settings[key] = tuple(settings.get(key, ()))
         return cls(**settings)
@@ -101,41 +101,40 @@ _COMPARE_KEYS: Mapping[str, type] = {
 
 
 def read_task_file(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The settings of a task file and of its `[compare]` table; files it names are relative to it."""
+    """What a task file says of the task, and what of its comparison; files it names are relative to it.
+
+    Raises `ConfigError` for an unknown key or a value of the wrong type.
+    """
     with storage_errors(path):
         raw = path.read_bytes()
     try:
         content = tomllib.loads(raw.decode("utf-8-sig"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ConfigError(f"not a TOML file: {error}", where=str(path)) from None
-    compare = content.pop("compare", {})
-    if not isinstance(compare, dict):
-        raise ConfigError(
-            "'compare' is not a table", where=str(path), got=repr(compare), do="write [compare] above its settings"
-        )
-    _check_keys(content, _TASK_KEYS, path, "")
-    _check_keys(compare, _COMPARE_KEYS, path, "compare → ")
+    _check_keys(content, path)
     if "data" not in content:
         raise ConfigError("the task file names no data", where=str(path), do='add a line like data = "train.tsv"')
     for key in ("data", "validation", "test"):
-        if key in content:
+        if key in content and not content[key].startswith("builtin:"):
             content[key] = path.parent / content[key]
-    return {"name": path.stem} | content, compare
+    comparison = {key: content.pop(key) for key in _COMPARE_KEYS if key in content}
+    return {"name": path.stem} | content, comparison
 
 
-def _check_keys(content: Mapping[str, Any], known: Mapping[str, type], path: Path, prefix: str) -> None:
+def _check_keys(content: Mapping[str, Any], path: Path) -> None:
+    known = {**_TASK_KEYS, **_COMPARE_KEYS}
     for key, value in content.items():
         if key not in known:
-            raise UnknownName("setting", prefix + key, [prefix + name for name in known], where=str(path))
+            raise UnknownName("setting", key, known, where=str(path))
         if type(value) is not known[key]:
             raise ConfigError(
-                f"setting {prefix + key!r} has the wrong type",
+                f"setting {key!r} has the wrong type",
                 where=str(path),
                 got=repr(value),
                 expected={str: "a string", int: "a whole number", list: "a list of strings"}[known[key]],
             )
         if isinstance(value, list) and not all(isinstance(item, str) for item in value):
-            raise ConfigError(f"setting {prefix + key!r} must hold strings only", where=str(path), got=repr(value))
+            raise ConfigError(f"setting {key!r} must hold strings only", where=str(path), got=repr(value))
 
 
 @dataclass(frozen=True)

@@ -7,12 +7,9 @@ import json
 import traceback
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field, replace
-from functools import partial
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 from graftwork.config import Prices
 from graftwork.core.backbone import Backbone
@@ -108,7 +105,7 @@ class _Execution:
         write_text(self.folder / "log.jsonl", self.log.getvalue())
         if (self.folder / "module" / "module.json").is_file():
             add_price_tag(self.folder / "module", {name: asdict(cost) for name, cost in costs.items()})
-        receipt = {"costs": costs, "spent": self.watch.read(), "environment": environment()}
+        receipt: dict[str, Any] = {"costs": costs, "spent": self.watch.read(), "environment": environment()}
         return RunResult(id=self.spec.id, seed=self.spec.seed, **receipt, **parts)
 
     def _work(self) -> dict[str, Any]:
@@ -143,9 +140,7 @@ class _Execution:
             validation=data.validation,
             seed=seed,
             recipe=self.spec.recipe,
-            order=lambda lengths, epoch: bucket(
-                lengths, self.spec.recipe["batch_size"], derive(seed, "order"), epoch
-            ),
+            order=lambda lengths, epoch: bucket(lengths, self.spec.recipe["batch_size"], derive(seed, "order"), epoch),
             frozen=lambda split, depth: self._frozen(bench, split, depth),
             score=lambda logits: self._score(headline, data.validation, logits),
             log=self._log,

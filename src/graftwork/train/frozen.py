@@ -85,16 +85,15 @@ class FrozenStore:
         Work done earlier is charged to `bench` in full: a price tag says what a run would cost alone.
         """
         key = (backbone.card.revision, data, split.name, depth)
+        if depth is None:  # a pass that kept states has the pooled features as well
+            key = next((other for other in self._passes if other[:3] == key[:3]), key)
         known = self._passes.get(key)
-        if known is None and depth is None:  # a pass that kept states has the pooled features as well
-            known = next((p for (*place, _), p in self._passes.items() if tuple(place) == key[:3]), None)
         if known is None:
             known = self._passes[key] = Pass(backbone, split, depth, self.batches)
         else:
             bench.charged.add(known.cost)
         bench.tally.add(known.tally.flops, known.tally.padding_flops / max(known.tally.flops, 1.0))
-        if key in self._passes:
-            self._passes.move_to_end(key)
+        self._passes.move_to_end(key)
         while len(self._passes) > 1 and sum(p.bytes for p in self._passes.values()) > self.cap_bytes:
             self._passes.popitem(last=False)
         return known

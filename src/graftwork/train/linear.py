@@ -1,4 +1,4 @@
-"""A linear layer fitted to its optimum on frozen features: the probe, and the head that every gradient method starts from.
+"""A linear layer fitted to its optimum on frozen features: the probe, and the head that gradient methods start from.
 
 Starting from the fitted head keeps the first gradients from distorting the features (Kumar et al. 2022,
 arXiv:2202.10054).

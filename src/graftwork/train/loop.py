@@ -123,7 +123,11 @@ def _start_head(model: Model, bench: Workbench, passes: Mapping[str, FrozenPass]
     train = (passes["train"].pooled(blocks), torch.from_numpy(bench.train.targets))
     outputs = bench.setting.kind.outputs(bench.setting.task)
     fit, reached, flops = fit_best_linear(
-        train, passes["validation"].pooled(blocks), bench.setting.kind, outputs, lambda z: bench.score(z.double().numpy())
+        train,
+        passes["validation"].pooled(blocks),
+        bench.setting.kind,
+        outputs,
+        lambda z: bench.score(z.double().numpy()),
     )
     bench.tally.add_model(flops)
     with torch.no_grad():

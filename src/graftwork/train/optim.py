@@ -116,7 +116,10 @@ class FlatAdamW:
             return norm
         self.steps += 1
         if norm > self.clip:
-            for gradient in (*(group.master.grad for group in self.groups), *(table.gradient for table, _ in self.tables)):
+            for gradient in (
+                *(group.master.grad for group in self.groups),
+                *(table.gradient for table, _ in self.tables),
+            ):
                 assert gradient is not None
                 gradient.mul_(self.clip / norm)
         for settings in self.adam.param_groups:

@@ -1,0 +1,95 @@
+"""What the tests of runs share: toy data as files, and an open shop over them."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+
+from graftwork.core.method import Setting, Workbench
+from graftwork.core.task import Task
+from graftwork.methods.majority import Constant, Majority
+from graftwork.registry import methods
+from graftwork.run import speed
+from graftwork.run.execute import Shop
+from graftwork.run.methods import parse_method
+from graftwork.run.shop import open_shop
+from graftwork.testing import tiny_dataset
+
+Write = Callable[..., Path]
+OpenShop = Callable[..., Shop]
+DURING: dict[str, Callable[[Workbench], None]] = {}  # what the method `staged` does while it fits
+
+
+@dataclass(frozen=True)
+class Staged:
+    """The majority baseline, with whatever a test wants to happen in the middle of it."""
+
+    act: str = "nothing"
+
+    VERSION: ClassVar[int] = 1
+    uses_backbone: ClassVar[bool] = False
+
+    def unfit(self, task: Any, card: Any) -> str:
+        return "it was told not to" if self.act == "unfit" else ""
+
+    def fit(self, bench: Workbench) -> Constant:
+        DURING.get(self.act, lambda bench: None)(bench)
+        fitted = Majority().fit(bench)
+        if self.act == "odd facts":
+            fitted.facts = {"a": object()}  # no JSON
+        return fitted
+
+    def restore(self, setting: Setting, delta: dict[str, Any], facts: Any) -> Constant:
+        return Majority().restore(setting, delta, facts)
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Speed is measured on few repeats."""
+    monkeypatch.setattr(speed, "WARM_UPS", 1)
+    monkeypatch.setattr(speed, "REPEATS", 2)
+    monkeypatch.setattr(speed, "BATCH", 8)
+
+
+@pytest.fixture
+def during(monkeypatch: pytest.MonkeyPatch) -> dict[str, Callable[[Workbench], None]]:
+    """`during["act"] = function`, and the method `staged:act=act` calls it."""
+    monkeypatch.setitem(methods._parts, "staged", Staged)
+    DURING.clear()
+    return DURING
+
+
+@pytest.fixture
+def write(tmp_path: Path) -> Write:
+    """Writes a toy data set as a CSV file."""
+
+    def write_csv(kind: str = "classification", pair: bool = False, rows: int = 30) -> Path:
+        data = tiny_dataset(kind, pair=pair, rows=rows)
+        path = tmp_path / f"{kind}{'_pair' if pair else ''}.csv"
+        examples = [example for split in data.splits.values() for example in split.examples]
+        with path.open("w", newline="", encoding="utf-8") as stream:
+            writer = csv.writer(stream)
+            writer.writerow([*examples[0].inputs, "label"])
+            for number, example in enumerate(examples):  # a number of its own makes every text another one
+                texts = [f"{text} {number}" for text in example.inputs.values()]
+                target = example.target
+                writer.writerow([*texts, "|".join(target) if isinstance(target, tuple) else str(target)])
+        return path
+
+    return write_csv
+
+
+@pytest.fixture
+def open_tiny(write: Write, tmp_path: Path) -> OpenShop:
+    """Opens a shop over toy data and `tiny_text`."""
+
+    def opened(kind: str = "classification", pair: bool = False, precision: str = "fp32", runs: str = "runs") -> Shop:
+        task = Task.from_file(write(kind, pair), kind=kind)
+        return open_shop(task, "tiny_text", [parse_method("lora")], tmp_path / runs, precision, None)
+
+    return opened

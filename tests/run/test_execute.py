@@ -1,0 +1,321 @@
+"""One run from data to receipt: whole, repeatable, kept, and priced even when it fails."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from graftwork.core.method import Workbench
+from graftwork.core.metric import score
+from graftwork.core.run import Recipe, RunResult
+from graftwork.errors import StorageError
+from graftwork.files import file_digest, read_json
+from graftwork.registry import kinds, meters, metrics
+from graftwork.run import execute as module
+from graftwork.run.execute import Shop, execute
+from graftwork.run.methods import parse_method
+from graftwork.run.store import read_logits, read_result
+from graftwork.run.task_module import TaskModule
+
+OpenShop = Callable[..., Shop]
+During = dict[str, Callable[[Workbench], None]]
+SHORT = Recipe(epochs=2, batch_size=8)
+CASES = [("classification", False), ("classification", True), ("multilabel", False), ("regression", False)]
+
+
+def run(shop: Shop, method: str, seed: int = 0, recipe: Recipe = SHORT) -> tuple[RunResult, Path]:
+    result, known = execute(shop, parse_method(method), recipe, seed, lambda done, text: None)
+    assert not known
+    return result, shop.store.root / result.id
+
+
+def lines(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+@pytest.mark.parametrize(("kind", "pair"), CASES)
+@pytest.mark.parametrize("method", ["lora", "linear_probe", "tfidf_svm"])
+def test_a_run_leaves_a_whole_receipt(kind: str, pair: bool, method: str, open_tiny: OpenShop) -> None:
+    shop = open_tiny(kind, pair)
+    result, folder = run(shop, method)
+    assert result.status == "ok", result.error
+    assert {path.name for path in folder.iterdir()} == {
+        "spec.json", "log.jsonl", "predictions.jsonl", "result.json", "module",
+    }  # fmt: skip
+    assert {path.name for path in (folder / "module").iterdir()} == {
+        "module.json", "delta.safetensors", "selftest.json", "README.md",
+    }  # fmt: skip
+    assert read_result(folder / "result.json") == shop.store.find(result.id)
+    assert set(result.costs) == set(meters.names())
+    assert result.costs["stored_bytes"].value and result.costs["predict_latency_seconds"].value
+    assert (result.costs["train_flops"].value or 0) > 0
+
+
+@pytest.mark.parametrize(("kind", "pair"), CASES)
+def test_predictions_are_those_of_the_scores_and_of_the_module(kind: str, pair: bool, open_tiny: OpenShop) -> None:
+    shop = open_tiny(kind, pair)
+    data, part = shop.dataset, kinds.get(kind)
+    result, folder = run(shop, "bitfit")
+    listed = lines(folder / "predictions.jsonl")
+    examples = (*data.validation.examples, *data.test.examples)
+    assert [line["id"] for line in listed] == [example.id for example in examples]
+    for split, scores in ((data.validation, result.validation), (data.test, result.scores)):
+        predictions = part.predictions(read_logits(folder, split.name), data.task)
+        assert scores == {name: score(metrics.get(name), split.targets, predictions, data.task)
+                          for name in data.task.metrics}  # fmt: skip
+    opened = TaskModule.load(folder)
+    assert np.array_equal(opened.fitted.logits(data.test.examples), read_logits(folder, "test"))
+    answers = opened.predict([example.inputs for example in data.test.examples])
+    stored = [line["prediction"] for line in listed if line["split"] == "test"]
+    assert [answer.get("label", answer.get("value")) for answer in answers] == stored
+
+
+@pytest.mark.parametrize(
+    ("method", "precision"),
+    [("adapter", "fp32"), ("lora", "bf16"), ("full", "bf16"), ("top_layers:k=1", "fp32"), ("linear_probe", "bf16"),
+     ("tfidf_svm", "fp32")],
+)  # fmt: skip
+def test_the_same_spec_gives_the_same_bytes(method: str, precision: str, open_tiny: OpenShop) -> None:
+    """In another process's shop, and in one that has already run other methods over its shared backbone."""
+    used, fresh = open_tiny(precision=precision, runs="a"), open_tiny(precision=precision, runs="b")
+    run(used, "adapter:size=3", seed=5)
+    (first, one), (second, two) = run(used, method), run(fresh, method)
+    assert first.id == second.id and first.scores == second.scores
+    for name in ("predictions.jsonl", "spec.json", "module/delta.safetensors", "module/selftest.json"):
+        assert file_digest(one / name) == file_digest(two / name), name
+    assert first.facts == second.facts
+
+
+def test_another_seed_is_another_run(open_tiny: OpenShop) -> None:
+    shop = open_tiny()
+    (first, one), (second, two) = run(shop, "lora", seed=0), run(shop, "lora", seed=1)
+    assert first.id != second.id
+    assert file_digest(one / "predictions.jsonl") != file_digest(two / "predictions.jsonl")
+
+
+def test_a_finished_run_is_not_run_again(open_tiny: OpenShop, during: During) -> None:
+    shop = open_tiny()
+    first, folder = run(shop, "staged")
+    before = {path: path.stat().st_mtime_ns for path in folder.rglob("*")}
+
+    def refuse(bench: Workbench) -> None:
+        raise AssertionError("fitted again")
+
+    during["nothing"] = refuse
+    again, known = execute(open_tiny(), parse_method("staged"), SHORT, 0, lambda done, text: None)
+    assert known and again == shop.store.find(first.id)
+    assert again.scores == first.scores and {path: path.stat().st_mtime_ns for path in folder.rglob("*")} == before
+
+
+def test_the_id_is_of_what_decides_the_result(open_tiny: OpenShop) -> None:
+    shop, other_data, half = open_tiny(), open_tiny(pair=True), open_tiny(precision="bf16")
+    lora, svm = parse_method("lora"), parse_method("tfidf_svm")
+    ids = [
+        shop.spec(lora, SHORT, 0).id,
+        shop.spec(lora, SHORT, 1).id,
+        shop.spec(parse_method("lora:rank=4"), SHORT, 0).id,
+        shop.spec(lora, Recipe(epochs=3, batch_size=8), 0).id,
+        other_data.spec(lora, SHORT, 0).id,
+        half.spec(lora, SHORT, 0).id,
+        shop.spec(svm, SHORT, 0).id,
+    ]
+    assert len(set(ids)) == len(ids)
+    assert shop.spec(parse_method("lora:rank=8"), SHORT, 0).id == ids[0]
+    assert half.spec(svm, Recipe(epochs=7), 0).id == ids[-1]  # no backbone, no recipe: neither decides anything
+
+
+def test_shared_work_is_charged_to_each_run_in_full(open_tiny: OpenShop) -> None:
+    shop = open_tiny()
+    first, second = (run(shop, "linear_probe", seed)[0] for seed in (0, 1))
+    flops = [result.costs["train_flops"].value for result in (first, second)]
+    assert flops[0] == pytest.approx(flops[1], rel=0.2)  # only the mix differs with the seed
+    alone = run(open_tiny(runs="alone"), "linear_probe", seed=1)[0]
+    assert alone.costs["train_flops"] == second.costs["train_flops"]
+
+
+def test_the_log_has_a_line_per_step(open_tiny: OpenShop) -> None:
+    result, folder = run(open_tiny(), "lora")
+    steps = [line["step"] for line in lines(folder / "log.jsonl") if "step" in line]
+    assert steps == list(range(result.facts["steps"])) and len(steps) > 4
+
+
+def test_progress_ends_at_one(open_tiny: OpenShop) -> None:
+    seen: list[float] = []
+    execute(open_tiny(), parse_method("lora"), SHORT, 0, lambda done, text: seen.append(done))
+    assert seen[-1] == 1.0 and min(seen) >= 0 and len(seen) > 4
+
+
+def test_the_test_split_never_reaches_a_method(open_tiny: OpenShop, during: During) -> None:
+    shop = open_tiny()
+    held = {example.inputs["text"] for example in shop.dataset.test.examples}
+
+    def look(bench: Workbench) -> None:
+        reach = [*bench.train.examples, *bench.validation.examples]
+        assert not held & {example.inputs["text"] for example in reach}
+        assert bench.train.name == "train" and bench.validation.name == "validation"
+        assert not any(value is shop.dataset or value is shop.dataset.test for value in vars(bench).values())
+
+    during["look"] = look
+    assert run(shop, "staged:act=look")[0].status == "ok"
+
+
+def raising(error: BaseException) -> Callable[[Workbench], None]:
+    def act(bench: Workbench) -> None:
+        bench.tally.add(1e6)
+        raise error
+
+    return act
+
+
+@pytest.mark.parametrize(
+    ("error", "status"),
+    [
+        (ValueError("a bug"), "failed"),
+        (MemoryError(), "out_of_memory"),
+        (RuntimeError("DefaultCPUAllocator: not enough memory: you tried to allocate 9 bytes"), "out_of_memory"),
+        (torch.OutOfMemoryError("CUDA out of memory"), "out_of_memory"),
+    ],
+)
+def test_a_failure_is_a_result_with_a_price_tag(
+    error: Exception, status: str, open_tiny: OpenShop, during: During
+) -> None:
+    during["fail"] = raising(error)
+    shop = open_tiny()
+    result, folder = run(shop, "staged:act=fail")
+    assert (result.status, result.error) == (status, str(error) or "MemoryError")
+    assert set(result.costs) == set(meters.names())
+    assert result.costs["train_flops"].value == 1e6 and (result.costs["total_seconds"].value or 0) > 0
+    assert result.costs["stored_bytes"].value == 0 and not result.scores
+    assert "raise error" in lines(folder / "log.jsonl")[-1]["traceback"]
+    assert read_result(folder / "result.json").status == status and not (folder / "module").exists()
+
+
+def test_divergence_is_a_failure_that_says_where(open_tiny: OpenShop) -> None:
+    shop = open_tiny()
+    result, folder = run(shop, "adapter:learning_rate=1e30", recipe=Recipe(epochs=4, batch_size=8))
+    assert result.status == "failed" and "training diverged at step" in result.error
+    assert (result.costs["train_flops"].value or 0) > 0
+    assert not any("traceback" in line for line in lines(folder / "log.jsonl"))
+    after, alone = run(shop, "lora")[1], run(open_tiny(runs="alone"), "lora")[1]
+    assert file_digest(after / "predictions.jsonl") == file_digest(alone / "predictions.jsonl")
+
+
+def test_a_failed_run_is_tried_again_and_replaced(open_tiny: OpenShop, during: During) -> None:
+    shop = open_tiny()
+    during["fail"] = raising(ValueError("once"))
+    failed, folder = run(shop, "staged:act=fail")
+    del during["fail"]
+    result, again = run(shop, "staged:act=fail")
+    assert again == folder and (failed.status, result.status) == ("failed", "ok")
+    assert read_result(folder / "result.json").status == "ok"
+    assert [path.name for path in shop.store.root.iterdir()] == [result.id]
+
+
+def test_facts_that_are_no_json_are_a_failure_and_not_half_a_module(open_tiny: OpenShop, during: During) -> None:
+    result, _ = run(open_tiny(), "staged:act=odd facts")
+    assert result.status == "failed" and "JSON" in result.error
+
+
+def test_a_failure_while_speed_is_measured_is_a_failure(open_tiny: OpenShop, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*args: Any) -> None:
+        raise ZeroDivisionError("no clock")
+
+    monkeypatch.setattr(module, "predict_speed", fail)
+    result, _ = run(open_tiny(), "majority")
+    assert (result.status, result.error) == ("failed", "no clock")
+    assert result.costs["predict_latency_seconds"].value is None
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), SystemExit(1), StorageError("the disk is full")])
+def test_an_interrupt_leaves_nothing_and_the_next_call_completes(
+    error: BaseException, open_tiny: OpenShop, during: During
+) -> None:
+    shop = open_tiny()
+    during["stop"] = raising(error)
+    with pytest.raises(type(error)):
+        run(shop, "staged:act=stop")
+    assert list(shop.store.root.iterdir()) == []
+    del during["stop"]
+    assert run(shop, "staged:act=stop")[0].status == "ok"
+
+
+def test_an_interrupted_gradient_method_leaves_the_backbone_as_it_was(
+    open_tiny: OpenShop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shop, alone = open_tiny(), open_tiny(runs="alone")
+
+    def stop(done: float, text: str) -> None:
+        if done > 0.5:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        execute(shop, parse_method("adapter"), SHORT, 0, stop)
+    assert list(shop.store.root.iterdir()) == []
+    for method in ("adapter", "lora"):
+        one, two = run(shop, method)[1], run(alone, method)[1]
+        assert file_digest(one / "predictions.jsonl") == file_digest(two / "predictions.jsonl")
+
+
+def test_a_run_that_another_process_finished_first_is_kept(open_tiny: OpenShop, during: During) -> None:
+    outer, inner = open_tiny(), open_tiny()
+    finished: list[int] = []
+
+    def meanwhile(bench: Workbench) -> None:
+        if not finished:
+            finished.append(0)
+            finished.append((run(inner, "staged:act=meanwhile")[1] / "result.json").stat().st_ino)
+
+    during["meanwhile"] = meanwhile
+    result, folder = run(outer, "staged:act=meanwhile")
+    assert result.status == "ok"
+    assert (folder / "result.json").stat().st_ino == finished[1]
+    assert [path.name for path in outer.store.root.iterdir()] == [result.id]
+
+
+@pytest.mark.parametrize("first_fails", [True, False])
+def test_two_processes_of_which_one_fails(first_fails: bool, open_tiny: OpenShop, during: During) -> None:
+    """A good result is never replaced by a failure, and always replaces one."""
+    outer, inner = open_tiny(), open_tiny()
+    depth: list[None] = []
+
+    def meanwhile(bench: Workbench) -> None:
+        depth.append(None)
+        is_inner = len(depth) == 2
+        if not is_inner:
+            run(inner, "staged:act=meanwhile")
+        if is_inner == first_fails:
+            raise ValueError("unlucky")
+
+    during["meanwhile"] = meanwhile
+    result, folder = run(outer, "staged:act=meanwhile")
+    assert result.status == ("ok" if first_fails else "failed")
+    assert read_result(folder / "result.json").status == "ok"
+    assert [path.name for path in outer.store.root.iterdir()] == [result.id]
+
+
+TRAIN = """
+import sys, torch
+from graftwork.run.train import train
+torch.set_num_threads(1)
+run = train(sys.argv[1], method="lora", backbone="tiny_text", epochs=2, runs=sys.argv[2], precision="fp32")
+print(run.result.id, run.result.scores["accuracy"], len(run.module.predict(["good film"])))
+"""
+
+
+@pytest.mark.slow
+def test_two_processes_on_one_store_do_not_disturb_each_other(write: Callable[..., Path], tmp_path: Path) -> None:
+    command = [sys.executable, "-c", TRAIN, str(write()), str(tmp_path / "runs")]
+    started = [subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for _ in range(2)]
+    said = [process.communicate(timeout=120) for process in started]
+    assert [process.returncode for process in started] == [0, 0], said
+    assert said[0][0] == said[1][0]
+    (folder,) = (tmp_path / "runs").iterdir()
+    assert folder.name == said[0][0].split()[0] and read_json(folder / "result.json")["status"] == "ok"

@@ -1,0 +1,64 @@
+"""Methods as a person names them."""
+
+from __future__ import annotations
+
+import pytest
+
+from graftwork.errors import ConfigError, UnknownName
+from graftwork.methods.adapter import Adapter
+from graftwork.methods.lora import Lora
+from graftwork.run.methods import method_from_config, named, parse_method
+
+
+def test_a_name_alone_is_its_defaults() -> None:
+    made = parse_method("adapter")
+    assert made.method == Adapter() and made.label == "adapter"
+    assert made.config == {
+        "name": "adapter", "version": Adapter.VERSION, "size": 64, "placement": "houlsby",
+        "learning_rate": Adapter().learning_rate,
+    }  # fmt: skip
+
+
+def test_hyper_parameters_are_read_as_their_type() -> None:
+    made = parse_method(" adapter:size=32:placement=pfeiffer:learning_rate=2e-4 ")
+    assert made.method == Adapter(size=32, placement="pfeiffer", learning_rate=2e-4)
+    assert made.label == "adapter:size=32:placement=pfeiffer:learning_rate=0.0002"
+    assert parse_method("lora:alpha=8").method == Lora(alpha=8.0)
+
+
+def test_the_label_names_only_what_differs() -> None:
+    assert parse_method("lora:rank=8:alpha=16").label == "lora"
+    assert named("lora", {"rank": 4}).label == "lora:rank=4"
+
+
+def test_a_config_is_the_method_again() -> None:
+    for words in ("lora:rank=4", "majority", "adapter:size=3"):
+        made = parse_method(words)
+        assert method_from_config(made.config) == made.method
+
+
+@pytest.mark.parametrize(
+    ("words", "error", "message"),
+    [
+        ("lorra", UnknownName, r"unknown method 'lorra'[\s\S]*did you mean 'lora'\?"),
+        ("", UnknownName, "unknown method ''"),
+        ("lora,adapter", UnknownName, "unknown method"),
+        ("lora:rnak=4", UnknownName, r"unknown hyper-parameter of lora 'rnak'[\s\S]*did you mean 'rank'\?"),
+        ("majority:size=4", UnknownName, "unknown hyper-parameter of majority 'size'"),
+        ("lora:rank", ConfigError, r"needs a value[\s\S]*rank=VALUE"),
+        ("lora:rank=four", ConfigError, r"lora: rank must be a whole number[\s\S]*got: +'four'"),
+        ("lora:rank=4.5", ConfigError, "rank must be a whole number"),
+        ("lora:rank=", ConfigError, r"rank must be a whole number[\s\S]*got: +''"),
+        ("lora:alpha=much", ConfigError, r"alpha must be a finite number[\s\S]*'much'"),
+        ("lora:alpha=nan", ConfigError, "alpha must be a finite number"),
+        ("lora:learning_rate=inf", ConfigError, "learning_rate must be a finite number"),
+    ],
+)
+def test_mistakes_are_named_and_the_nearest_is_suggested(words: str, error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        parse_method(words)
+
+
+def test_a_stored_method_of_another_version_is_refused() -> None:
+    with pytest.raises(ConfigError, match=r"has changed since[\s\S]*version 7[\s\S]*train it again"):
+        method_from_config({**parse_method("lora").config, "version": 7})

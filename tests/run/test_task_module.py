@@ -1,0 +1,215 @@
+"""A task module answers as it did on its first day, or refuses and says why."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from graftwork.core.run import Recipe
+from graftwork.errors import ConfigError, IncompatibleModule, StorageError
+from graftwork.files import read_json, write_json
+from graftwork.run.execute import Shop, execute
+from graftwork.run.methods import parse_method
+from graftwork.run.task_module import TaskModule
+
+OpenShop = Callable[..., Shop]
+
+
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, bool], Path]:
+    """One trained module of each kind, made on first use."""
+    return {}
+
+
+@pytest.fixture
+def trained(
+    open_tiny: OpenShop, kept: dict[tuple[str, bool], Path], tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Callable[..., Path]:
+    """A module folder of the test's own, to spoil."""
+
+    def make(kind: str = "classification", pair: bool = False) -> Path:
+        if (kind, pair) not in kept:
+            shop = open_tiny(kind, pair)
+            result, _ = execute(shop, parse_method("lora"), Recipe(epochs=1), 0, lambda done, text: None)
+            home = tmp_path_factory.mktemp("kept") / "module"
+            kept[kind, pair] = Path(shutil.copytree(shop.store.root / result.id / "module", home))
+        return Path(shutil.copytree(kept[kind, pair], tmp_path / "module"))
+
+    return make
+
+
+def spoil(path: Path, **changes: Any) -> None:
+    write_json(path, read_json(path) | changes)
+
+
+def test_a_module_is_told_by_its_files(trained: Callable[..., Path]) -> None:
+    folder = trained()
+    description = read_json(folder / "module.json")
+    assert description["format"] == 1 and description["task"]["labels"] == ["bad", "good"]
+    assert description["method"]["name"] == "lora" and description["backbone"]["id"] == "tiny_text"
+    assert description["costs"]["stored_bytes"]["value"] > 0 and description["scores"]["accuracy"] >= 0
+    card = (folder / "README.md").read_text()
+    assert "classification" in card and "bad, good" in card and "tiny_text" in card
+    assert len(read_json(folder / "selftest.json")["inputs"]) == 8
+
+
+def test_a_runs_folder_opens_too(trained: Callable[..., Path], tmp_path: Path) -> None:
+    trained()
+    assert TaskModule.load(tmp_path).folder == TaskModule.load(str(tmp_path / "module")).folder
+
+
+def test_a_module_that_was_moved_answers(trained: Callable[..., Path], tmp_path: Path) -> None:
+    folder = trained()
+    before = TaskModule.load(folder).predict(["good film"])
+    assert TaskModule.load(folder.rename(tmp_path / "moved")).predict(["good film"]) == before
+
+
+def test_no_module_here(tmp_path: Path) -> None:
+    for folder in (tmp_path, tmp_path / "missing"):
+        with pytest.raises(StorageError, match="not a task module"):
+            TaskModule.load(folder)
+
+
+def test_another_backbone_is_refused(trained: Callable[..., Path]) -> None:
+    folder = trained()
+    card = read_json(folder / "module.json")["backbone"]
+    spoil(folder / "module.json", backbone=card | {"revision": "0" * 64})
+    with pytest.raises(IncompatibleModule, match=r"another backbone[\s\S]*expected: tiny_text, revision 0000"):
+        TaskModule.load(folder)
+    spoil(folder / "module.json", backbone=card | {"id": "random:tiny_text"})
+    with pytest.raises(IncompatibleModule, match=r"got: +random:tiny_text"):
+        TaskModule.load(folder)
+
+
+def test_an_edited_delta_is_refused(trained: Callable[..., Path]) -> None:
+    path = trained() / "delta.safetensors"
+    content = bytearray(path.read_bytes())
+    content[-1] ^= 1
+    path.write_bytes(content)
+    with pytest.raises(IncompatibleModule, match=r"delta\.safetensors is not the one this module was saved with"):
+        TaskModule.load(path.parent)
+    path.unlink()
+    with pytest.raises(StorageError, match=r"delta\.safetensors"):
+        TaskModule.load(path.parent)
+
+
+def test_other_logits_than_on_the_first_day_are_refused(trained: Callable[..., Path]) -> None:
+    folder = trained()
+    test = read_json(folder / "selftest.json")
+    near = [[value + 1e-5 for value in row] for row in test["logits"]]
+    spoil(folder / "selftest.json", logits=near)
+    TaskModule.load(folder)
+    spoil(folder / "selftest.json", logits=[[value + 1.0 for value in row] for row in test["logits"]])
+    with pytest.raises(IncompatibleModule, match=r"self-test[\s\S]*a difference of 1"):
+        TaskModule.load(folder)
+
+
+def test_an_unknown_format_is_refused(trained: Callable[..., Path]) -> None:
+    folder = trained()
+    spoil(folder / "module.json", format=99)
+    with pytest.raises(IncompatibleModule, match=r"unknown format[\s\S]*got: +99"):
+        TaskModule.load(folder)
+
+
+def test_a_method_that_has_changed_is_refused(trained: Callable[..., Path]) -> None:
+    folder = trained()
+    method = read_json(folder / "module.json")["method"]
+    spoil(folder / "module.json", method=method | {"version": 0})
+    with pytest.raises(ConfigError, match=r"'lora' has changed since[\s\S]*version 0[\s\S]*train it again"):
+        TaskModule.load(folder)
+
+
+def test_a_delta_that_belongs_to_other_settings_is_refused(trained: Callable[..., Path]) -> None:
+    folder = trained()
+    method = read_json(folder / "module.json")["method"]
+    spoil(folder / "module.json", method={**method, "name": "bitfit", "rank": None})
+    with pytest.raises((ConfigError, TypeError)):
+        TaskModule.load(folder)
+
+
+def test_torn_json_is_refused(trained: Callable[..., Path]) -> None:
+    folder = trained()
+    (folder / "module.json").write_text('{"format": 1,')
+    with pytest.raises(StorageError, match="not a whole JSON file"):
+        TaskModule.load(folder)
+
+
+@pytest.mark.parametrize(("kind", "pair"), [("classification", False), ("classification", True)])
+def test_classes_have_probabilities_that_sum_to_one(kind: str, pair: bool, trained: Callable[..., Path]) -> None:
+    module = TaskModule.load(trained(kind, pair))
+    texts = [("good film", "bad film"), ("it was", "so")] if pair else ["good film", "it was"]
+    for answer in module.predict(texts):
+        assert answer["label"] in module.task.labels == tuple(answer["probabilities"])
+        assert sum(answer["probabilities"].values()) == pytest.approx(1)
+        assert answer["label"] == max(answer["probabilities"], key=answer["probabilities"].__getitem__)
+    json.dumps(module.predict(texts))
+
+
+def test_labels_are_a_list(trained: Callable[..., Path]) -> None:
+    module = TaskModule.load(trained("multilabel"))
+    for answer in module.predict(["good film", "bad film"]):
+        assert answer["label"] == [label for label, chance in answer["probabilities"].items() if chance > 0.5]
+
+
+def test_a_number_is_in_the_units_of_the_file(trained: Callable[..., Path]) -> None:
+    module = TaskModule.load(trained("regression"))
+    good, bad = module.predict(["good good good fine warm", "bad bad sad cold"])
+    assert set(good) == {"value"} and isinstance(good["value"], float)
+    mean, sd = module.task.scale
+    assert abs(good["value"] - mean) < 5 * sd and abs(bad["value"] - mean) < 5 * sd
+
+
+def test_a_pair_is_given_in_any_form(trained: Callable[..., Path]) -> None:
+    module = TaskModule.load(trained("classification", True))
+    assert module.roles == ("text_a", "text_b")
+    forms: list[Any] = [
+        ("good film", "bad film"),
+        ["good film", "bad film"],
+        {"text_a": "good film", "text_b": "bad film"},
+        {"text_b": "bad film", "text_a": "good film"},
+    ]
+    answers = [module.predict([form])[0] for form in forms]
+    assert all(answer == answers[0] for answer in answers)
+
+
+@pytest.mark.parametrize(
+    ("pair", "given", "message"),
+    [
+        (True, "good film", r"wrong number of texts[\s\S]*got: +1[\s\S]*2 \(text_a, text_b\)"),
+        (True, ("a", "b", "c"), "wrong number of texts"),
+        (True, {"text": "good film"}, r"wrong inputs[\s\S]*got: +text\n[\s\S]*text_a, text_b"),
+        (True, ("good", " "), "text 1 is empty"),
+        (False, ("good", "bad"), r"wrong number of texts[\s\S]*got: +2"),
+        (False, {"text_a": "x", "text_b": "y"}, "wrong inputs"),
+        (False, "", "text 1 is empty"),
+        (False, "\n\t ", "text 1 is empty"),
+    ],
+)
+def test_wrong_inputs_are_refused(
+    pair: bool, given: str | tuple[str, ...] | Mapping[str, str], message: str, trained: Callable[..., Path]
+) -> None:
+    module = TaskModule.load(trained("classification", pair))
+    with pytest.raises(ConfigError, match=message):
+        module.predict([given])
+
+
+def test_nothing_asked_nothing_answered(trained: Callable[..., Path]) -> None:
+    assert TaskModule.load(trained()).predict([]) == []
+
+
+def test_odd_texts_are_answered(trained: Callable[..., Path]) -> None:
+    module = TaskModule.load(trained())
+    texts = ["good " * 1000, "好电影", "🦓", "a\x00b", "\u202egood", "<script>"]
+    assert len(module.predict(texts)) == len(texts)
+    assert module.cut(texts) == 1
+
+
+def test_answers_do_not_depend_on_what_else_is_asked(trained: Callable[..., Path]) -> None:
+    module = TaskModule.load(trained())
+    alone, among = module.predict(["good film"])[0], module.predict(["bad " * 40, "good film", "so"])[1]
+    assert alone["probabilities"] == pytest.approx(among["probabilities"], abs=1e-4)

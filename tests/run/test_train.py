@@ -1,0 +1,80 @@
+"""`train`: one run, its module, and errors before anything is computed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from graftwork.core.method import Workbench
+from graftwork.core.task import Task
+from graftwork.errors import ConfigError, DataError, GraftworkError, StorageError, UnknownName
+from graftwork.run.train import train
+
+Write = Callable[..., Path]
+During = dict[str, Callable[[Workbench], None]]
+
+
+def test_a_run_and_its_module(write: Write, tmp_path: Path) -> None:
+    run = train(write(), method="tfidf_svm", runs=tmp_path / "runs")
+    assert not run.reused and run.result.status == "ok"
+    assert run.folder == tmp_path / "runs" / run.result.id
+    assert run.module.predict(["good fine good"])[0]["label"] == "good"
+    again = train(str(write()), method="tfidf_svm", runs=tmp_path / "runs")
+    assert again.reused and again.result.scores == run.result.scores
+
+
+def test_settings_reach_the_run(write: Write, tmp_path: Path) -> None:
+    seen: list[float] = []
+    run = train(
+        Task.from_file(write("regression"), kind="regression"),
+        method="lora:rank=2",
+        backbone="tiny_text",
+        seed=3,
+        epochs=2,
+        learning_rate=0.01,
+        runs=tmp_path / "runs",
+        precision="fp32",
+        progress=lambda done, text: seen.append(done),
+    )
+    assert run.result.seed == 3 and run.result.facts["epochs"] == 2 and run.result.facts["learning_rate"] == 0.01
+    assert set(run.result.scores) == {"pearson", "spearman"} and seen[-1] == 1.0
+    assert run.module.description["method"]["rank"] == 2 and run.module.description["precision"] == "fp32"
+
+
+@pytest.mark.parametrize(
+    ("settings", "error", "message"),
+    [
+        ({"method": "lorra"}, UnknownName, "did you mean 'lora'"),
+        ({"method": "top_layers:k=2", "backbone": "tiny_text"}, ConfigError, "'top_layers.*can't be used here: k must"),
+        ({"method": "lora:rank=0", "backbone": "tiny_text"}, ConfigError, "can't be used here: rank must be above 0"),
+        ({"method": "lora", "backbone": "tiny_txt"}, UnknownName, "did you mean 'tiny_text'"),
+        ({"method": "majority", "precision": "fp8"}, ConfigError, "fp8"),
+        ({"method": "majority", "prices": "nowhere.toml"}, StorageError, "nowhere.toml"),
+        ({"method": "lora", "backbone": "tiny_text", "epochs": 0}, ConfigError, "epochs must be above 0"),
+    ],
+)
+def test_mistakes_cost_nothing(
+    settings: dict[str, object], error: type[GraftworkError], message: str, write: Write, tmp_path: Path
+) -> None:
+    with pytest.raises(error, match=message):
+        train(write(), runs=tmp_path / "runs", **settings)  # type: ignore[arg-type]
+    assert not (tmp_path / "runs").exists() or not any((tmp_path / "runs").iterdir())
+
+
+def test_bad_data_writes_nothing(tmp_path: Path) -> None:
+    (tmp_path / "bad.csv").write_text("text,label\na,b\n")
+    with pytest.raises(DataError):
+        train(tmp_path / "bad.csv", method="majority", runs=tmp_path / "runs")
+    assert not (tmp_path / "runs").exists()
+
+
+def test_a_run_that_fails_says_why_and_keeps_its_receipt(write: Write, tmp_path: Path, during: During) -> None:
+    def fail(bench: Workbench) -> None:
+        raise ValueError("no luck")
+
+    during["fail"] = fail
+    with pytest.raises(GraftworkError, match="the run ended as failed: no luck") as caught:
+        train(write(), method="staged:act=fail", runs=tmp_path / "runs")
+    assert (Path(caught.value.where) / "result.json").is_file()
