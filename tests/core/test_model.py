@@ -146,7 +146,9 @@ def test_a_copy_is_whole(model: Model) -> None:
 
 def test_one_tower_is_read_as_it_is() -> None:
     pooled = torch.randn(4, 6)
-    assert join_towers(pooled, 1) is pooled and joined_width(6, 1) == 6
+    single = join_towers(pooled, 1)
+    assert single.shape == pooled.shape and joined_width(6, 1) == 6
+    assert torch.allclose(single.square().mean(dim=1), torch.ones(len(pooled)))
 
 
 def test_two_towers_are_what_differs_and_what_is_shared() -> None:

@@ -88,24 +88,10 @@ def test_divergence_is_named_with_its_step(method: Attaches) -> None:
         fit_by_gradient(method, tiny_bench(DATA, BACKBONE, epochs=4))
 
 
-def test_dropout_is_on_in_what_is_trained_only() -> None:
-    model = build_model(TopLayers(k=1), SETTING, towers=1)
-    lower, upper = model.backbone.sites("block").values()
-    with model.training_mode():
-        assert all(module.training for module in (*upper.modules(), *model.head.modules()))
-        assert not any(module.training for module in lower.modules())
-        assert not model.network.get_submodule("embeddings").training
+@pytest.mark.parametrize("method", [TopLayers(k=1), Adapter()])
+def test_there_is_no_dropout(method: TopLayers | Adapter) -> None:
+    model = build_model(method, SETTING, towers=1)
     assert not any(module.training for module in model.modules())
-    with pytest.raises(RuntimeError), model.training_mode():
-        raise RuntimeError
-    assert not any(module.training for module in model.modules())
-
-
-def test_frozen_blocks_under_adapters_have_no_dropout() -> None:
-    model = build_model(Adapter(), SETTING, towers=1)
-    with model.training_mode():
-        assert not any(module.training for module in model.network.modules())
-        assert all(module.training for module in model.adapters.modules())
 
 
 def test_answers_come_in_the_order_of_the_questions() -> None:

@@ -15,7 +15,7 @@ def test_seeds_are_the_same_on_every_machine() -> None:
 
 
 def test_no_two_streams_are_the_same() -> None:
-    seeds = [derive(seed, purpose) for seed, purpose in product(range(50), ("init", "order", "dropout"))]
+    seeds = [derive(seed, purpose) for seed, purpose in product(range(50), ("init", "order", "split"))]
     assert len(set(seeds)) == 150
     assert all(0 <= seed < 2**63 for seed in seeds)
 

@@ -15,7 +15,7 @@ from graftwork.files import finite
 @click.command("train")
 @task_options
 @click.option("--method", required=True, metavar="NAME", help="The method, e.g. adapter or lora:rank=16.")
-@click.option("--seed", type=int, default=0, show_default=True, help="Decides initialisation, data order and dropout.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Decides initialisation and data order.")
 @click.option("--learning-rate", type=float, help="Peak of the schedule.  [default: the method's]")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 @run_options

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 
 import torch
 from torch import Tensor, nn
@@ -17,14 +16,15 @@ from graftwork.errors import ConfigError
 
 
 def join_towers(pooled: Tensor, towers: int) -> Tensor:
-    """(S, D) -> (B, P): one tower as it is; two, of unit mean square, as [|u - v|, u * v].
+    """(S, D) -> (B, P), every sequence scaled to unit mean square; two towers become [|u - v|, u * v].
 
-    What differs and what is shared, whichever text comes first (after Conneau et al. 2017, arXiv:1705.02364, and
+    The scale is what sentence encoders are trained with, and lets a head learn at the rate of the rest. The pair says
+    what differs and what is shared, whichever text comes first (after Conneau et al. 2017, arXiv:1705.02364, and
     Reimers & Gurevych 2019, arXiv:1908.10084); a linear layer on u * v holds the cosine.
     """
-    if towers == 1:
-        return pooled
     unit = normalize(pooled, dim=-1) * pooled.shape[-1] ** 0.5
+    if towers == 1:
+        return unit
     u, v = unit[0::2], unit[1::2]  # each (B, D)
     return torch.cat([(u - v).abs(), u * v], dim=-1)
 
@@ -58,7 +58,6 @@ class Model(nn.Module):
         self.start = backbone.card.blocks  # the lowest block that changes; all blocks: only the head does
         self._shared = True  # whether others run the same modules
         self.rates: dict[str, float] = {}  # parameter -> its share of the learning rate, where that is not 1
-        self._owned: list[nn.Module] = []
         self._hooks: list[RemovableHandle] = []
 
     def plug(self, role: str, make: Callable[[nn.Module], nn.Module]) -> None:
@@ -84,9 +83,8 @@ class Model(nn.Module):
         self._move_to(self.backbone.copy())
         self.start = first
         blocks = list(self.backbone.sites("block").values())
-        self._owned = [self.network] if first == 0 else blocks[first:]
         self.rates = _decaying(self.network, list(self.backbone.sites("block")), decay)
-        for module in self._owned:
+        for module in [self.network] if first == 0 else blocks[first:]:
             module.requires_grad_(True)
         for table in self.backbone.sites("embedding").values():
             if first == 0 and isinstance(table, nn.Embedding):
@@ -106,16 +104,6 @@ class Model(nn.Module):
     def prefix(self) -> int | None:
         """The depth up to which nothing changes and states are worth keeping; None where that is nothing or all."""
         return self.start if 0 < self.start < self.backbone.card.blocks else None
-
-    @contextmanager
-    def training_mode(self) -> Iterator[None]:
-        """Dropout is on in what is trained and off in every frozen block."""
-        try:
-            for module in (*self._owned, self.adapters, self.head):
-                module.train()
-            yield
-        finally:
-            self.eval()
 
     def forward(self, inputs: Inputs, entering: Tensor | None = None) -> Tensor:
         """Inputs (S, T), and the states entering block `start` if they are at hand -> logits (B, C)."""

@@ -146,22 +146,20 @@ def _train(model: Model, bench: Workbench, passes: Mapping[str, FrozenPass], met
     def validate() -> float:
         return bench.score(answer(model, passes["validation"].encoded, passes["validation"], looking))
 
-    torch.manual_seed(derive(bench.seed, "dropout"))
     best_score, best_epoch, best = validate(), 0, _snapshot(model)
     history, step = [best_score], 0
     for epoch in range(1, recipe["epochs"] + 1):
         losses = []
-        with model.training_mode():
-            for rows in bench.order(passes["train"].encoded.lengths, epoch):
-                share = warm_up_then_linear(step, recipe["steps"], recipe["warm_up"])
-                loss = _step(model, bench, passes["train"], rows.tolist(), targets[rows], counter)
-                norm = optimiser.step(share)
-                if not (math.isfinite(loss) and math.isfinite(norm)):
-                    raise Diverged(f"training diverged at step {step}", got=f"loss {loss}, gradient norm {norm}")
-                bench.log({"step": step, "loss": loss, "rate": rate * share, "norm": norm})
-                losses.append(loss)
-                step += 1
-                bench.progress(step / recipe["steps"], f"epoch {epoch}/{recipe['epochs']}")
+        for rows in bench.order(passes["train"].encoded.lengths, epoch):
+            share = warm_up_then_linear(step, recipe["steps"], recipe["warm_up"])
+            loss = _step(model, bench, passes["train"], rows.tolist(), targets[rows], counter)
+            norm = optimiser.step(share)
+            if not (math.isfinite(loss) and math.isfinite(norm)):
+                raise Diverged(f"training diverged at step {step}", got=f"loss {loss}, gradient norm {norm}")
+            bench.log({"step": step, "loss": loss, "rate": rate * share, "norm": norm})
+            losses.append(loss)
+            step += 1
+            bench.progress(step / recipe["steps"], f"epoch {epoch}/{recipe['epochs']}")
         reached = validate()
         history.append(reached)
         bench.log({"epoch": epoch, "validation": reached, "loss": sum(losses) / len(losses), "time": time.time()})

@@ -8,8 +8,8 @@ from typing import Any
 from graftwork.core.run import Recipe
 from graftwork.errors import ConfigError
 
-STEPS, STEPS_PER_BIT = 130, 270  # updates wanted: a head start needs few, telling many classes apart needs more
-EPOCHS_AT_LEAST, EPOCHS_AT_MOST = 3, 8
+EPOCHS, EPOCHS_OF_MANY = 3, 5  # with one or two outputs, and with more to tell apart
+STEPS_AT_LEAST, EPOCHS_AT_MOST = 300, 10  # small data is seen more often
 WARM_UP = 0.1  # share of the steps
 WEIGHT_DECAY = 0.01
 CLIP = 1.0
@@ -22,8 +22,9 @@ def resolve(recipe: Recipe, rows: int, outputs: int) -> dict[str, Any]:
         if value is not None and not 0 < value < math.inf:
             raise ConfigError(f"{name} must be above 0", got=repr(value))
     steps_per_epoch = math.ceil(rows / recipe.batch_size)
-    wanted = round((STEPS + STEPS_PER_BIT * math.log2(outputs)) / steps_per_epoch)
-    epochs = recipe.epochs or min(max(wanted, EPOCHS_AT_LEAST), EPOCHS_AT_MOST)
+    enough = math.ceil(STEPS_AT_LEAST / steps_per_epoch)
+    wanted = min(max(EPOCHS if outputs <= 2 else EPOCHS_OF_MANY, enough), EPOCHS_AT_MOST)
+    epochs = recipe.epochs or wanted
     return {
         "epochs": epochs,
         "batch_size": recipe.batch_size,
@@ -33,6 +34,7 @@ def resolve(recipe: Recipe, rows: int, outputs: int) -> dict[str, Any]:
         "weight_decay": WEIGHT_DECAY,
         "clip": CLIP,
         "schedule": "linear",
+        "dropout": "none: frozen and trained blocks run in eval mode",
         "head_start": "linear layer fitted on frozen features",
         "kept": "the epoch that is best on validation, the head start included",
     }
