@@ -71,9 +71,7 @@ def test_whatever_decides_the_result_makes_another_run(graft: Graft, tickets: Pa
 
 
 def test_a_task_file_says_the_backbone_and_the_epochs(graft: Graft, tickets: Path) -> None:
-    Path("t.toml").write_text(
-        f'data = "{tickets.name}"\nbackbone = "tiny_text"\nepochs = 1\n', encoding="utf-8"
-    )
+    Path("t.toml").write_text(f'data = "{tickets.name}"\nbackbone = "tiny_text"\nepochs = 1\n', encoding="utf-8")
     done = graft("train", "t.toml", "--method", "top_layers:k=1")
     assert done.code == 0
     assert "recipe     1 epoch of" in done.out

@@ -46,6 +46,7 @@ def test_a_config_is_the_method_again() -> None:
         ("lora:rnak=4", UnknownName, r"unknown hyper-parameter of lora 'rnak'[\s\S]*did you mean 'rank'\?"),
         ("majority:size=4", UnknownName, "unknown hyper-parameter of majority 'size'"),
         ("lora:rank", ConfigError, r"needs a value[\s\S]*rank=VALUE"),
+        ("lora:rank=4:rank=8", ConfigError, "lora: rank is set twice"),
         ("lora:rank=four", ConfigError, r"lora: rank must be a whole number[\s\S]*got: +'four'"),
         ("lora:rank=4.5", ConfigError, "rank must be a whole number"),
         ("lora:rank=", ConfigError, r"rank must be a whole number[\s\S]*got: +''"),

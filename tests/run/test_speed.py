@@ -38,9 +38,9 @@ class Slow:
 
 
 def test_latency_is_of_one_example_and_throughput_of_many(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(speed, "BATCH", 40)
+    monkeypatch.setattr(speed, "MANY", 40)
     fitted = Slow()
-    found = predict_speed(fitted, EXAMPLES)
+    found = predict_speed(fitted, EXAMPLES * 10)
     assert 0.011 <= found["predict_latency_seconds"] < 0.1
     assert 100 < found["predict_per_second"] <= 40 / 0.05
     assert len(fitted.asked[-1]) == 40

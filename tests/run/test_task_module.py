@@ -128,7 +128,17 @@ def test_a_delta_that_belongs_to_other_settings_is_refused(trained: Callable[...
     folder = trained()
     method = read_json(folder / "module.json")["method"]
     spoil(folder / "module.json", method={**method, "name": "bitfit", "rank": None})
-    with pytest.raises((ConfigError, TypeError)):
+    with pytest.raises(IncompatibleModule, match="damaged"):
+        TaskModule.load(folder)
+
+
+@pytest.mark.parametrize("key", ["task", "backbone", "method", "facts", "delta_sha256"])
+def test_a_description_that_lacks_a_part_is_refused(key: str, trained: Callable[..., Path]) -> None:
+    folder = trained()
+    description = read_json(folder / "module.json")
+    del description[key]
+    write_json(folder / "module.json", description)
+    with pytest.raises(IncompatibleModule, match=rf"damaged[\s\S]*{key}"):
         TaskModule.load(folder)
 
 

@@ -11,8 +11,8 @@ import torch
 from graftwork.core.backbone import Backbone
 from graftwork.core.meter import Phase
 from graftwork.core.method import Workbench
-from graftwork.core.opening import open_backbone
 from graftwork.core.model import join_towers
+from graftwork.core.opening import open_backbone
 from graftwork.core.task import Dataset
 from graftwork.core.transformer import TransformerBackbone
 from graftwork.data.buckets import by_length

@@ -31,6 +31,8 @@ def parse_method(words: str) -> Named:
         key, equals, text = setting.partition("=")
         if key not in defaults:
             raise UnknownName(f"hyper-parameter of {name}", key, defaults)
+        if key in chosen:
+            raise ConfigError(f"{name}: {key} is set twice", got=words)
         if not equals:
             raise ConfigError("a hyper-parameter needs a value", got=setting, expected=f"{key}=VALUE")
         chosen[key] = _convert(name, key, text, type(defaults[key]))

@@ -49,9 +49,14 @@ class TaskModule:
         if not (folder / "module.json").is_file():
             raise StorageError("not a task module", where=str(folder), expected="a folder with module.json in it")
         description = read_json(folder / "module.json")
-        _check_format(folder, description)
-        module = cls.restore(folder, description)
-        module._self_test(read_json(folder / "selftest.json"))
+        try:
+            _check_format(folder, description)
+            module = cls.restore(folder, description)
+            module._self_test(read_json(folder / "selftest.json"))
+        except (KeyError, TypeError, AttributeError) as error:
+            raise IncompatibleModule(
+                "module.json or selftest.json is damaged", where=str(folder), got=f"{type(error).__name__}: {error}"
+            ) from error
         return module
 
     @classmethod
