@@ -53,7 +53,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Speed is measured on few repeats."""
     monkeypatch.setattr(speed, "WARM_UPS", 1)
     monkeypatch.setattr(speed, "REPEATS", 2)
-    monkeypatch.setattr(speed, "BATCH", 8)
+    monkeypatch.setattr(speed, "MANY", 8)
 
 
 @pytest.fixture
