@@ -22,12 +22,14 @@ COSTS = {"train_seconds": "training", "trained_parameters": "trained", "stored_b
 
 def table() -> str:
     """A row per method, best on trec6 first: headline scores in points, and the price on trec6."""
-    boards = {task: json.loads((RESULTS / task / "leaderboard.json").read_text()) for task in TASKS}
+    files = {task: RESULTS / task / "leaderboard.json" for task in TASKS}
+    boards = {task: json.loads(path.read_text()) for task, path in files.items() if path.exists()}
     rows = {task: {row["method"]: row for row in board["rows"]} for task, board in boards.items()}
-    header = ["method", *(f"{short} ({boards[task]['headline_metric']})" for task, short in TASKS.items())]
+    shown = {task: TASKS[task] for task in boards}
+    header = ["method", *(f"{short} ({boards[task]['headline_metric']})" for task, short in shown.items())]
     lines = [header + list(COSTS.values()), ["---"] * (len(header) + len(COSTS))]
     for method, row in rows["trec6"].items():
-        scores = [_score(rows[task][method], boards[task]["headline_metric"]) for task in TASKS]
+        scores = [_score(rows[task][method], boards[task]["headline_metric"]) for task in boards]
         lines.append([f"`{method}`", *scores, *(_cost(row["costs"][name]) for name in COSTS)])
     return "\n".join("| " + " | ".join(cells) + " |" for cells in lines)
 

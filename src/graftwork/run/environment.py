@@ -14,6 +14,7 @@ from typing import Any
 
 import torch
 
+from graftwork import __version__
 from graftwork.errors import ConfigError
 
 PRECISIONS = ("auto", "fp32", "bf16")
@@ -32,7 +33,7 @@ def environment() -> dict[str, Any]:
     """What surrounds a run and may explain another result or price, as JSON; an unknown fact is None."""
     return {
         "time": datetime.now(UTC).isoformat(timespec="seconds"),
-        "graftwork": version("graftwork"),
+        "graftwork": __version__,
         "commit": commit(CHECKOUT),
         "python": platform.python_version(),
         "platform": platform.platform(),
