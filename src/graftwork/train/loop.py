@@ -16,7 +16,7 @@ from torch import Tensor
 from graftwork.core.backbone import Encoded, Inputs
 from graftwork.core.example import Example
 from graftwork.core.head import PooledHead
-from graftwork.core.method import FrozenPass, Logits, Setting, Tally, Workbench
+from graftwork.core.method import FrozenPass, Logits, Setting, Workbench
 from graftwork.core.model import Model
 from graftwork.errors import GraftworkError
 from graftwork.train.flops import StepCounter, counted
@@ -48,14 +48,14 @@ def answer(
     model: Model, encoded: Encoded, frozen: FrozenPass | None = None, counter: StepCounter | None = None
 ) -> Logits:
     """(N, C) logits in batches of near-equal lengths, from the states that `frozen` kept where there are any."""
-    counter = counter or StepCounter(Tally())
     order = np.argsort(encoded.lengths, kind="stable")
     parts = []
     for rows in np.array_split(order, max(1, math.ceil(len(order) / ANSWERED_AT_ONCE))):
         sequences = encoded.sequences(rows.tolist())
         inputs = model.backbone.collate(encoded, sequences)
         entering = _entering(model, inputs, sequences, frozen)
-        logits = counter.run(inputs["attention_mask"], partial(model, inputs, entering))  # (B, C)
+        forward = partial(model, inputs, entering)
+        logits = counter.run(inputs["attention_mask"], forward) if counter else forward()  # (B, C)
         parts.append(logits.double().numpy())
     return np.concatenate(parts)[np.argsort(order, kind="stable")]
 
