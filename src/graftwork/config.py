@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date
@@ -11,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from graftwork.errors import ConfigError, UnknownName
-from graftwork.files import storage_errors
+from graftwork.files import read_toml
 
 JOULES_PER_KWH = 3.6e6
 
@@ -68,12 +67,7 @@ _GOES_WITH: Mapping[str, tuple[str, ...]] = {
 
 
 def _read(path: Path) -> dict[str, Any]:
-    with storage_errors(path):
-        raw = path.read_bytes()
-    try:
-        content = tomllib.loads(raw.decode("utf-8-sig"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ConfigError(f"not a TOML file: {error}", where=str(path)) from None
+    content = read_toml(path)
     if type(content.get("date")) is date:  # TOML has dates of its own: date = 2026-11-21
         content["date"] = content["date"].isoformat()
     return content

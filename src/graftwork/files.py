@@ -9,11 +9,12 @@ import json
 import math
 import os
 import tempfile
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from graftwork.errors import StorageError
+from graftwork.errors import ConfigError, StorageError
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -89,6 +90,13 @@ def sync_folder(folder: Path) -> None:
         os.close(handle)
 
 
+def require_writable(folder: Path) -> None:
+    """Make `folder` if need be, and fail now rather than after hours of work. Raises `StorageError`."""
+    with storage_errors(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        tempfile.TemporaryFile(dir=folder).close()
+
+
 def write_text(path: Path, text: str) -> None:
     """`write_bytes` of UTF-8."""
     write_bytes(path, text.encode())
@@ -118,6 +126,16 @@ def read_json(path: Path) -> Any:
         return json.loads(text)
     except ValueError as error:
         raise StorageError(f"not a whole JSON file: {error}", where=str(path), do="remove it and run again") from None
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """A TOML file, with or without a byte-order mark. Raises `StorageError`, or `ConfigError` when it is no TOML."""
+    with storage_errors(path):
+        raw = path.read_bytes()
+    try:
+        return tomllib.loads(raw.decode("utf-8-sig"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(f"not a TOML file: {error}", where=str(path)) from None
 
 
 def write_tensors(path: Path, tensors: dict[str, Tensor]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 _PREFIXES = ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
+_CARRIES = 0.9995  # from here on three digits round up to the next unit
 
 
 def show(value: float | None, unit: str) -> str:
@@ -15,27 +16,34 @@ def show(value: float | None, unit: str) -> str:
         return scaled(value, "B")
     if unit in ("FLOP", "J", "parameters"):
         return scaled(value, "" if unit == "parameters" else unit)
-    return f"{value:.3g} {unit}".strip()
+    return f"{_digits(value)} {unit}".strip()
 
 
 def scaled(value: float, unit: str) -> str:
     """Decimal prefixes (k = 1,000), the field's habit for parameters, FLOPs and file sizes."""
     for factor, prefix in _PREFIXES:
-        if abs(value) >= factor:
-            return f"{value / factor:.3g} {prefix}{unit}".strip()
-    return f"{value:.3g} {unit}".strip()
+        if abs(value) >= _CARRIES * factor:
+            return f"{_digits(value / factor)} {prefix}{unit}".strip()
+    return f"{_digits(value)} {unit}".strip()
 
 
 def duration(seconds: float) -> str:
-    """`0.0042` is `4.2 ms`, `75` is `1 min 15 s`, `7300` is `2 h 2 min`."""
-    if seconds < 1:
+    """`0.0042` is `4.2 ms`, `75` is `1 min 15 s`, `7300` is `2 h 1 min`."""
+    if 0 < seconds < _CARRIES / 1000:
+        return f"{seconds * 1e6:.3g} µs"
+    if seconds < _CARRIES:
         return f"{seconds * 1000:.3g} ms"
-    if seconds < 60:
+    if seconds < 59.95:
         return f"{seconds:.3g} s"
     minutes, rest = divmod(round(seconds), 60)
     if minutes < 60:
         return f"{minutes} min {rest} s"
     return f"{minutes // 60} h {minutes % 60} min"
+
+
+def _digits(value: float) -> str:
+    """Three significant digits, and from a thousand on all of them: never `1e+03`."""
+    return f"{value:,.0f}" if abs(value) >= 999.5 else f"{value:.3g}"
 
 
 def percent(fraction: float) -> str:

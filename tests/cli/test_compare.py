@@ -24,7 +24,7 @@ ROW = {
     "method": str, "config": dict, "status": str, "n_seeds": int, "scores": dict, "costs": dict,
     "below_majority": bool, "runs": list,
 }  # fmt: skip
-ROW_ADDED = {"n_failed": int, "deterministic": bool, "errors": list}
+ROW_ADDED = {"n_failed": int, "errors": list}
 DIFFERENCE = {
     "a": str, "b": str, "metric": str, "delta": float, "low": float, "high": float, "p_a_better": float, "verdict": str,
 }  # fmt: skip

@@ -18,7 +18,7 @@ Graft = Callable[..., Any]
 Boards = Callable[[str], Any]
 
 WORDS = {
-    "backbones": {"minilm", "tiny_text"},
+    "backbones": {"minilm", "tiny_text", "hf:<folder or hub name>", "random:<backbone>"},
     "kinds": {"classification", "multilabel", "regression"},
     "methods": {"adapter", "bitfit", "full", "linear_probe", "lora", "majority", "tfidf_svm", "top_layers"},
     "metrics": {"accuracy", "f1", "macro_f1", "matthews", "pearson", "spearman"},

@@ -124,7 +124,7 @@ def test_a_text_that_is_cut_is_counted(graft: Graft, module: Path, written: Call
     ("content", "where", "words"),
     [
         ("text,id\nfine,1\n ,2\n", ":3", "the text is empty"),
-        ("txt,id\nfine,1\n", ":1", "rename 'txt'?"),
+        ("txt,id\nfine,1\n", ":1", "did you mean --text txt?"),
         ("text,id\nfine\n", ":2", "too few fields"),
         ("", "", "the file is empty"),
         ("text\n", "", "no rows"),
@@ -205,3 +205,29 @@ def test_labels_from_data_do_not_steer_the_terminal(graft: Graft, written: Calla
         assert shown.code == 0
         assert "\x1b" not in shown.out
     assert json.loads(graft("predict", run, "row", "--json").out)["label"] in {label for _, label in rows}
+
+
+def test_columns_of_other_names_are_named_by_flags(graft: Graft, module: Path, boards: Boards) -> None:
+    Path("mine.csv").write_text("body,id\nrefund the invoice,7\n", encoding="utf-8")
+    done = graft("predict", module, "--file", "mine.csv", "--text", "body")
+    assert done.code == 0
+    assert json.loads(done.out)["text"] == "refund the invoice"
+    Path("pairs.csv").write_text("one,two\nfine,good\n", encoding="utf-8")
+    pair = boards("pair").run_of("majority")
+    done = graft("predict", pair, "--file", "pairs.csv", "--text-a", "one", "--text-b", "two")
+    assert (done.code, json.loads(done.out)["text_b"]) == (0, "good")
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--file", "mine.csv", "--text", "bdoy"), "did you mean --text body?"),
+        (("--file", "mine.csv", "--text-a", "body"), "this module has no text_a"),
+        (("fine", "--text", "body"), "--text needs --file"),
+    ],
+)
+def test_columns_that_do_not_fit_are_refused(graft: Graft, module: Path, words: tuple[str, ...], message: str) -> None:
+    Path("mine.csv").write_text("body,id\nrefund the invoice,7\n", encoding="utf-8")
+    done = graft("predict", module, *words)
+    assert done.code == 2
+    assert message in done.err

@@ -15,12 +15,12 @@ def test_the_cheapest_within_the_noise_is_named_first() -> None:
 
 
 def test_a_best_that_nothing_cheaper_reaches() -> None:
-    said = answer(board([row("majority", 0.3, 0.1, 1, True), row("full", 0.9, 10)]))
+    said = answer(board([row("majority", 0.3, 0.1), row("full", 0.9, 10)]))
     assert said.startswith("The best is full")
 
 
 def test_a_best_that_may_be_luck() -> None:
-    said = answer(board([row("majority", 0.5, 0.1, 1, True), row("full", 0.502, 10)]))
+    said = answer(board([row("majority", 0.5, 0.1), row("full", 0.502, 10)]))
     assert said.startswith("No method is shown to beat the majority class")
 
 

@@ -46,7 +46,7 @@ def test_best_first_and_failed_last() -> None:
 
 
 def test_below_majority() -> None:
-    made = board([row("majority", 0.5, 0.1, 1, True), row("lost", 0.2, 1), row("good", 0.7, 1)])
+    made = board([row("majority", 0.5, 0.1), row("lost", 0.2, 1), row("good", 0.7, 1)])
     assert {item["method"]: item["below_majority"] for item in made["rows"]} == {
         "good": False,
         "majority": False,
@@ -76,7 +76,7 @@ def test_costs_of_failed_runs_stay_out_of_a_row_that_has_scores() -> None:
 
 @pytest.mark.parametrize(("seeds", "said"), [(1, True), (4, True), (5, False)])
 def test_too_few_runs_are_said(seeds: int, said: bool) -> None:
-    made = board([row("full", 0.9, 10, seeds), row("majority", 0.3, 0.1, 1, True)])
+    made = board([row("full", 0.9, 10, seeds), row("majority", 0.3, 0.1, seeds)])
     assert any("not enough runs to rank" in note for note in made["notes"]) is said
 
 

@@ -72,7 +72,7 @@ def test_everything_is_told(page: Page) -> None:
 
 
 def test_text_from_data_is_escaped() -> None:
-    rows = [row("majority", 0.3, 0.1, 1, True), row(EVIL, 0.9, 10), broken("lora", EVIL)]
+    rows = [row("majority", 0.3, 0.1), row(EVIL, 0.9, 10), broken("lora", EVIL)]
     report = {"warnings": [EVIL], "conflicts": [{"text": EVIL}], "classes": {EVIL: {EVIL: 3}}}
     found = Page(render_report(board(rows, data_report=report, notes=(EVIL,), command=EVIL), receipts(rows)))
     assert len(found.scripts) == 3
@@ -91,11 +91,11 @@ def test_the_figures_are_valid_and_cover_every_known_cost(made: dict[str, Any]) 
     for figure in [*drawn["frontier"].values(), drawn["dots"]]:
         go.Figure({"data": figure["data"], "layout": figure["layout"]})
     dots, line, means = drawn["frontier"]["train_seconds"]["data"]
-    assert len(dots["x"]) == 16
+    assert len(dots["x"]) == 20
     assert line["y"] == sorted(line["y"])
     assert set(means["text"]) == {"full", "adapter", "linear_probe", "majority"}
-    assert "seed 3" in dots["text"][4]
-    assert "run linear_probe-3" in dots["text"][4]
+    assert "seed 3" in dots["text"][8]
+    assert "run linear_probe-3" in dots["text"][8]
 
 
 def test_a_price_of_zero_has_a_place(made: dict[str, Any]) -> None:

@@ -38,7 +38,7 @@ def test_a_file_is_not_narrowed() -> None:
 
 
 def test_rows_marks_and_reasons() -> None:
-    made = board([row("majority", 0.5, 0.1, 1, True), row("lost", 0.2, 1), row("full", 0.9, 10), broken("lora")])
+    made = board([row("majority", 0.5, 0.1), row("lost", 0.2, 1), row("full", 0.9, 10), broken("lora")])
     lines = table_lines(made)
     marks = {line[2:].split()[0]: line[0] for line in lines[2:6]}
     assert marks == {"full": "*", "majority": "*", "lost": "!", "lora": " "}

@@ -161,7 +161,7 @@ def same_file(folder: Path) -> tuple[Path, Path]:
 @pytest.mark.parametrize(
     ("case", "error", "message"),
     [
-        (bad_column, DataError, r"in.csv:1: no column 'text'[\s\S]*txet[\s\S]*rename 'txet'\?"),
+        (bad_column, DataError, r"in.csv:1: no column 'text'[\s\S]*txet[\s\S]*did you mean --text txet\?"),
         (bad_text, DataError, r"in.csv:3: the text is empty"),
         (bad_suffix, ConfigError, r"unknown suffix '.xlsx'[\s\S]*\.jsonl, \.csv, \.tsv"),
         (bad_source, StorageError, "no such file"),

@@ -14,7 +14,7 @@ from graftwork.core.meter import Cost
 from graftwork.core.run import RunResult, RunSpec
 from graftwork.core.task import Split
 from graftwork.errors import StorageError, UnknownName
-from graftwork.files import write_json
+from graftwork.files import require_writable, write_json
 from graftwork.run.store import RunStore, read_logits, read_result, write_predictions, write_run
 
 SPEC = RunSpec({}, "data", None, {"name": "majority"}, {}, 0, {})
@@ -29,6 +29,7 @@ def put(store: RunStore, run_id: str, status: str = "ok") -> RunResult:
 
 @pytest.fixture
 def store(tmp_path: Path) -> RunStore:
+    require_writable(tmp_path / "deep" / "runs")
     return RunStore(tmp_path / "deep" / "runs")
 
 
@@ -82,7 +83,19 @@ def test_oldest_first_and_by_the_beginning_of_the_id(store: RunStore) -> None:
 def test_a_folder_that_cannot_be_written_is_said_at_once(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(StorageError, match="a file stands where a folder is needed"):
-        RunStore(tmp_path / "file" / "runs")
+        require_writable(tmp_path / "file" / "runs")
+
+
+def test_looking_writes_nothing(store: RunStore) -> None:
+    put(store, "aaa")
+    store.root.chmod(0o555)
+    before = store.root.stat().st_mtime_ns
+    try:
+        looking = RunStore(store.root)
+        assert (looking.ids(), looking.folder("a").name, looking.find("bbb")) == (["aaa"], "aaa", None)
+        assert store.root.stat().st_mtime_ns == before
+    finally:
+        store.root.chmod(0o755)
 
 
 def test_a_result_of_another_format_or_a_torn_one(store: RunStore) -> None:

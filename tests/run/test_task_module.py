@@ -208,6 +208,12 @@ def test_wrong_inputs_are_refused(
         module.predict([given])
 
 
+@pytest.mark.parametrize("given", ["good film", {"text": "good film"}])
+def test_a_text_outside_a_list_is_not_taken_apart(given: Any, trained: Callable[..., Path]) -> None:
+    with pytest.raises(ConfigError, match="one text where a list of texts is expected"):
+        TaskModule.load(trained()).predict(given)
+
+
 def test_nothing_asked_nothing_answered(trained: Callable[..., Path]) -> None:
     assert TaskModule.load(trained()).predict([]) == []
 

@@ -18,7 +18,11 @@ def command(what: str, runs: str) -> None:
     from graftwork import registry
 
     parts = {name: getattr(registry, name) for name in ("backbones", "kinds", "methods", "metrics", "meters")}
-    if what in parts:
+    if what == "backbones":
+        from graftwork.core.opening import backbone_names
+
+        click.echo("\n".join(backbone_names()))
+    elif what in parts:
         click.echo("\n".join(parts[what].names()))
     elif what == "builtin":
         from graftwork.core.task import builtin_names

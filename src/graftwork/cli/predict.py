@@ -17,35 +17,46 @@ if TYPE_CHECKING:
 @click.command("predict")
 @click.argument("module")
 @click.argument("texts", nargs=-1)
-@click.option("--file", "source", metavar="F", help="CSV, TSV or JSONL with the module's text columns.")
+@click.option("--file", "source", metavar="F", help="CSV, TSV or JSONL with the texts.")
 @click.option("--out", metavar="G", help="Where answers to --file go, a line per row; .jsonl, .csv or .tsv.")
+@click.option("--text", metavar="COL", help="Column of the text in --file.  [default: text or sentence]")
+@click.option("--text-a", metavar="COL", help="Column of a pair's first text.  [default: text_a]")
+@click.option("--text-b", metavar="COL", help="Column of a pair's second text.  [default: text_b]")
 @click.option("--threads", type=int, help="Processor threads.  [default: all cores]")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object per line, every probability.")
 def command(
-    module: str, texts: tuple[str, ...], source: str | None, out: str | None, threads: int | None, as_json: bool
+    module: str,
+    texts: tuple[str, ...],
+    source: str | None,
+    out: str | None,
+    threads: int | None,
+    as_json: bool,
+    **columns: str | None,
 ) -> None:
     """Answer TEXTS (for a task of pairs: a b a b …) with MODULE, a task module or a run's folder."""
     from graftwork.cli.options import use_threads
     from graftwork.run.task_module import TaskModule
 
-    if out and not source:
-        raise ConfigError("--out needs --file", do="graft predict MODULE --file F --out G")
+    named = {role: column for role, column in columns.items() if column is not None}
+    if (out or named) and not source:
+        first = "--out" if out else f"--{next(iter(named)).replace('_', '-')}"
+        raise ConfigError(f"{first} needs --file", do="graft predict MODULE --file F --out G")
     if bool(texts) == bool(source):
         raise ConfigError("give either texts or --file", do='graft predict MODULE "a text", or --file F --out G')
     use_threads(threads)
     opened = TaskModule.load(module)
     if source:
-        _answer_file(opened, Path(source), Path(out) if out else None)
+        _answer_file(opened, Path(source), Path(out) if out else None, named)
     else:
         _answer_texts(opened, texts, as_json)
 
 
-def _answer_file(module: TaskModule, source: Path, out: Path | None) -> None:
+def _answer_file(module: TaskModule, source: Path, out: Path | None, columns: dict[str, str]) -> None:
     from graftwork.cli.options import progress_bar
     from graftwork.run.answers import answer_file
 
     with progress_bar(shown=out is not None) as progress:
-        done = answer_file(module, source, out, click.echo, progress)
+        done = answer_file(module, source, out, click.echo, progress, columns)
     answers = f"{done.rows:,} answer{'' if done.rows == 1 else 's'}"
     click.echo(f"{answers} in {out}" if out else answers, err=True)
     _say_cut(module, done.cut)

@@ -10,7 +10,7 @@ import click
 
 from graftwork.errors import StorageError, printable
 from graftwork.files import read_json
-from graftwork.units import duration, show
+from graftwork.units import show
 
 
 @click.command("show")
@@ -80,10 +80,12 @@ def module_lines(folder: Path) -> list[str]:
 
 def cost_lines(costs: dict[str, Any]) -> list[str]:
     """A price tag, a cost a line."""
-    return [f"  {name:<26}{_amount(cost):>14}   {cost['grade']}" for name, cost in costs.items()]
+    return [f"  {name:<26}{_amount(cost):>14}   {_grade(cost)}".rstrip() for name, cost in costs.items()]
 
 
 def _amount(cost: dict[str, Any]) -> str:
-    if cost["value"] is None:
-        return "unknown"
-    return duration(cost["value"]) if cost["unit"] == "s" else show(cost["value"], cost["unit"])
+    return "unknown" if cost["value"] is None else show(cost["value"], cost["unit"])
+
+
+def _grade(cost: dict[str, Any]) -> str:
+    return "" if cost["value"] is None else str(cost["grade"])

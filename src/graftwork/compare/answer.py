@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from graftwork.compare.frontier import DEFAULT_COST
+from graftwork.core.meter import GRADES
 from graftwork.units import percent, show
 
 Board = Mapping[str, Any]
@@ -71,13 +72,13 @@ def search_line(board: Board) -> str:
     apart = prices.pop("separate_total_seconds", None)
     if not prices:
         return ""
-    line = "The whole comparison, shared work counted once: " + ", ".join(map(_spent, prices, prices.values()))
+    line = "Its runs, shared work counted once: " + ", ".join(map(_spent, prices, prices.values()))
     return line + (f"; its runs one by one, nothing shared: {show(apart['value'], apart['unit'])}" if apart else "")
 
 
 def _spent(name: str, price: Mapping[str, Any]) -> str:
     if price["unit"] == "runs":
-        return f"{price['value']:,.0f} runs"
+        return f"{price['value']:,.0f} run{'' if price['value'] == 1 else 's'}"
     return f"{cost_name(name)} {show(price['value'], price['unit'])}"
 
 
@@ -119,9 +120,8 @@ def other(pair: Mapping[str, Any], method: str) -> str:
 
 def grades(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     """The grades that occur in these rows, best known first."""
-    order = ("meter", "counter", "model", "guess")
     found = {price["grade"] for row in rows for price in row["costs"].values()}
-    return [grade for grade in order if grade in found] + sorted(found - set(order))
+    return [grade for grade in GRADES if grade in found] + sorted(found - set(GRADES))
 
 
 def _price(row: Mapping[str, Any]) -> float | None:
@@ -137,6 +137,7 @@ COST_NAMES: Mapping[str, str] = {
     "stored_parameters": "stored parameters",
     "stored_bytes": "stored size",
     "train_flops": "train FLOP",
+    "padding_flops": "train FLOP on padding",
     "predict_flops": "FLOP per prediction",
     "peak_memory_bytes": "peak memory",
     "energy_joules": "energy",

@@ -31,7 +31,6 @@ class RowRuns:
     config: Mapping[str, Any]
     status: str  # "ok" | "failed" | "out_of_memory" | "dropped"
     runs: tuple[tuple[RunResult, Statistics], ...]  # the statistics of a run that isn't "ok" are empty
-    deterministic: bool = False  # no seed decides anything, so that one run is all there is
 
     @property
     def scored(self) -> tuple[tuple[RunResult, Statistics], ...]:
@@ -114,7 +113,7 @@ def _grade_rank(grade: str) -> int:
 
 def _bootstrap(rows: Sequence[RowRuns], name: str, metric: Metric, draws: int, seed: int) -> Bootstrap:
     samples = [
-        Sample(row.method, tuple(stats[name] for _, stats in row.scored), row.deterministic)
+        Sample(row.method, tuple(stats[name] for _, stats in row.scored))
         for row in rows
         if row.status == "ok" and row.scored
     ]
@@ -132,7 +131,6 @@ def _entry(row: RowRuns, boots: Mapping[str, Bootstrap]) -> dict[str, Any]:
         "status": row.status if scored or row.status != "ok" else "failed",
         "n_seeds": len(scored),
         "n_failed": len(results) - len(scored),
-        "deterministic": row.deterministic,
         "scores": {name: asdict(boot.score(row.method)) for name, boot in boots.items() if row.method in boot.rows},
         "costs": median_costs(scored or results),
         "below_majority": False,
@@ -162,7 +160,7 @@ def _differences(boot: Bootstrap, entries: Sequence[Mapping[str, Any]], headline
 
 def _notes(rows: Sequence[RowRuns]) -> list[str]:
     """What a reader must know before trusting the order of the rows."""
-    counts = [len(row.scored) for row in rows if row.status == "ok" and row.scored and not row.deterministic]
+    counts = [len(row.scored) for row in rows if row.status == "ok" and row.scored]
     notes = []
     if counts and min(counts) < ENOUGH_RUNS:
         fewest = min(counts)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -18,7 +18,7 @@ from graftwork.core.meter import Cost, Phase
 from graftwork.core.run import Recipe, RunResult
 from graftwork.core.task import Dataset, Task
 from graftwork.errors import ConfigError
-from graftwork.files import finite, storage_errors, write_json
+from graftwork.files import finite, require_writable, write_json
 from graftwork.registry import kinds, methods, metrics
 from graftwork.run.environment import environment
 from graftwork.run.execute import Shop, execute
@@ -49,7 +49,7 @@ def compare(
     task: Task | str | Path,
     *,
     backbone: str = "minilm",
-    methods: Sequence[str] | None = None,
+    methods: str | Sequence[str] | None = None,
     seeds: int = SEEDS,
     epochs: int | None = None,
     out: str | Path | None = None,
@@ -61,7 +61,8 @@ def compare(
     """Run every method (default: all that fit) with seeds 0 … seeds - 1 and say which differences are real.
 
     `out` (default `boards/<task>`) receives `leaderboard.json` and `report.html`. Runs that are in `runs` already
-    cost nothing. Raises `GraftworkError` for bad data or settings; a run that fails is a row.
+    cost nothing. Of a task file only the task is read: what it says of the comparison (backbone, methods, seeds …) is
+    for the command line. Raises `GraftworkError` for bad data or settings; a run that fails is a row.
     """
     if isinstance(task, str | Path):
         task = Task.from_file(task)
@@ -74,7 +75,7 @@ def compare(
     recipe = Recipe(epochs=epochs)
     for item in fitting:
         shop.spec(item, recipe, 0)  # a recipe that makes no sense is an error before the first run, not after it
-    _check_writable(folder)
+    require_writable(folder)
     rows, reused = _run_grid(shop, fitting, recipe, seeds, progress)
     content = finite(_content(shop, rows, left_out))
     write_json(folder / "leaderboard.json", content)
@@ -84,23 +85,20 @@ def compare(
     return Leaderboard(content, folder, reused, executed)
 
 
-def choose_methods(words: Sequence[str] | None) -> list[Named]:
-    """The methods asked for, or all there are. Raises `UnknownName`, or `ConfigError` for one named twice."""
+def choose_methods(words: str | Sequence[str] | None) -> list[Named]:
+    """The methods asked for (one string: separated by commas), or all there are.
+
+    Raises `UnknownName`, or `ConfigError` for one named twice.
+    """
     if words is None:
         return [named(name, {}) for name in methods.names()]
-    chosen = [parse_method(word) for word in words if word.strip()]
+    listed = words.split(",") if isinstance(words, str) else words
+    chosen = [parse_method(word) for word in listed if word.strip()]
     labels = [item.label for item in chosen]
     twice = sorted({label for label in labels if labels.count(label) > 1})
     if twice or not chosen:
         raise ConfigError("a method is named twice" if twice else "no method is named", got=", ".join(twice))
     return chosen
-
-
-def _check_writable(folder: Path) -> None:
-    """Fail before the first run, not after the last."""
-    with storage_errors(folder):
-        folder.mkdir(parents=True, exist_ok=True)
-        tempfile.TemporaryFile(dir=folder).close()
 
 
 def _fitting(chosen: Sequence[Named], shop: Shop, asked: bool) -> tuple[list[Named], tuple[str, ...]]:
@@ -162,7 +160,7 @@ def _content(shop: Shop, rows: Sequence[RowRuns], notes: tuple[str, ...]) -> dic
         search_costs=_search_costs([run for row in rows for run, _ in row.runs]),
         environment=environment(),
         notes=notes,
-        command=" ".join(["graft", *sys.argv[1:]]) if Path(sys.argv[0]).name == "graft" else "graftwork.compare",
+        command=_command(),
     )
     return leaderboard(
         task=described,
@@ -171,6 +169,13 @@ def _content(shop: Shop, rows: Sequence[RowRuns], notes: tuple[str, ...]) -> dic
         metrics={name: metrics.get(name) for name in task.metrics},
         findings=findings,
     )
+
+
+def _command() -> str:
+    """What the user typed, ready to be typed again; empty when the call came from Python."""
+    program = Path(sys.argv[0])
+    ours = program.stem == "graft" or program.parts[-2:] == ("graftwork", "__main__.py")
+    return shlex.join(["graft", *sys.argv[1:]]) if ours else ""
 
 
 def _search_costs(runs: Sequence[RunResult]) -> dict[str, Cost]:

@@ -30,8 +30,8 @@ FOLDER = Path(__file__).parent
 GRADES: Mapping[str, tuple[str, str]] = {
     "meter": ("A", "read off an instrument"),
     "counter": ("B", "counted while it ran"),
-    "model": ("C", "computed from other readings; energy may be wrong by a factor of two"),
-    "guess": ("D", "a guess"),
+    "model": ("C", "computed from other readings"),
+    "guess": ("D", "a guess, which may be wrong by a factor of two"),
 }
 BOARD_COSTS = ("train_seconds", "trained_parameters", "stored_bytes", "peak_memory_bytes", "predict_latency_seconds")
 

@@ -29,7 +29,7 @@ from graftwork.core.metric import Metric, Score
 Floats = NDArray[np.float64]
 
 LEVEL = 0.05  # two-sided
-FEWEST_RUNS = 3  # with fewer, a row that has seeds is never called better or worse
+FEWEST_RUNS = 3  # with fewer, a row is never called better or worse
 _POWER_QUANTILE = 0.8416  # of the normal distribution at 80 %
 _CHUNK_BYTES = 24_000_000  # of one block of weights or means: keeps the whole bootstrap far below 200 MB
 
@@ -40,7 +40,6 @@ class Sample:
 
     name: str
     runs: tuple[NDArray[Any], ...]  # S arrays (N, K); the same N examples in the same order for every row
-    deterministic: bool = False  # no seed decides anything, so that one run is all there is
 
 
 @dataclass(frozen=True)
@@ -65,7 +64,7 @@ class Spread:
 
     error: float
     freedom: float
-    known: bool = True  # False: under 3 runs of a row that has seeds
+    known: bool = True  # False: under 3 runs of a row, or a single example
 
     @property
     def quantile(self) -> float:
@@ -89,7 +88,6 @@ class Row:
     by_seed: Floats  # (D, S) score of each run on each draw of examples
     drawn: Floats  # (D,) mean score over a draw of seeds, on the same draws of examples
     examples: int  # N
-    deterministic: bool
 
 
 @dataclass(frozen=True)
@@ -156,7 +154,7 @@ def bootstrap(samples: Sequence[Sample], metric: Metric, *, draws: int = 10_000,
         picks = np.random.default_rng([seed, seeds]).integers(0, seeds, (draws, seeds))  # (D, S): equal S, equal draws
         drawn = np.take_along_axis(by_seed[sample.name], picks, axis=1).mean(axis=1)
         points = np.array([float(metric.value(np.asarray(run, np.float64).mean(axis=0))) for run in sample.runs])
-        rows[sample.name] = Row(points, by_seed[sample.name], drawn, examples, sample.deterministic)
+        rows[sample.name] = Row(points, by_seed[sample.name], drawn, examples)
     return Bootstrap(rows)
 
 
@@ -220,7 +218,7 @@ def _combined(over_examples: float, over_seeds: Sequence[tuple[float, float, int
 
 
 def _known(row: Row) -> bool:
-    return row.examples > 1 and (row.deterministic or len(row.points) >= FEWEST_RUNS)
+    return row.examples > 1 and len(row.points) >= FEWEST_RUNS
 
 
 def _spread(row: Row) -> Spread:

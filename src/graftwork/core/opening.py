@@ -25,15 +25,23 @@ def open_backbone(name: str, *, precision: str, seed: int = 0) -> Backbone:
     return family.open(source, random_seed=seed if name.startswith(FRESH) else None, bf16=precision == "bf16")
 
 
+def backbone_names() -> list[str]:
+    """What a user may write: the names of single networks, and the forms that take a folder or another backbone."""
+    return sorted([*_single(), f"{FOLDER}<folder or hub name>", f"{FRESH}<backbone>"])
+
+
+def _single() -> list[str]:
+    return [part for part in backbones.names() if not part.startswith("hf_")]
+
+
 def _family(name: str) -> tuple[BackboneFamily, str]:
     """The family that opens `name`, and what it has to be given."""
     if name.startswith(FOLDER):
         source = name.removeprefix(FOLDER)
         return _family_of(model_type(locate(source)), source), source
-    own = [part for part in backbones.names() if not part.startswith("hf_")]
-    if name in own:
+    if name in _single():
         return backbones.get(name), ""
-    known = sorted([*own, f"{FOLDER}<folder or hub name>", f"{FRESH}<backbone>"])
+    known = backbone_names()
     if "/" in name or Path(name).is_dir():
         raise ConfigError(
             f"unknown backbone {name!r}", expected=f"one of {', '.join(known)}", do=f"write {FOLDER}{name}"

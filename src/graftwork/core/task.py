@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from graftwork.core.example import Example
 from graftwork.errors import ConfigError, UnknownName
-from graftwork.files import storage_errors
+from graftwork.files import read_toml
 
 if TYPE_CHECKING:
     import numpy as np
@@ -105,12 +104,7 @@ def read_task_file(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
 
     Raises `ConfigError` for an unknown key or a value of the wrong type.
     """
-    with storage_errors(path):
-        raw = path.read_bytes()
-    try:
-        content = tomllib.loads(raw.decode("utf-8-sig"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ConfigError(f"not a TOML file: {error}", where=str(path)) from None
+    content = read_toml(path)
     _check_keys(content, path)
     if "data" not in content:
         raise ConfigError("the task file names no data", where=str(path), do='add a line like data = "train.tsv"')

@@ -7,7 +7,7 @@ import io
 import json
 import os
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -37,8 +37,11 @@ def answer_file(
     out: Path | None,
     echo: Callable[[str], None],
     progress: Progress = lambda done, text: None,
+    columns: Mapping[str, str] | None = None,
 ) -> Answered:
     """Answer every row of `source`; into `out` (whole or not at all), or line by line through `echo`.
+
+    `columns` (role -> column) names the columns that are not called like their roles.
 
     Raises `DataError` for a bad row or a missing column, `ConfigError` for a suffix that is not known.
     """
@@ -54,10 +57,10 @@ def answer_file(
             "--file and --out are the same file", where=str(out), do="give the answers a file of their own"
         )
     table = open_table(source)
-    columns = _columns(module, table)
-    total = sum(1 for _ in _inputs(table, columns))
+    wanted = _columns(module, table, columns or {})
+    total = sum(1 for _ in _inputs(table, wanted))
     done = Answered()
-    lines = _lines(module, _inputs(table, columns), shape, done)
+    lines = _lines(module, _inputs(table, wanted), shape, done)
     if out is None:
         for line in lines:
             echo(line)
@@ -104,23 +107,37 @@ def _lines(module: TaskModule, rows: Iterator[list[str]], shape: str, done: Answ
                 yield _delimited([str(value) for value in flat.values()], shape)
 
 
-def _columns(module: TaskModule, table: Table) -> list[str]:
-    """The columns that hold the module's inputs; `sentence` serves for `text`."""
-    if module.roles == ("text",) and "text" not in table.header and "sentence" in table.header:
+def _columns(module: TaskModule, table: Table, named: Mapping[str, str]) -> list[str]:
+    """The columns that hold the module's inputs: those `named`, else those called like the roles.
+
+    `sentence` serves for `text`.
+    """
+    for role in named:
+        if role not in module.roles:
+            raise ConfigError(
+                f"this module has no {role}", got=_flag(role), expected=" and ".join(map(_flag, module.roles))
+            )
+    if module.roles == ("text",) and not named and "text" not in table.header and "sentence" in table.header:
         return ["sentence"]
     for role in module.roles:
-        if role not in table.header:
-            near = nearest(role, table.header)
+        column = named.get(role, role)
+        if column not in table.header:
+            near = nearest(column, table.header)
             raise DataError(
-                f"no column {role!r}",
+                f"no column {column!r}",
                 where=f"{table.path}:1",
                 got=f"columns: {', '.join(table.header)}",
                 expected=f"columns called {' and '.join(module.roles)}"
                 if len(module.roles) > 1
                 else f"a column called {role}",
-                do=f"rename {near!r}?" if near else "rename the column that holds the text",
+                do=f"did you mean {_flag(role)} {near}?" if near else f"name it: {_flag(role)} COLUMN",
             )
-    return list(module.roles)
+    return [named.get(role, role) for role in module.roles]
+
+
+def _flag(role: str) -> str:
+    """`text_a` is `--text-a`."""
+    return f"--{role.replace('_', '-')}"
 
 
 def _flat(answer: dict[str, Any]) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from graftwork.core.opening import open_backbone
 from graftwork.core.task import Dataset, Task
 from graftwork.data.buckets import by_length
 from graftwork.data.load import load
+from graftwork.files import require_writable
 from graftwork.run.environment import numerics
 from graftwork.run.execute import Shop
 from graftwork.run.methods import Named
@@ -32,6 +33,7 @@ def open_shop(
     uses = any(item.method.uses_backbone for item in methods)
     opened = open_backbone(backbone, precision=computed_in["precision"]) if uses else None
     opening = loading.read()
+    require_writable(Path(runs))
     return Shop(
         dataset=replace(dataset, report=_with_cut(dataset, opened)) if opened else dataset,
         backbone=opened,

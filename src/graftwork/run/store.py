@@ -26,13 +26,13 @@ PLACING_ATTEMPTS = 3
 
 
 class RunStore:
-    """Looks a run up before it is computed. Two processes may share one store: a run is renamed into place whole."""
+    """Looks a run up before it is computed. Two processes may share one store: a run is renamed into place whole.
+
+    `root` is an existing folder; it is written to only by `writing`.
+    """
 
     def __init__(self, root: Path):
         self.root = root
-        with storage_errors(root):
-            root.mkdir(parents=True, exist_ok=True)
-            tempfile.TemporaryFile(dir=root).close()
 
     def find(self, run_id: str) -> RunResult | None:
         """The finished, successful run of this id; failed ones are tried again."""

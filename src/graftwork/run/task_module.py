@@ -97,7 +97,7 @@ class TaskModule:
     def predict(self, texts: Sequence[Text]) -> list[dict[str, Any]]:
         """An answer per text (or pair): `{"label", "probabilities"}` or `{"value"}`; several labels are a list.
 
-        Raises `ConfigError` for one text where a pair is wanted, and the other way round.
+        Raises `ConfigError` for one text where a pair is wanted, the other way round, and a text that is in no list.
         """
         examples = self._examples(texts)
         if not examples:
@@ -110,6 +110,8 @@ class TaskModule:
         return self.backbone.encode(self._examples(texts)).cut if self.backbone else 0
 
     def _examples(self, texts: Sequence[Text]) -> list[Example]:
+        if isinstance(texts, str | Mapping):
+            raise ConfigError("one text where a list of texts is expected", do='write predict(["…"])')
         return [self._example(number, text) for number, text in enumerate(texts)]
 
     def _example(self, number: int, text: Text) -> Example:

@@ -1,0 +1,40 @@
+"""Numbers as a person reads them: three digits, a prefix that fits, never an exponent."""
+
+from __future__ import annotations
+
+import pytest
+
+from graftwork.units import percent, show
+
+
+@pytest.mark.parametrize(
+    ("value", "unit", "shown"),
+    [
+        (None, "s", "–"),
+        (0, "s", "0 ms"),
+        (1.34e-6, "s", "1.34 µs"),
+        (0.0042, "s", "4.2 ms"),
+        (0.99961, "s", "1 s"),
+        (59.94, "s", "59.9 s"),
+        (59.97, "s", "1 min 0 s"),
+        (75, "s", "1 min 15 s"),
+        (3599.7, "s", "1 h 0 min"),
+        (7300, "s", "2 h 1 min"),
+        (4.7e12, "FLOP", "4.7 TFLOP"),
+        (999.4, "bytes", "999 B"),
+        (999.6, "bytes", "1 kB"),
+        (999_900, "FLOP", "1 MFLOP"),
+        (2e18, "FLOP", "2,000 PFLOP"),
+        (0, "parameters", "0"),
+        (22_565_376, "parameters", "22.6 M"),
+        (12_345.6, "per second", "12,346 per second"),
+        (999.7, "g", "1,000 g"),
+        (0.01234, "EUR", "0.0123 EUR"),
+    ],
+)
+def test_quantities(value: float | None, unit: str, shown: str) -> None:
+    assert show(value, unit) == shown
+
+
+def test_scores_are_points() -> None:
+    assert percent(0.9612) == "96.1"
