@@ -65,7 +65,7 @@ def test_search_line() -> None:
         "separate_total_seconds": Cost(120.0, "s", "model"),
     }
     assert search_line(board(usual(), search_costs=spent)) == (
-        "The whole comparison, shared work counted once: time 1 min 30 s, 12 runs; "
+        "Its runs, shared work counted once: time 1 min 30 s, 12 runs; "
         "its runs one by one, nothing shared: 2 min 0 s"
     )
     assert search_line(board(usual())) == ""
