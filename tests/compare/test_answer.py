@@ -65,7 +65,6 @@ def test_search_line() -> None:
         "separate_total_seconds": Cost(120.0, "s", "model"),
     }
     assert search_line(board(usual(), search_costs=spent)) == (
-        "Its runs, shared work counted once: time 1 min 30 s, 12 runs; "
-        "its runs one by one, nothing shared: 2 min 0 s"
+        "Its runs, shared work counted once: time 1 min 30 s, 12 runs; its runs one by one, nothing shared: 2 min 0 s"
     )
     assert search_line(board(usual())) == ""
