@@ -36,5 +36,5 @@ def resolve(recipe: Recipe, rows: int, outputs: int) -> dict[str, Any]:
         "schedule": "linear",
         "dropout": "none: frozen and trained blocks run in eval mode",
         "head_start": "linear layer fitted on frozen features",
-        "kept": "the epoch that is best on validation, the head start included",
+        "kept": "the epoch that is best on validation, the last of equals",
     }
