@@ -8,8 +8,8 @@ from typing import Any
 from graftwork.core.run import Recipe
 from graftwork.errors import ConfigError
 
-EPOCHS, EPOCHS_OF_MANY = 3, 5  # with one or two outputs, and with more to tell apart
-STEPS_AT_LEAST, EPOCHS_AT_MOST = 300, 10  # small data is seen more often
+EPOCHS = ((2, 3), (20, 5))  # (outputs at most, epochs): the more there is to tell apart, the longer it takes
+STEPS_AT_LEAST, EPOCHS_AT_MOST = 300, 10  # small data is seen more often; more outputs are, too
 WARM_UP = 0.1  # share of the steps
 WEIGHT_DECAY = 0.01
 CLIP = 1.0
@@ -23,7 +23,8 @@ def resolve(recipe: Recipe, rows: int, outputs: int) -> dict[str, Any]:
             raise ConfigError(f"{name} must be above 0", got=repr(value))
     steps_per_epoch = math.ceil(rows / recipe.batch_size)
     enough = math.ceil(STEPS_AT_LEAST / steps_per_epoch)
-    wanted = min(max(EPOCHS if outputs <= 2 else EPOCHS_OF_MANY, enough), EPOCHS_AT_MOST)
+    usual = next((epochs for most, epochs in EPOCHS if outputs <= most), EPOCHS_AT_MOST)
+    wanted = min(max(usual, enough), EPOCHS_AT_MOST)
     epochs = recipe.epochs or wanted
     return {
         "epochs": epochs,
