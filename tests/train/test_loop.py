@@ -43,12 +43,12 @@ def test_training_on_cached_states_ends_where_training_without_them_does(
     cached, bench = fit_by_gradient(TopLayers(k=1), tiny_bench(DATA, backbone)), tiny_bench(DATA, backbone)
     monkeypatch.setattr(Model, "prefix", None)
     whole = fit_by_gradient(TopLayers(k=1), bench)
-    near = {"fp32": 1e-5, "bf16": 0.05}[precision]
+    near = {"fp32": 2e-4, "bf16": 0.05}[precision]  # AdamW makes a step of a rounding error
     np.testing.assert_allclose(cached.logits(DATA.test.examples), whole.logits(DATA.test.examples), atol=near)
     for name, tensor in whole.delta().items():
         torch.testing.assert_close(cached.delta()[name], tensor, atol=near, rtol=0)
     start = fit_by_gradient(TopLayers(k=1, learning_rate=1e-30), tiny_bench(DATA, backbone)).delta()
-    assert any((tensor - start[name]).abs().max() > 10 * 1e-5 for name, tensor in whole.delta().items())
+    assert any((tensor - start[name]).abs().max() > 10 * 2e-4 for name, tensor in whole.delta().items())
 
 
 def test_the_head_starts_where_the_probe_of_the_last_block_ends() -> None:

@@ -15,6 +15,7 @@ from tokenizers.processors import TemplateProcessing
 from transformers import AutoConfig, AutoModel, AutoTokenizer, PreTrainedConfig, PreTrainedModel
 from transformers.utils import logging
 
+from graftwork.core.attention import NAME as ATTENTION
 from graftwork.core.backbone import BackboneCard
 from graftwork.core.layout import Layout
 from graftwork.core.model_folder import locate, model_type, read_as_trained, reading_files, weight_files
@@ -86,6 +87,8 @@ def assemble(
     if getattr(module, "pooler", None) is not None:
         module.add_module("pooler", None)  # made for next-sentence prediction: nothing here reads it
     module.eval().requires_grad_(False)
+    if module.is_backend_compatible():
+        module.set_attn_implementation(ATTENTION)
     layout = replace(layout, token_types=layout.token_types and getattr(config, "type_vocab_size", 2) > 1)
     max_length = min(max_length, _positions(config, layout))
     tokenizer.no_padding()

@@ -17,8 +17,6 @@ from graftwork.core.example import Example
 from graftwork.core.layout import Layout
 from graftwork.errors import ConfigError
 
-LENGTH_STEP = 8  # padded lengths are multiples of it: few different shapes, and rows that start aligned
-
 
 @dataclass
 class TransformerBackbone:
@@ -51,8 +49,7 @@ class TransformerBackbone:
 
     def collate(self, encoded: Encoded, sequences: Sequence[int]) -> Inputs:
         """Pad on the right, so that positions count from the first real token whatever the batch: each (S, T)."""
-        longest = max(len(encoded.ids[i]) for i in sequences)
-        length = max(longest, min(-(-longest // LENGTH_STEP) * LENGTH_STEP, self.card.max_length))
+        length = max(len(encoded.ids[i]) for i in sequences)
 
         device = next(self.module.parameters()).device
 

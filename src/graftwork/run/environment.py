@@ -27,6 +27,9 @@ VARIABLES = (
 CHECKOUT = Path(__file__).resolve().parents[3]  # of src/graftwork/run/environment.py, when it runs from its sources
 GIT_SECONDS = 5
 MKLDNN: bool = torch.backends.mkldnn.is_available()  # type: ignore[no-untyped-call]
+ARITHMETIC = (
+    2  # raised when the same run would give other bits; 2: batches as long as their longest text, short attention
+)
 
 
 def environment() -> dict[str, Any]:
@@ -55,7 +58,7 @@ def environment() -> dict[str, Any]:
 
 
 def numerics(precision: str) -> dict[str, Any]:
-    """The part of a run's identity that is arithmetic: `{"precision": "bf16", "threads": 2, "device": "cpu"}`.
+    """The part of a run's identity that is arithmetic: `{"precision": "bf16", "threads": 2, "device": "cpu", …}`.
 
     "auto" is "bf16" on a processor that multiplies in it, else "fp32". Raises `ConfigError` for another word.
     """
@@ -63,7 +66,7 @@ def numerics(precision: str) -> dict[str, Any]:
         raise ConfigError(f"unknown precision {precision!r}", expected=f"one of {', '.join(PRECISIONS)}")
     if precision == "auto":
         precision = "bf16" if multiplies_bf16(torch.cpu.get_capabilities()) else "fp32"
-    return {"precision": precision, "threads": torch.get_num_threads(), "device": "cpu"}
+    return {"precision": precision, "threads": torch.get_num_threads(), "device": "cpu", "arithmetic": ARITHMETIC}
 
 
 def multiplies_bf16(capabilities: Mapping[str, Any]) -> bool:

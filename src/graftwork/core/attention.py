@@ -1,0 +1,123 @@
+"""Attention for short texts on a processor: the softmax as one exponential, its sum inside a matrix product.
+
+A softmax over a last axis of ten to sixty keys runs outside the vector units, forward and backward, and takes longer
+there than the products around it. Here exp runs over flat memory; the sum over keys is one more column of the product
+with the values, and in backward the softmax's correction is one more column of the product with the gradient (the
+rearrangement of Dao et al. 2022, arXiv:2205.14135, without its tiles). Padded keys are zero rows of the values.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import scaled_dot_product_attention
+from transformers import AttentionInterface
+from transformers.masking_utils import AttentionMaskInterface, bidirectional_mask_function, sdpa_mask
+
+NAME = "graftwork"
+SAFE = 60.0  # exp(60) and its sums stay far inside fp32 and bf16; scores beyond it are shifted first
+
+
+class ShortAttention(torch.autograd.Function):
+    """softmax(q kᵀ · scale) v over the real keys."""
+
+    @staticmethod
+    def forward(ctx: Any, query: Tensor, key: Tensor, value: Tensor, real: Tensor | None, scale: float) -> Tensor:
+        """Each (S, H, T, d), `real` (S, T) bool or None for all -> (S, H, T, d)."""
+        sequences, heads, length, width = value.shape
+        q, k = query.flatten(0, 1), key.flatten(0, 1)  # (S H, T, d)
+        v = _with_column(value, torch.ones((), dtype=value.dtype, device=value.device), real)  # (S H, T, d + 1)
+        weights = _exponentials(_product(q, k.transpose(1, 2), scale), real, heads)  # (S H, T, T), rows not yet to 1
+        summed = torch.bmm(weights, v)
+        share = summed[..., width:].reciprocal()  # (S H, T, 1)
+        output = summed[..., :width] * share
+        ctx.save_for_backward(q, k, v, weights, share, output, real)
+        ctx.scale, ctx.heads = scale, heads
+        return output.view(sequences, heads, length, width)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
+        """The gradients of `forward`'s tensors, those that are asked for."""
+        q, k, v, weights, share, output, real = ctx.saved_tensors
+        shape = gradient.shape
+        g = gradient.reshape(output.shape) * share  # (S H, T, d)
+        of_query = of_key = of_value = None
+        if ctx.needs_input_grad[0] or ctx.needs_input_grad[1]:
+            correction = (g * output).sum(dim=-1, keepdim=True).neg_()  # (S H, T, 1)
+            of_scores = torch.bmm(torch.cat([g, correction], dim=-1), v.transpose(1, 2)).mul_(weights)  # (S H, T, T)
+            if ctx.needs_input_grad[0]:
+                of_query = _product(of_scores, k, ctx.scale).view(shape)
+            if ctx.needs_input_grad[1]:
+                of_key = _product(of_scores.transpose(1, 2), q, ctx.scale).view(shape)
+        if ctx.needs_input_grad[2]:
+            of_value = torch.bmm(weights.transpose(1, 2), g).view(shape)
+            if real is not None:
+                of_value = of_value * real[:, None, :, None]
+        return of_query, of_key, of_value, None, None
+
+
+def _with_column(value: Tensor, column: Tensor, real: Tensor | None) -> Tensor:
+    """(S, H, T, d) and a scalar -> (S H, T, d + 1), rows of padding zero."""
+    sequences, heads, length, width = value.shape
+    wide = value.new_empty(sequences, heads, length, width + 1)
+    wide[..., :width] = value
+    wide[..., width] = column
+    if real is not None:
+        wide *= real[:, None, :, None]
+    return wide.flatten(0, 1)
+
+
+def _product(left: Tensor, right: Tensor, scale: float) -> Tensor:
+    return torch.baddbmm(left.new_empty(()), left, right, beta=0, alpha=scale)
+
+
+def _exponentials(scores: Tensor, real: Tensor | None, heads: int) -> Tensor:
+    """exp of (S H, T, T), in place; a row's scale is free, so rows are shifted only where exp could leave its range."""
+    low, high = torch.aminmax(scores)
+    if high <= SAFE and low >= -SAFE:
+        return scores.exp_()
+    if real is not None:  # a padded key must not be the maximum that pushes the real ones out of range
+        scores = scores.masked_fill(~real.repeat_interleave(heads, dim=0)[:, None, :], -torch.inf)
+    return (scores - scores.amax(dim=-1, keepdim=True)).exp_()
+
+
+def attend(
+    module: nn.Module,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attention_mask: Tensor | None,
+    scaling: float | None = None,
+    dropout: float = 0.0,
+    **unused: object,  # what the interface tells to kernels of other kinds
+) -> tuple[Tensor, None]:
+    """transformers' attention interface: (S, H, T, d) each, mask (S, 1, T, T) bool or None -> (S, T, H, d), no weights.
+
+    Masks that differ between queries (left-to-right and windowed networks) and accelerators take torch's own kernel.
+    """
+    assert dropout == 0.0, "networks here run in eval mode"
+    scale = query.shape[-1] ** -0.5 if scaling is None else scaling
+    by_key = attention_mask is None or (attention_mask.shape[1] == 1 and attention_mask.stride(2) == 0)
+    if query.is_cuda or not by_key:
+        output = scaled_dot_product_attention(query, key, value, attention_mask, scale=scale)
+    else:
+        real = None if attention_mask is None else attention_mask[:, 0, 0]  # (S, T)
+        output = ShortAttention.apply(query, key, value, real, scale)  # type: ignore[no-untyped-call]
+    return output.transpose(1, 2).contiguous(), None
+
+
+def visible_keys(*, allow_is_causal_skip: bool = False, **options: Any) -> Tensor | None:
+    """transformers' mask interface: bool (S, 1, T, T), True where a query sees a key; None where every one sees all.
+
+    A mask that is the same for every query is an expanded view, so that `attend` knows it by its stride.
+    """
+    mask: Tensor | None = sdpa_mask(allow_is_causal_skip=False, **options)
+    if mask is not None and options.get("mask_function") is bidirectional_mask_function:
+        return mask[:, :, :1].expand_as(mask)
+    return mask
+
+
+AttentionInterface.register(NAME, attend)
+AttentionMaskInterface.register(NAME, visible_keys)
