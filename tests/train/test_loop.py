@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from torch import Tensor
 
 from graftwork.core.method import Setting, Workbench
 from graftwork.core.model import Model
@@ -22,7 +23,7 @@ from graftwork.methods.top_layers import TopLayers
 from graftwork.registry import kinds
 from graftwork.testing import tiny_bench, tiny_dataset
 from graftwork.train.linear import STRENGTHS
-from graftwork.train.loop import Attaches, Diverged, answer, build_model, fit_by_gradient
+from graftwork.train.loop import Attaches, Diverged, FittedModel, answer, build_model, fit_by_gradient
 
 DATA = tiny_dataset()
 BACKBONE = open_backbone("tiny_text", precision="fp32")
@@ -41,14 +42,18 @@ def test_training_on_cached_states_ends_where_training_without_them_does(
 ) -> None:
     backbone = open_backbone("tiny_text", precision=precision)
     cached, bench = fit_by_gradient(TopLayers(k=1), tiny_bench(DATA, backbone)), tiny_bench(DATA, backbone)
+    start = fit_by_gradient(TopLayers(k=1, learning_rate=1e-30), tiny_bench(DATA, backbone))
     monkeypatch.setattr(Model, "prefix", None)
     whole = fit_by_gradient(TopLayers(k=1), bench)
-    near = {"fp32": 2e-4, "bf16": 0.05}[precision]  # AdamW makes a step of a rounding error
+    near = {"fp32": 1e-5, "bf16": 0.05}[precision]
     np.testing.assert_allclose(cached.logits(DATA.test.examples), whole.logits(DATA.test.examples), atol=near)
-    for name, tensor in whole.delta().items():
-        torch.testing.assert_close(cached.delta()[name], tensor, atol=near, rtol=0)
-    start = fit_by_gradient(TopLayers(k=1, learning_rate=1e-30), tiny_bench(DATA, backbone)).delta()
-    assert any((tensor - start[name]).abs().max() > 10 * 2e-4 for name, tensor in whole.delta().items())
+
+    def between(one: FittedModel, other: FittedModel) -> Tensor:
+        differences = [(tensor - other.delta()[name]).flatten() for name, tensor in one.delta().items()]
+        return torch.cat(differences).float().norm()
+
+    # AdamW makes a step of the rate's size of a rounding error, so single weights may differ.
+    assert between(cached, whole) < {"fp32": 0.02, "bf16": 0.2}[precision] * between(start, whole)
 
 
 def test_the_head_starts_where_the_probe_of_the_last_block_ends() -> None:
