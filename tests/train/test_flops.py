@@ -23,7 +23,7 @@ from graftwork.methods.lora import Lora
 from graftwork.methods.top_layers import TopLayers
 from graftwork.registry import kinds
 from graftwork.testing import tiny_bench, tiny_dataset
-from graftwork.train import linear, loop
+from graftwork.train import flops, linear, loop
 from graftwork.train.flops import StepCounter, counted
 from graftwork.train.frozen import TOKENS_PER_BATCH
 from graftwork.train.loop import build_model, fit_by_gradient
@@ -166,6 +166,28 @@ def test_batches_of_a_known_length_are_multiplied_not_counted_again() -> None:
     assert tally.flops == 9 * 2 * 6 * 7 and tally.padding_flops == 0
     counter.run(ones(1, 3), lambda: ones(1, 6) @ ones(6, 70))  # another length is another count
     assert tally.flops == 9 * 2 * 6 * 7 + 2 * 6 * 70
+
+
+@pytest.mark.parametrize(("power", "counts"), [(2, 4), (3, 7)], ids=["quadratic", "no quadratic"])
+def test_a_curve_is_believed_only_where_it_was_checked(
+    power: int, counts: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[int] = []
+
+    def recorded(work: Any) -> Any:
+        seen.append(1)
+        return counted(work)
+
+    monkeypatch.setattr(flops, "counted", recorded)
+    tally, expected = Tally(), 0.0
+    counter = StepCounter(tally)
+    for T in (2, 9, 4, 7, 5, 6, 3, 9):
+        inner = T ** (power - 1)
+        counter.run(torch.ones(2, T), lambda T=T, inner=inner: torch.ones(2, T, inner) @ torch.ones(inner, 1))  # type: ignore[misc]
+        expected += 2 * 2 * T * inner
+    assert tally.flops == pytest.approx(expected, rel=1e-9) and len(seen) == counts
+    counter.run(torch.ones(1, 12), lambda: torch.ones(1, 12, 1) @ torch.ones(1, 5))  # outside of what was counted
+    assert len(seen) == counts + 1 and tally.flops == pytest.approx(expected + 2 * 12 * 5, rel=1e-9)
 
 
 def test_the_result_of_counted_work_is_handed_back() -> None:

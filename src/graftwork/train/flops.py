@@ -1,8 +1,9 @@
-"""Arithmetic counted operator by operator, on one batch per length and multiplied."""
+"""Arithmetic counted operator by operator, on a few batches, and computed for the rest."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
 from torch import Tensor
@@ -11,6 +12,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from graftwork.core.method import Tally
 
 T = TypeVar("T")
+Curve = Callable[[int], float]
 
 
 def counted(work: Callable[[], T]) -> tuple[T, float]:
@@ -24,19 +26,50 @@ def counted(work: Callable[[], T]) -> tuple[T, float]:
 
 
 class StepCounter:
-    """Counts the first batch of every length and multiplies by size: the rest of a run costs nothing to count."""
+    """Counts a few batches and knows the rest: counting an operator costs more than a short text's product.
+
+    Per sequence a network's products grow as a quadratic in T. Once a fourth length lies on the curve through three,
+    lengths between the shortest and the longest counted are computed; a length that lies outside, or a network whose
+    count is no quadratic, is counted. One batch of every length is enough.
+    """
 
     def __init__(self, tally: Tally):
         self.tally = tally
-        self._flops_per_sequence: dict[int, float] = {}  # by T
+        self._counted: dict[int, float] = {}  # T -> FLOP per sequence
+        self._curve: Curve | None = None
 
     def run(self, mask: Tensor, work: Callable[[], T]) -> T:
         """Do `work` on a batch whose real tokens `mask` (S, T) marks."""
         sequences, positions = mask.shape
-        if positions in self._flops_per_sequence:
+        known = self._known(positions)
+        if known is not None:
             result = work()
         else:
             result, flops = counted(work)
-            self._flops_per_sequence[positions] = flops / sequences
-        self.tally.add(self._flops_per_sequence[positions] * sequences, 1 - float(mask.float().mean()))
+            known = self._counted[positions] = flops / sequences
+            self._curve = _curve(self._counted)
+        self.tally.add(known * sequences, 1 - float(mask.float().mean()))
         return result
+
+    def _known(self, positions: int) -> float | None:
+        if positions in self._counted or self._curve is None:
+            return self._counted.get(positions)
+        return self._curve(positions) if min(self._counted) < positions < max(self._counted) else None
+
+
+def _curve(counted: Mapping[int, float]) -> Curve | None:
+    """The quadratic through the outer lengths and one between, if every other one lies on it and there is one."""
+    if len(counted) < 4:
+        return None
+    lengths = sorted(counted)
+    nodes = (lengths[0], lengths[len(lengths) // 2], lengths[-1])
+
+    def curve(positions: int) -> float:
+        return sum(counted[at] * _weight(positions, at, nodes) for at in nodes)
+
+    return curve if all(math.isclose(curve(at), counted[at], rel_tol=1e-9) for at in lengths) else None
+
+
+def _weight(positions: int, at: int, nodes: Sequence[int]) -> float:
+    """Lagrange's polynomial: 1 at `at`, 0 at the other nodes."""
+    return math.prod((positions - node) / (at - node) for node in nodes if node != at)
