@@ -19,17 +19,19 @@ if TYPE_CHECKING:
     from graftwork.core.run import RunResult
     from graftwork.core.task import Task
     from graftwork.errors import GraftworkError
+    from graftwork.run.ladder import climb
     from graftwork.run.task_module import TaskModule
     from graftwork.run.train import train
 
 __version__ = "0.1.0"
-__all__ = ["GraftworkError", "RunResult", "Task", "TaskModule", "__version__", "compare", "train"]
+__all__ = ["GraftworkError", "RunResult", "Task", "TaskModule", "__version__", "climb", "compare", "train"]
 
 _HOMES = {
     "GraftworkError": "graftwork.errors",
     "RunResult": "graftwork.core.run",
     "Task": "graftwork.core.task",
     "TaskModule": "graftwork.run.task_module",
+    "climb": "graftwork.run.ladder",
     "compare": "graftwork.compare.leaderboard",
     "train": "graftwork.run.train",
 }

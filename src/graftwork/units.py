@@ -2,8 +2,18 @@
 
 from __future__ import annotations
 
+import math
+import re
+
+from graftwork.errors import ConfigError
+
 _PREFIXES = ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
 _CARRIES = 0.9995  # from here on three digits round up to the next unit
+_SPENT = {  # what a person may write behind an amount -> (factor, SI unit)
+    "s": (1.0, "s"), "min": (60.0, "s"), "h": (3600.0, "s"),
+    "J": (1.0, "J"), "kJ": (1e3, "J"), "MJ": (1e6, "J"), "Wh": (3.6e3, "J"), "kWh": (3.6e6, "J"),
+}  # fmt: skip
+_AMOUNT = re.compile(r"(\d+(?:\.\d+)?) ?([A-Za-z]+)")
 
 
 def show(value: float | None, unit: str) -> str:
@@ -49,3 +59,24 @@ def _digits(value: float) -> str:
 def percent(fraction: float) -> str:
     """`0.9612` is `96.1`: scores are fractions inside and points at the face."""
     return f"{100 * fraction:.1f}"
+
+
+def read_amount(words: str) -> tuple[float, str]:
+    """A time in s, an energy in J, or money: `"5min"` is `(300.0, "s")`, `"0.02EUR"` is `(0.02, "EUR")`.
+
+    Raises `ConfigError` for anything else; nothing is guessed, a bare number least of all.
+    """
+    found = _AMOUNT.fullmatch(words.strip())
+    value, unit = (float(found[1]), found[2]) if found else (math.nan, "")
+    if unit in _SPENT:
+        factor, unit = _SPENT[unit]
+        value *= factor
+    elif not (len(unit) == 3 and unit.isupper()):
+        value = math.nan
+    if not 0 < value < math.inf:
+        raise ConfigError(
+            "not an amount of time, energy or money",
+            got=repr(words),
+            expected="a number above 0 and its unit: 90s, 5min, 1h; 500J, 20kJ, 3Wh, 1kWh; 0.02EUR, 1USD",
+        )
+    return value, unit

@@ -1,29 +1,42 @@
-"""Train one method on one task and keep its task module."""
+"""Train one method, or as many as a budget pays for, and keep the task module."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import asdict
+from typing import Any
 
 import click
 
 from graftwork.cli.options import progress_bar, run_options, task_from_flags, task_options, use_threads
-from graftwork.errors import printable
+from graftwork.core.meter import Stopwatch
+from graftwork.core.task import Task
+from graftwork.errors import ConfigError, printable
 from graftwork.files import finite
+from graftwork.units import show
 
 
 @click.command("train")
 @task_options
-@click.option("--method", required=True, metavar="NAME", help="The method, e.g. adapter or lora:rank=16.")
+@click.option("--method", metavar="NAME", help="The method, e.g. adapter or lora:rank=16.")
+@click.option(
+    "--budget",
+    metavar="AMOUNT",
+    help="Instead of a method: try the cheapest first, spend at most 90s, 5min, 1h, 20kJ, 3Wh or 0.02EUR.",
+)
 @click.option("--seed", type=int, default=0, show_default=True, help="Decides initialisation and data order.")
-@click.option("--learning-rate", type=float, help="Peak of the schedule.  [default: the method's]")
-@click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
+@click.option("--learning-rate", type=float, help="Peak of the schedule, with --method.  [default: the method's]")
+@click.option("--out", metavar="DIR", help="Folder for ladder.json, with --budget.  [default: ladders/TASK]")
+@click.option("--json", "as_json", is_flag=True, help="Print the result, or ladder.json, as JSON.")
 @run_options
 def command(
     data: str,
-    method: str,
+    method: str | None,
+    budget: str | None,
     seed: int,
     learning_rate: float | None,
+    out: str | None,
     as_json: bool,
     backbone: str | None,
     epochs: int | None,
@@ -33,34 +46,110 @@ def command(
     prices: str | None,
     **flags: str | None,
 ) -> None:
-    """Fit METHOD to DATA once; prints the scores, the price tag and where the task module stands."""
+    """Fit METHOD to DATA once; or, with a budget, methods from the cheapest up.
+
+    With --method: prints the scores, the price tag and where the task module stands.
+
+    With --budget: each method's time is measured on a few steps before it is spent. It stops when the next method is
+    not affordable or not worth it, and chooses the cheapest one within the noise of the best on validation.
+    """
+    watch = Stopwatch()  # before anything heavy is imported: a budget counts that too
+    _check(method, budget, learning_rate, out)
     task, settings = task_from_flags(data, flags)
     use_threads(threads)
+    shared = {
+        "backbone": backbone or settings.get("backbone", "minilm"),
+        "seed": seed,
+        "epochs": epochs if epochs is not None else settings.get("epochs"),
+        "runs": runs,
+        "precision": precision,
+        "prices": prices,
+    }
+    if budget is not None:
+        _climb(task, budget, out, shared, watch, as_json)
+    elif method is not None:
+        _train(task, method, learning_rate, shared, as_json)
+
+
+def _check(method: str | None, budget: str | None, learning_rate: float | None, out: str | None) -> None:
+    """Flags that belong together."""
+    if (method is None) == (budget is None):
+        raise ConfigError(
+            "neither --method nor --budget" if method is None else "--method and --budget exclude each other",
+            expected="one of them",
+            do="name a --method to train just that, or give a --budget to let methods be tried from the cheapest up",
+        )
+    for flag, value, other in (("--learning-rate", learning_rate, "--budget"), ("--out", out, "--method")):
+        if value is not None and (budget if other == "--budget" else method) is not None:
+            raise ConfigError(f"{flag} means nothing with {other}", do=f"leave {flag} out")
+
+
+def _train(task: Task, method: str, learning_rate: float | None, shared: dict[str, Any], as_json: bool) -> None:
     from graftwork.run.train import train
 
     with progress_bar() as progress:
-        run = train(
-            task,
-            method=method,
-            backbone=backbone or settings.get("backbone", "minilm"),
-            seed=seed,
-            epochs=epochs if epochs is not None else settings.get("epochs"),
-            learning_rate=learning_rate,
-            runs=runs,
-            precision=precision,
-            prices=prices,
-            progress=progress,
-        )
+        run = train(task, method=method, learning_rate=learning_rate, progress=progress, **shared)
     if as_json:
         found = {"module": str(run.folder / "module"), "reused": run.reused, "warnings": run.warnings}
         click.echo(json.dumps(finite(asdict(run.result) | found), indent=1, ensure_ascii=False))
         return
     from graftwork.cli.show import run_lines
 
-    lines = run_lines(run.folder)
-    if run.warnings:
-        lines += ["about the data", *(f"  {warning}" for warning in run.warnings)]
+    lines = run_lines(run.folder) + _about(run.warnings)
     click.echo(printable("\n".join(lines)))
     if run.reused:
         click.echo("This run was there already and cost nothing.")
     click.echo(f'Task module: {run.folder / "module"}\nUse it:      graft predict {run.folder / "module"} "…"')
+
+
+def _climb(task: Task, budget: str, out: str | None, shared: dict[str, Any], watch: Stopwatch, as_json: bool) -> None:
+    from graftwork.run.ladder import climb
+
+    with progress_bar() as progress:
+        ladder = climb(task, budget, out=out, progress=progress, watch=watch, **shared)
+    if as_json:
+        click.echo(json.dumps(ladder.content, indent=1, ensure_ascii=False))
+        return
+    module = ladder.run.folder / "module"
+    lines = ladder_lines(ladder.content) + _about(ladder.run.warnings)
+    click.echo(printable("\n".join(lines)))
+    click.echo(
+        f'Written: {ladder.folder / "ladder.json"}\nTask module: {module}\nUse it:      graft predict {module} "…"'
+    )
+
+
+def _about(warnings: tuple[str, ...]) -> list[str]:
+    return ["about the data", *(f"  {warning}" for warning in warnings)] if warnings else []
+
+
+def ladder_lines(content: Mapping[str, Any]) -> list[str]:
+    """A `ladder.json` as a person reads it."""
+    budget, spent, unit = content["budget"], content["spent"], content["budget"]["unit"]
+    backbone = content["backbone"]["id"] if content["backbone"] else "none"
+    lines = [
+        f"{content['task']['name']} · {content['metric']} on validation · backbone {backbone} · "
+        f"budget {show(budget['amount'], unit)}",
+        "",
+        f"  {'method':<20}{'predicted':>12}{'real':>12}  {'validation [95 %]':<22}  decision",
+    ]
+    for rung in content["rungs"]:
+        score = rung["validation"]
+        shown = f"{score['score']:.3f} [{score['low']:.3f}, {score['high']:.3f}]" if score else ""
+        predicted = "there already" if rung["reused"] else show(rung["predicted_seconds"], "s")
+        reason = f": {rung['reason']}" if rung["reason"] else ""
+        lines.append(
+            f"{'*' if rung['chosen'] else ' '} {rung['method']:<20}{predicted:>12}{show(rung['seconds'], 's'):>12}"
+            f"  {shown:<22}  {rung['decision']}{reason}"
+        )
+    lines += ["", f"Ended: {content['stopped'] or 'every rung was tried'}."]
+    lines += [f"{name.capitalize()}: {rule}." for name, rule in content["rules"].items()]
+    lines += [f"Note: {note}." for note in content["notes"]]
+    measuring = sum(rung["measuring_seconds"] for rung in content["rungs"])
+    lines.append(
+        f"Spent: {show(spent['amount'], unit)} ({spent['grade']}), {100 * spent['share']:.0f} % of the budget, in "
+        f"{show(spent['seconds'], 's')}; of that {show(measuring, 's')} went into measuring before spending."
+    )
+    if content["chosen"]:
+        scores = ", ".join(f"{name} {value:.4f}" for name, value in content["chosen"]["scores"].items())
+        lines.append(f"Chosen: {content['chosen']['method']}, run {content['chosen']['run']}; test {scores}")
+    return lines

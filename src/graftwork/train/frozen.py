@@ -97,3 +97,7 @@ class FrozenStore:
         while len(self._passes) > 1 and sum(p.bytes for p in self._passes.values()) > self.cap_bytes:
             self._passes.popitem(last=False)
         return known
+
+    def holds(self, revision: str, data: str, split: str, depth: int | None) -> bool:
+        """Whether `get` would compute nothing for this backbone (its revision), data set, split and depth."""
+        return any(key[:3] == (revision, data, split) and depth in (None, key[3]) for key in self._passes)

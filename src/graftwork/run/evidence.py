@@ -1,0 +1,54 @@
+"""How far a validation score can be trusted: a bootstrap over the validation rows, paired between runs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graftwork.core.metric import Metric
+from graftwork.core.task import Dataset
+from graftwork.registry import kinds, metrics
+from graftwork.run.store import read_logits
+
+DRAWS = 1_000
+INTERVAL = (2.5, 97.5)  # percentiles
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """The headline score of one run on the validation split, and what it would be on other draws of its rows."""
+
+    score: float  # a fraction
+    draws: NDArray[np.float64]  # (DRAWS,), the same rows in the same draw of every run
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """95 %."""
+        low, high = np.percentile(self.draws, INTERVAL)
+        return float(low), float(high)
+
+    def gain_over(self, other: Evidence) -> tuple[float, float]:
+        """The 95 % interval of what this run scores above `other`, paired: both are scored on the same rows."""
+        low, high = np.percentile(self.draws - other.draws, INTERVAL)
+        return float(low), float(high)
+
+    def beats(self, other: Evidence) -> bool:
+        """Whether the gain is more than the noise of the rows."""
+        return self.gain_over(other)[0] > 0
+
+
+def validation_evidence(dataset: Dataset, folder: Path) -> Evidence:
+    """From the stored logits of the run in `folder`."""
+    task, metric = dataset.task, metrics.get(dataset.task.metrics[0])
+    predictions = kinds.get(task.kind).predictions(read_logits(folder, "validation"), task)
+    return weigh(metric.statistics(dataset.validation.targets, predictions, task), metric)
+
+
+def weigh(statistics: NDArray[np.float64], metric: Metric) -> Evidence:
+    """The evidence in per-example `statistics` (N, K) of `metric`."""
+    rows, random = len(statistics), np.random.default_rng(0)
+    means = [statistics[random.integers(0, rows, rows)].mean(axis=0) for _ in range(DRAWS)]
+    return Evidence(float(metric.value(statistics.mean(axis=0))), metric.value(np.stack(means)))

@@ -1,0 +1,365 @@
+"""What a run will take, before it is spent: a few real steps of it timed on this machine, and multiplied.
+
+How many operations a method needs is known; how fast a machine does them is not: it depends on lengths, on what is
+frozen and on who else is computing. So a method is fitted to a sample (a few batches of the run's own order, each
+length twice or more), and what happened when is read off the calls that it made. Steps cost a + b x padded tokens.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch.nn.functional import linear
+
+from graftwork.core.backbone import Backbone
+from graftwork.core.method import Fitted, FrozenPass, Setting, Workbench
+from graftwork.core.metric import score
+from graftwork.core.model import Model, joined_width
+from graftwork.core.run import Recipe
+from graftwork.core.task import Split
+from graftwork.data.buckets import by_length
+from graftwork.files import write_bytes
+from graftwork.registry import kinds, metrics
+from graftwork.run import speed
+from graftwork.run.execute import Shop
+from graftwork.run.lengths import Lengths, Rows
+from graftwork.run.methods import Named
+from graftwork.run.task_module import SELF_TEST_EXAMPLES
+from graftwork.train.flops import counted
+from graftwork.train.frozen import FrozenStore
+from graftwork.train.loop import ANSWERED_AT_ONCE, Attaches, build_model
+from graftwork.train.seeds import derive
+
+SHARE = 0.015  # of a run's steps that are timed
+MANY_STEPS = 600  # from here on three lengths are timed, before that two
+REPEATS = (2, 4)  # of every length, after its warm-up: at least, at most
+PASS_SHARE, PASS_TOKENS = 0.01, (256, 2048)  # of the tokens of a frozen pass that are timed, within these bounds
+ROWS_SHARE, ROWS_AT_LEAST = 0.05, 50  # of the rows that a method without a backbone is tried on
+FILES = 8  # that a run writes, whatever its method
+
+Clock = Callable[[], float]
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """The seconds that a run will take, part by part."""
+
+    parts: Mapping[str, float] = field(default_factory=dict)
+    step: tuple[float, float] | None = None  # seconds of a step are [0] + [1] x padded tokens
+
+    @property
+    def seconds(self) -> float:
+        """Of the whole run."""
+        return sum(self.parts.values())
+
+
+@dataclass
+class _Trace:
+    """What a fit on a sample did, and when."""
+
+    clock: Clock
+    marks: list[tuple[str, float]] = field(default_factory=list)
+
+    def mark(self, name: str) -> None:
+        self.marks.append((name, self.clock()))
+
+    def times(self, name: str, before: float = math.inf, after: float = -math.inf) -> list[float]:
+        return [time for mark, time in self.marks if mark == name and after < time < before]
+
+    def last(self, name: str, otherwise: float) -> float:
+        return max(self.times(name), default=otherwise)
+
+    @property
+    def began(self) -> float:
+        return self.marks[0][1]
+
+    @property
+    def ended(self) -> float:
+        return self.marks[-1][1]
+
+
+class Forecaster:
+    """Forecasts runs of one shop, one recipe and one seed. What several of them share is measured once."""
+
+    def __init__(self, shop: Shop, recipe: Recipe, seed: int, clock: Clock = time.perf_counter):
+        self.shop, self.recipe, self.seed, self.clock = shop, recipe, seed, clock
+        task = shop.dataset.task
+        self.kind = kinds.get(task.kind)
+        self.setting = Setting(task, self.kind, shop.backbone)
+        self._evaluations: dict[int, float] = {}  # rows -> seconds of one evaluation of a convex fit
+
+    def operations(self, method: Named) -> float:
+        """Roughly the FLOPs of the fit, from one short example: enough to order methods before they are timed."""
+        if not method.method.uses_backbone:
+            return 0.0
+        backbone, encoded = self.backbone, self.lengths.encoded["train"]
+        row = int(np.argmin(encoded.lengths))
+        inputs = backbone.collate(encoded, encoded.sequences([row]))
+        with torch.no_grad():
+            states, forward = counted(lambda: backbone.states(inputs))
+        tokens = self.lengths.of_pass
+        flops = forward * (tokens["train"] + tokens["validation"])
+        if isinstance(method.method, Attaches):
+            model = build_model(method.method, self.setting, encoded.towers)
+            entering = None if model.prefix is None else states[model.prefix]
+            target = torch.from_numpy(self.shop.dataset.train.targets[[row]])
+
+            def work() -> None:
+                self.kind.loss(model(inputs, entering), target).backward()  # type: ignore[no-untyped-call]
+
+            flops += counted(work)[1] * self._recipe(method)["epochs"] * tokens["train"]
+        return flops / inputs["attention_mask"].numel()
+
+    def forecast(self, method: Named) -> Forecast:
+        """Time a sample of the run that `method` would be. Errors of its fit come out as they are."""
+        if not method.method.uses_backbone:
+            return self._from_rows(method)
+        return self._from_steps(method) if isinstance(method.method, Attaches) else self._from_features(method)
+
+    # What the forecasts share
+
+    @property
+    def backbone(self) -> Backbone:
+        """The shop's."""
+        assert self.shop.backbone is not None
+        return self.shop.backbone
+
+    @cached_property
+    def lengths(self) -> Lengths:
+        """Of the shop's data."""
+        return Lengths(self.backbone, self.shop.dataset.splits)
+
+    @cached_property
+    def pass_rate(self) -> float:
+        """Seconds per padded token of a frozen pass, from sequences of the length that most tokens are in."""
+        encoded = self.lengths.encoded["train"]
+        lengths = np.array([len(ids) for ids in encoded.ids])
+        order = np.argsort(lengths, kind="stable")
+        middle = int(np.searchsorted(np.cumsum(lengths[order]), lengths.sum() / 2))
+        wanted = min(max(PASS_SHARE * lengths.sum(), PASS_TOKENS[0]), PASS_TOKENS[1])
+        size = max(1, round(wanted / lengths[order[middle]]))
+        first = max(0, min(middle - size // 2, len(order) - size))
+        rows = order[first : first + size].tolist()
+
+        def work() -> None:
+            inputs = self.backbone.collate(encoded, rows)
+            with torch.no_grad():
+                for hidden in self.backbone.states(inputs):
+                    self.backbone.pool(hidden, inputs["attention_mask"].bool())
+
+        tokens = len(rows) * self.lengths.padded(encoded, rows[-1])
+        return self._median(work) / tokens
+
+    @cached_property
+    def write_seconds(self) -> tuple[float, float]:
+        """Seconds per file and per byte on the disk where runs are kept."""
+        with tempfile.TemporaryDirectory(dir=self.shop.store.root, prefix=".forecast.") as folder:
+            path, large = Path(folder) / "file", 1 << 22
+            small = self._median(lambda: write_bytes(path, b"small"), repeats=2)
+            return small, max(0.0, self._median(lambda: write_bytes(path, bytes(large)), repeats=1) - small) / large
+
+    def _median(self, work: Callable[[], Any], repeats: int = 3) -> float:
+        """Seconds of `work`, after one warm-up."""
+        work()
+        return statistics.median(self._seconds(work) for _ in range(repeats))
+
+    def _seconds(self, work: Callable[[], Any]) -> float:
+        began = self.clock()
+        work()
+        return self.clock() - began
+
+    def _prefix(self, depth: int | None) -> float:
+        """Seconds of the frozen passes of a run, less what is cached already."""
+        data, revision = self.shop.dataset, self.backbone.card.revision
+        wanted = [s for s in ("train", "validation") if not self.shop.frozen.holds(revision, data.digest, s, depth)]
+        return self.pass_rate * sum(self.lengths.of_pass[name] for name in wanted)
+
+    # A sample of a run
+
+    def _fit(self, method: Named, rows: Rows, checked: Rows, batches: list[Rows]) -> tuple[Fitted, _Trace]:
+        """Fit to some rows of train, checked on some of validation; `batches` (numbers within `rows`) are one epoch."""
+        data, task = self.shop.dataset, self.setting.task
+        train, validation = _part(data.train, rows), _part(data.validation, checked)
+        store, trace = FrozenStore(by_length), _Trace(self.clock)
+
+        def frozen(split: Split, depth: int | None) -> FrozenPass:
+            trace.mark("asked")
+            found = store.get(self.backbone, f"sample of {data.digest}", split, depth, bench)
+            trace.mark("given")
+            return found
+
+        def reached(logits: NDArray[np.float64]) -> float:
+            trace.mark("scored")
+            return score(metrics.get(task.metrics[0]), validation.targets, self.kind.predictions(logits, task), task)
+
+        bench = Workbench(
+            setting=self.setting if method.method.uses_backbone else Setting(task, self.kind, None),
+            train=train,
+            validation=validation,
+            seed=self.seed,
+            recipe={**self._recipe(method), "epochs": 1, "steps": len(batches)},
+            order=lambda lengths, epoch: batches,
+            frozen=frozen,
+            score=reached,
+            progress=lambda done, text: trace.mark("went on"),
+        )
+        trace.mark("began")
+        fitted = method.method.fit(bench)
+        trace.mark("ended")
+        return fitted, trace
+
+    def _sample(self, recipe: Mapping[str, Any]) -> tuple[Rows, list[Rows], list[int]]:
+        """Rows of train, the batches over them that are to be timed, and the padded tokens of each sort of batch.
+
+        The sorts are batches of the run's own first epoch, of different lengths, and come in turns.
+        """
+        epoch = self.lengths.of_epoch(recipe["batch_size"], derive(self.seed, "order"))
+        full = [item for item in epoch if len(item[0]) == max(len(rows) for rows, _ in epoch)]
+        full.sort(key=lambda item: item[1])
+        shares = (0.1, 0.5, 0.9) if recipe["steps"] >= MANY_STEPS else (0.25, 0.75)
+        sorts = {tokens: rows for rows, tokens in (full[round(share * (len(full) - 1))] for share in shares)}
+        rows = np.unique(np.concatenate(list(sorts.values())))
+        repeats = min(max(round(SHARE * recipe["steps"] / len(sorts)) - 1, REPEATS[0]), REPEATS[1])
+        return rows, [np.searchsorted(rows, batch) for batch in sorts.values()] * (1 + repeats), list(sorts)
+
+    # One forecast per sort of method
+
+    def _from_rows(self, method: Named) -> Forecast:
+        """Without a backbone: fitted to a share of the rows, and to twice that."""
+        data = self.shop.dataset
+        total = len(data.train.examples)
+        rows = min(total, max(ROWS_AT_LEAST, round(ROWS_SHARE * total)))
+        order = np.random.default_rng(0).permutation(total)
+        checked = np.arange(min(len(data.validation.examples), ANSWERED_AT_ONCE))
+        self._fit(method, order[:rows], checked, [])  # warm-up
+        times = []
+        for size in (rows, 2 * rows):
+            fitted, trace = self._fit(method, order[:size], checked, [])
+            times.append(trace.ended - trace.began)
+        fit = times[0] + max(0.0, times[1] - times[0]) * (total - rows) / rows
+        per_row = self._answering(fitted, data.validation, checked) / len(checked)
+        evaluation = per_row * (len(data.validation.examples) + len(data.test.examples))
+        return Forecast({"fit": fit} | self._afterwards(fitted, evaluation))
+
+    def _from_features(self, method: Named) -> Forecast:
+        """On frozen features: the evaluations of a convex fit hardly depend on the rows, the time of each does."""
+        rows, _, _ = self._sample(self._recipe(method))
+        checked = self.lengths.middling("validation")
+        fitted, trace = self._fit(method, rows, checked, [])
+        began, ended = trace.last("given", otherwise=trace.began), trace.ended
+        last = trace.last("went on", otherwise=ended)
+        mix = min(trace.times("scored", after=last), default=last) - last  # learned in batches, so it grows with rows
+        growth = len(self.shop.dataset.train.examples) / len(rows)
+        fits = (ended - began - mix) * self._evaluation_ratio(len(rows)) + mix * growth
+        return Forecast({"prefix": self._prefix(None), "fit": fits} | self._after_backbone(fitted, checked))
+
+    def _from_steps(self, method: Named) -> Forecast:
+        """By gradient: real steps, an evaluation, and what comes before the first step."""
+        recipe = self._recipe(method)
+        rows, batches, sizes = self._sample(recipe)
+        checked = self.lengths.middling("validation")
+        fitted, trace = self._fit(method, rows, checked, batches)
+        step, first_of_length = _steps(trace.times("went on")[-len(batches) :], sizes)
+        epoch = [tokens for _, tokens in self.lengths.of_epoch(recipe["batch_size"], derive(self.seed, "order"))]
+        stepping = recipe["epochs"] * sum(step[0] + step[1] * tokens for tokens in epoch)
+        begins = trace.times("went on")[-len(batches)]
+        ends = trace.last("went on", otherwise=trace.ended)
+        heads = trace.times("scored", before=begins)  # the last of them is the validation before the first step
+        head_start = heads[-2] - trace.last("given", otherwise=heads[-2]) if len(heads) > 1 else 0.0
+        look = min(trace.times("scored", after=ends), default=ends) - ends
+        look *= self.lengths.of_answers("validation") / self.lengths.of_answers("validation", checked)
+        keep = trace.ended - trace.last("scored", otherwise=trace.ended)  # the best weights are copied
+        model = getattr(fitted, "model", None)
+        parts = {
+            "building": min(trace.times("asked"), default=begins) - trace.began,
+            "prefix": self._prefix(model.prefix if isinstance(model, Model) else None),
+            "head start": head_start * self._evaluation_ratio(len(rows)),
+            "steps": stepping + first_of_length * len(set(epoch)),
+            "validation": (recipe["epochs"] + 1) * look + recipe["epochs"] * keep,
+        }
+        return Forecast(parts | self._after_backbone(fitted, checked), step)
+
+    def _recipe(self, method: Named) -> Mapping[str, Any]:
+        return self.shop.spec(method, self.recipe, self.seed).recipe
+
+    # What a run does after its fit
+
+    def _answering(self, fitted: Fitted, split: Split, rows: Rows) -> float:
+        """Seconds of answering these rows."""
+        examples = [split.examples[row] for row in rows]
+        return self._median(lambda: fitted.logits(examples), repeats=2)
+
+    def _after_backbone(self, fitted: Fitted, checked: Rows) -> dict[str, float]:
+        rate = self._answering(fitted, self.shop.dataset.validation, checked)
+        rate /= self.lengths.of_answers("validation", checked)  # seconds per padded token
+        tokens = self.lengths.of_answers("validation") + self.lengths.of_answers("test")
+        return self._afterwards(fitted, rate * tokens)
+
+    def _afterwards(self, fitted: Fitted, evaluation: float) -> dict[str, float]:
+        """Evaluation (of validation and test, in so many seconds), saving, and the measurement of speed."""
+        data = self.shop.dataset
+        tested = len(data.test.examples)
+        per_row = evaluation / (len(data.validation.examples) + tested)
+        one = self._answering(fitted, data.test, np.array([0]))
+        per_file, per_byte = self.write_seconds
+        stored = sum(tensor.numel() * tensor.element_size() for tensor in fitted.delta().values())
+        speeding = min(speed.REPEATS * one, speed.SECONDS_AT_MOST) + (speed.WARM_UPS + 1) * one
+        return {
+            "evaluation": evaluation,
+            "saving": FILES * per_file + stored * per_byte + min(SELF_TEST_EXAMPLES, tested) * per_row,
+            "speed": speeding + min(speed.MANY, tested) * per_row,
+        }
+
+    def _evaluation_ratio(self, rows: int) -> float:
+        """How much longer one evaluation of a convex loss and its gradient takes on all rows than on `rows`."""
+        return self._evaluation_seconds(len(self.shop.dataset.train.examples)) / self._evaluation_seconds(rows)
+
+    def _evaluation_seconds(self, rows: int) -> float:
+        if rows not in self._evaluations:
+            width = joined_width(self.backbone.card.width, self.lengths.encoded["train"].towers)
+            features = torch.randn(rows, width, generator=torch.Generator().manual_seed(0))  # (N, P)
+            weight = torch.zeros(self.kind.outputs(self.setting.task), width, requires_grad=True)  # (C, P)
+            targets = torch.from_numpy(self.shop.dataset.train.targets)[:rows]
+
+            def work() -> None:
+                self.kind.loss(linear(features, weight), targets).backward()  # type: ignore[no-untyped-call]
+
+            self._evaluations[rows] = self._median(work)
+        return self._evaluations[rows]
+
+
+def _part(split: Split, rows: Rows) -> Split:
+    """Some rows of a split, under its name."""
+    return Split(split.name, tuple(split.examples[row] for row in rows), split.targets[rows])
+
+
+def _steps(ends: Sequence[float], sizes: Sequence[int]) -> tuple[tuple[float, float], float]:
+    """From the moments at which steps ended, batches of these `sizes` (padded tokens) in turns: what a step takes
+    (a, b), and what the first one of a length takes more."""
+    taken = np.diff(ends)  # the very first step has no beginning
+    firsts, others = taken[: len(sizes) - 1], taken[len(sizes) - 1 :].reshape(-1, len(sizes))
+    typical = np.median(others, axis=0)
+    more = max(0.0, float(np.median(firsts - typical[1:]))) if len(firsts) else 0.0
+    return _line(np.array(sizes, dtype=np.float64), typical), more
+
+
+def _line(tokens: NDArray[np.float64], seconds: NDArray[np.float64]) -> tuple[float, float]:
+    """a >= 0 and b >= 0 of seconds = a + b x tokens, relative errors weighing alike."""
+    if len(tokens) > 1:
+        b, a = np.polyfit(tokens, seconds, 1, w=1 / seconds)
+        if a >= 0 and b >= 0:
+            return float(a), float(b)
+        if b < 0:
+            return float(np.mean(seconds)), 0.0
+    return 0.0, float(np.mean(seconds / tokens))

@@ -1,0 +1,71 @@
+"""How many tokens, padding included, each batch of a run will hold: known before anything is computed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graftwork.core.backbone import Backbone, Encoded
+from graftwork.core.task import Split
+from graftwork.data.buckets import bucket, by_length
+from graftwork.train.frozen import TOKENS_PER_BATCH
+from graftwork.train.loop import ANSWERED_AT_ONCE
+
+Rows = NDArray[np.int64]  # numbers of examples within a split
+
+
+class Lengths:
+    """The splits of a data set as one backbone reads them. Everything is found out on first use."""
+
+    def __init__(self, backbone: Backbone, splits: Mapping[str, Split]):
+        self.backbone, self.splits = backbone, splits
+        self._padded: dict[int, int] = {}  # longest length -> T
+
+    @cached_property
+    def encoded(self) -> dict[str, Encoded]:
+        """Every split, tokenised."""
+        return {name: self.backbone.encode(split.examples) for name, split in self.splits.items()}
+
+    @cached_property
+    def of_pass(self) -> dict[str, int]:
+        """Split -> tokens of one frozen pass over it."""
+        tokens = {}
+        for name, encoded in self.encoded.items():
+            lengths = np.array([len(ids) for ids in encoded.ids], dtype=np.int64)
+            batches = by_length(lengths, TOKENS_PER_BATCH)
+            tokens[name] = sum(len(rows) * self.padded(encoded, int(rows[0])) for rows in batches)  # longest first
+        return tokens
+
+    def of_epoch(self, size: int, seed: int) -> list[tuple[Rows, int]]:
+        """The batches of a run's first epoch, each with its tokens; `seed` is that of the order."""
+        encoded = self.encoded["train"]
+        return [(rows, self.of_batch(encoded, rows)) for rows in bucket(encoded.lengths, size, seed, 1)]
+
+    def of_answers(self, name: str, rows: Rows | None = None) -> int:
+        """Tokens of answering `rows` of a split (all of them if None), in batches of near-equal lengths."""
+        encoded = self.encoded[name]
+        chosen = np.arange(len(encoded)) if rows is None else rows
+        order = chosen[np.argsort(encoded.lengths[chosen], kind="stable")]
+        cuts = range(0, len(order), ANSWERED_AT_ONCE)
+        return sum(self.of_batch(encoded, order[cut : cut + ANSWERED_AT_ONCE]) for cut in cuts)
+
+    def of_batch(self, encoded: Encoded, rows: Rows) -> int:
+        """S x T of a batch of these examples."""
+        longest = max(encoded.sequences(rows.tolist()), key=lambda number: len(encoded.ids[number]))
+        return len(rows) * encoded.towers * self.padded(encoded, longest)
+
+    def padded(self, encoded: Encoded, longest: int) -> int:
+        """T of a batch whose longest sequence is number `longest`."""
+        length = len(encoded.ids[longest])
+        if length not in self._padded:
+            self._padded[length] = self.backbone.collate(encoded, [longest])["attention_mask"].shape[1]
+        return self._padded[length]
+
+    def middling(self, name: str) -> Rows:
+        """Rows of about the median length, as many as are answered at once."""
+        order = np.argsort(self.encoded[name].lengths, kind="stable")
+        first = max(0, (len(order) - ANSWERED_AT_ONCE) // 2)
+        return order[first : first + ANSWERED_AT_ONCE]
