@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from graftwork.units import percent, show
+from graftwork.errors import ConfigError
+from graftwork.units import percent, read_amount, show
 
 
 @pytest.mark.parametrize(
@@ -38,3 +39,28 @@ def test_quantities(value: float | None, unit: str, shown: str) -> None:
 
 def test_scores_are_points() -> None:
     assert percent(0.9612) == "96.1"
+
+
+@pytest.mark.parametrize(
+    ("words", "amount"),
+    [
+        ("90s", (90, "s")),
+        ("5min", (300, "s")),
+        (" 1.5 h ", (5400, "s")),
+        ("500J", (500, "J")),
+        ("20kJ", (20_000, "J")),
+        ("3Wh", (10_800, "J")),
+        ("0.5kWh", (1.8e6, "J")),
+        ("0.02EUR", (0.02, "EUR")),
+    ],
+)
+def test_amounts_are_read_in_si(words: str, amount: tuple[float, str]) -> None:
+    assert read_amount(words) == (pytest.approx(amount[0]), amount[1])
+
+
+@pytest.mark.parametrize(
+    "words", ["", "5", "0s", "-3s", "5 minutes", "5Min", "1h30min", "1,5h", "nans", "1e3s", "2eur", "20KJ"]
+)
+def test_no_amount_is_guessed(words: str) -> None:
+    with pytest.raises(ConfigError, match="a number above 0 and its unit: 90s, 5min, 1h"):
+        read_amount(words)

@@ -106,3 +106,39 @@ def test_a_run_that_fails_is_kept_with_its_price_and_exits_2(
     monkeypatch.chdir(tickets.parent)
     assert graft("train", tickets, "--method", "tfidf_svm").code == 0  # a failed run is tried again
     assert json.loads((run / "result.json").read_text(encoding="utf-8"))["status"] == "ok"
+
+
+def test_a_budget_climbs_prints_its_ladder_and_leaves_a_module(graft: Graft, tickets: Path) -> None:
+    done = graft("train", tickets, *QUICK, "--budget", "1h", "--out", "l")
+    assert done.code == 0
+    content = json.loads(Path("l/ladder.json").read_text(encoding="utf-8"))
+    for rung in content["rungs"]:
+        assert rung["method"] in done.out and f"{rung['decision']}" in done.out
+    for rule in content["rules"].values():
+        assert rule in done.out
+    assert "budget 1 h 0 min" in done.out and "Chosen: " in done.out and "top_layers is no rung here" in done.out
+    module = next(line.split()[-1] for line in done.out.splitlines() if line.startswith("Task module: "))
+    assert graft("predict", module, "where is my parcel").code == 0
+    again = graft("train", tickets, *QUICK, "--budget", "1h", "--out", "l", "--json")
+    found = json.loads(again.out)
+    assert found == json.loads(Path("l/ladder.json").read_text(encoding="utf-8"))
+    assert found["chosen"]["run"] == content["chosen"]["run"]
+    assert all(rung["reused"] for rung in found["rungs"] if rung["run"])
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        ((), "neither --method nor --budget"),
+        (("--method", "full", "--budget", "5min"), "--method and --budget exclude each other"),
+        (("--budget", "5 minutes"), "expected: a number above 0 and its unit: 90s, 5min, 1h"),
+        (("--budget", "1EUR"), "a budget in money needs a price list"),
+        (("--budget", "5min", "--learning-rate", "0.1"), "--learning-rate means nothing with --budget"),
+        (("--method", "full", "--out", "l"), "--out means nothing with --method"),
+    ],
+)
+def test_flags_that_do_not_go_together(graft: Graft, tickets: Path, flags: tuple[str, ...], message: str) -> None:
+    done = graft("train", tickets, *QUICK, *flags)
+    assert done.code == 2
+    assert message in " ".join(done.err.split())
+    assert not Path("runs").exists()

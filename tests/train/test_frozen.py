@@ -85,6 +85,15 @@ def test_a_pass_is_computed_once_and_charged_to_every_user(backbone: Backbone, s
     assert first.tally.padding_flops == pytest.approx(kept.tally.padding_flops)
 
 
+def test_what_is_held_is_known(backbone: Backbone, store: FrozenStore) -> None:
+    revision = backbone.card.revision
+    assert not store.holds(revision, "data", "train", None)
+    store.get(backbone, "data", DATA.train, 1, bench(backbone))
+    assert store.holds(revision, "data", "train", 1) and store.holds(revision, "data", "train", None)
+    assert not store.holds(revision, "data", "train", 2)
+    assert not store.holds(revision, "data", "validation", 1) and not store.holds(revision, "other", "train", 1)
+
+
 def test_reading_the_texts_is_part_of_the_charge(
     backbone: Backbone, store: FrozenStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:

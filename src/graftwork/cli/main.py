@@ -21,6 +21,7 @@ _HELP = """Which way of adapting a pretrained model to your labelled data is wor
 \b
 graft compare tickets.csv                         every method, with scores and prices
 graft train tickets.csv --method adapter          one task module
+graft train tickets.csv --budget 5min             the cheapest method that is worth it
 graft predict MODULE "my card is lost"            what it answers
 """
 _STOPPED = "stopped; finished runs are kept, and the same command goes on with the missing ones"

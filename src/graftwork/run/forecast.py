@@ -142,24 +142,25 @@ class Forecaster:
 
     @cached_property
     def pass_rate(self) -> float:
-        """Seconds per padded token of a frozen pass, from sequences of the length that most tokens are in."""
-        encoded = self.lengths.encoded["train"]
-        lengths = np.array([len(ids) for ids in encoded.ids])
-        order = np.argsort(lengths, kind="stable")
-        middle = int(np.searchsorted(np.cumsum(lengths[order]), lengths.sum() / 2))
-        wanted = min(max(PASS_SHARE * lengths.sum(), PASS_TOKENS[0]), PASS_TOKENS[1])
-        size = max(1, round(wanted / lengths[order[middle]]))
+        """Seconds per padded token of a frozen pass, from examples of the length that most tokens are in."""
+        split, encoded = self.shop.dataset.train, self.lengths.encoded["train"]
+        order = np.argsort(encoded.lengths, kind="stable")
+        tokens = np.cumsum(encoded.lengths[order])
+        middle = int(np.searchsorted(tokens, tokens[-1] / 2))
+        wanted = min(max(PASS_SHARE * tokens[-1], PASS_TOKENS[0]), PASS_TOKENS[1])
+        size = max(1, round(wanted / encoded.lengths[order[middle]]))
         first = max(0, min(middle - size // 2, len(order) - size))
-        rows = order[first : first + size].tolist()
+        rows = order[first : first + size]
+        examples = [split.examples[row] for row in rows]
 
         def work() -> None:
-            inputs = self.backbone.collate(encoded, rows)
+            read = self.backbone.encode(examples)
+            inputs = self.backbone.collate(read, range(len(read.ids)))
             with torch.no_grad():
                 for hidden in self.backbone.states(inputs):
                     self.backbone.pool(hidden, inputs["attention_mask"].bool())
 
-        tokens = len(rows) * self.lengths.padded(encoded, rows[-1])
-        return self._median(work) / tokens
+        return self._median(work) / self.lengths.of_batch(encoded, rows)
 
     @cached_property
     def write_seconds(self) -> tuple[float, float]:

@@ -110,7 +110,8 @@ def climb(
     shop = open_shop(task, backbone, chosen, runs, precision, prices)
     folder = Path(out) if out is not None else Path("ladders") / task.name
     recipe = Recipe(epochs=epochs)
-    climber = Climber(shop, purse, Forecaster(shop, recipe, seed), recipe, seed, progress)
+    forecaster = Forecaster(shop, recipe, seed, clock=purse.seconds)
+    climber = Climber(shop, purse, forecaster, recipe, seed, progress)
     climber.climb([item for item in chosen if not climber.unfit(item)])
     require_writable(folder)
     content = finite(climber.content([item for item in chosen if climber.unfit(item)]))

@@ -1,0 +1,100 @@
+"""Forecasts: their parts, what they know of cached work, and how near they come to real runs."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import pytest
+
+from graftwork.core.run import Recipe
+from graftwork.core.task import Task
+from graftwork.run.execute import Shop, execute
+from graftwork.run.forecast import Forecaster, _line, _steps
+from graftwork.run.methods import parse_method
+from graftwork.run.shop import open_shop
+
+OpenShop = Callable[..., Shop]
+SEVERAL = ("majority", "tfidf_svm", "linear_probe", "top_layers:k=1", "adapter", "full")
+
+
+def test_a_line_through_steps() -> None:
+    tokens = np.array([256.0, 512.0, 1024.0])
+    assert _line(tokens, 0.01 + 1e-4 * tokens) == (pytest.approx(0.01), pytest.approx(1e-4))
+    assert _line(tokens[:1], np.array([0.5])) == (0.0, pytest.approx(0.5 / 256))
+    assert _line(tokens, np.array([3.0, 2.0, 1.0])) == (2.0, 0.0)  # noise: never a negative time
+    assert _line(tokens, np.array([1.0, 4.0, 16.0]))[0] == 0.0
+
+
+def test_the_first_step_of_a_length_is_told_from_the_others() -> None:
+    def steps() -> Iterator[float]:
+        yield from (9.0, 7.0)  # the first turn: the very first step can't be told from what was before it
+        yield from (1.0, 2.0, 1.0, 2.0, 50.0, 2.0)  # one step was disturbed
+
+    (a, b), more = _steps(np.cumsum(list(steps())).tolist(), [100, 200])
+    assert (a, b) == (pytest.approx(0.0, abs=1e-9), pytest.approx(0.01))
+    assert more == pytest.approx(5.0)
+
+
+def test_operations_order_the_methods(open_tiny: OpenShop) -> None:
+    forecaster = Forecaster(open_tiny(), Recipe(epochs=3), 0)
+    operations = [forecaster.operations(parse_method(words)) for words in SEVERAL]
+    assert operations == sorted(operations) and operations[2] > 0
+    assert operations[:2] == [0, 0]
+
+
+@pytest.mark.parametrize("kind", ["classification", "regression", "multilabel"])
+def test_every_rung_can_be_forecast(kind: str, open_tiny: OpenShop) -> None:
+    shop = open_tiny(kind, pair=kind == "regression")
+    before = sorted(shop.store.root.iterdir())
+    forecaster = Forecaster(shop, Recipe(epochs=1), 0)
+    for words in SEVERAL:
+        forecast = forecaster.forecast(parse_method(words))
+        assert forecast.seconds > 0 and min(forecast.parts.values()) >= 0, words
+        assert {"evaluation", "saving", "speed"} < forecast.parts.keys()
+        assert (forecast.step is not None) == (words in SEVERAL[3:])
+    assert sorted(shop.store.root.iterdir()) == before  # a forecast leaves nothing
+
+
+def test_more_epochs_take_longer(open_tiny: OpenShop) -> None:
+    ticks = iter(range(10**9))  # a clock on which every look takes a second
+    shop = open_tiny()
+
+    def forecast(epochs: int) -> dict[str, float]:
+        forecaster = Forecaster(shop, Recipe(epochs=epochs), 0, clock=lambda: float(next(ticks)))
+        return dict(forecaster.forecast(parse_method("full")).parts)
+
+    few, many = forecast(2), forecast(20)
+    assert many["steps"] == pytest.approx(10 * few["steps"], rel=0.3)
+    assert many["evaluation"] == few["evaluation"]
+
+
+def test_a_pass_that_is_there_costs_nothing(open_tiny: OpenShop) -> None:
+    shop, method = open_tiny(), parse_method("top_layers:k=1")
+    forecaster = Forecaster(shop, Recipe(epochs=1), 0)
+    assert forecaster.forecast(method).parts["prefix"] > 0
+    execute(shop, method, Recipe(epochs=1), 0, lambda done, text: None)
+    assert forecaster.forecast(method).parts["prefix"] == 0
+    assert forecaster.forecast(parse_method("linear_probe")).parts["prefix"] == 0  # pooled features came with it
+
+
+@pytest.mark.slow
+def test_forecasts_come_near_real_runs(tmp_path: object, capsys: pytest.CaptureFixture[str]) -> None:
+    """In processor seconds, which other programs on the machine disturb least; within a factor that noise allows.
+
+    The aim is 15 %: the printed ratios are what to look at.
+    """
+    shop = open_shop(Task.from_file("builtin:tickets"), "minilm", [parse_method("full")], str(tmp_path), "auto", None)
+    recipe = Recipe(epochs=1)
+    forecaster = Forecaster(shop, recipe, 0, clock=time.process_time)
+    for words in ("linear_probe", "top_layers:k=1", "adapter", "full"):
+        began = time.process_time()
+        forecast = forecaster.forecast(parse_method(words))
+        measured = time.process_time() - began
+        result, known = execute(shop, parse_method(words), recipe, 0, lambda done, text: None)
+        assert not known and result.status == "ok"
+        real = time.process_time() - began - measured
+        with capsys.disabled():
+            print(f"\n{words}: forecast {forecast.seconds:.2f} s, real {real:.2f} s, measuring {measured:.2f} s")
+        assert 0.5 < forecast.seconds / real < 2
