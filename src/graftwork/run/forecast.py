@@ -23,21 +23,20 @@ from numpy.typing import NDArray
 from torch.nn.functional import linear
 
 from graftwork.core.backbone import Backbone
-from graftwork.core.method import Fitted, FrozenPass, Setting, Workbench
-from graftwork.core.metric import score
+from graftwork.core.method import Fitted, Setting
 from graftwork.core.model import Model, joined_width
 from graftwork.core.run import Recipe
 from graftwork.core.task import Split
-from graftwork.data.buckets import by_length
 from graftwork.files import write_bytes
-from graftwork.registry import kinds, metrics
+from graftwork.registry import kinds
 from graftwork.run import speed
+from graftwork.run.environment import environment
 from graftwork.run.execute import Shop
 from graftwork.run.lengths import Lengths, Rows
 from graftwork.run.methods import Named
 from graftwork.run.task_module import SELF_TEST_EXAMPLES
+from graftwork.run.trial import Clock, Trace, try_out
 from graftwork.train.flops import counted
-from graftwork.train.frozen import FrozenStore
 from graftwork.train.loop import ANSWERED_AT_ONCE, Attaches, build_model
 from graftwork.train.seeds import derive
 
@@ -47,8 +46,7 @@ REPEATS = (2, 4)  # of every length, after its warm-up: at least, at most
 PASS_SHARE, PASS_TOKENS = 0.01, (256, 2048)  # of the tokens of a frozen pass that are timed, within these bounds
 ROWS_SHARE, ROWS_AT_LEAST = 0.05, 50  # of the rows that a method without a backbone is tried on
 FILES = 8  # that a run writes, whatever its method
-
-Clock = Callable[[], float]
+EVALUATIONS_GROW = 0.09  # share by which a convex fit takes more evaluations for e x the rows (docs/log.md)
 
 
 @dataclass(frozen=True)
@@ -62,31 +60,6 @@ class Forecast:
     def seconds(self) -> float:
         """Of the whole run."""
         return sum(self.parts.values())
-
-
-@dataclass
-class _Trace:
-    """What a fit on a sample did, and when."""
-
-    clock: Clock
-    marks: list[tuple[str, float]] = field(default_factory=list)
-
-    def mark(self, name: str) -> None:
-        self.marks.append((name, self.clock()))
-
-    def times(self, name: str, before: float = math.inf, after: float = -math.inf) -> list[float]:
-        return [time for mark, time in self.marks if mark == name and after < time < before]
-
-    def last(self, name: str, otherwise: float) -> float:
-        return max(self.times(name), default=otherwise)
-
-    @property
-    def began(self) -> float:
-        return self.marks[0][1]
-
-    @property
-    def ended(self) -> float:
-        return self.marks[-1][1]
 
 
 class Forecaster:
@@ -170,6 +143,11 @@ class Forecaster:
             small = self._median(lambda: write_bytes(path, b"small"), repeats=2)
             return small, max(0.0, self._median(lambda: write_bytes(path, bytes(large)), repeats=1) - small) / large
 
+    @cached_property
+    def receipt_seconds(self) -> float:
+        """Seconds of describing the machine, which every receipt does."""
+        return self._median(environment, repeats=1)
+
     def _median(self, work: Callable[[], Any], repeats: int = 3) -> float:
         """Seconds of `work`, after one warm-up."""
         work()
@@ -187,38 +165,6 @@ class Forecaster:
         return self.pass_rate * sum(self.lengths.of_pass[name] for name in wanted)
 
     # A sample of a run
-
-    def _fit(self, method: Named, rows: Rows, checked: Rows, batches: list[Rows]) -> tuple[Fitted, _Trace]:
-        """Fit to some rows of train, checked on some of validation; `batches` (numbers within `rows`) are one epoch."""
-        data, task = self.shop.dataset, self.setting.task
-        train, validation = _part(data.train, rows), _part(data.validation, checked)
-        store, trace = FrozenStore(by_length), _Trace(self.clock)
-
-        def frozen(split: Split, depth: int | None) -> FrozenPass:
-            trace.mark("asked")
-            found = store.get(self.backbone, f"sample of {data.digest}", split, depth, bench)
-            trace.mark("given")
-            return found
-
-        def reached(logits: NDArray[np.float64]) -> float:
-            trace.mark("scored")
-            return score(metrics.get(task.metrics[0]), validation.targets, self.kind.predictions(logits, task), task)
-
-        bench = Workbench(
-            setting=self.setting if method.method.uses_backbone else Setting(task, self.kind, None),
-            train=train,
-            validation=validation,
-            seed=self.seed,
-            recipe={**self._recipe(method), "epochs": 1, "steps": len(batches)},
-            order=lambda lengths, epoch: batches,
-            frozen=frozen,
-            score=reached,
-            progress=lambda done, text: trace.mark("went on"),
-        )
-        trace.mark("began")
-        fitted = method.method.fit(bench)
-        trace.mark("ended")
-        return fitted, trace
 
     def _sample(self, recipe: Mapping[str, Any]) -> tuple[Rows, list[Rows], list[int]]:
         """Rows of train, the batches over them that are to be timed, and the padded tokens of each sort of batch.
@@ -243,10 +189,10 @@ class Forecaster:
         rows = min(total, max(ROWS_AT_LEAST, round(ROWS_SHARE * total)))
         order = np.random.default_rng(0).permutation(total)
         checked = np.arange(min(len(data.validation.examples), ANSWERED_AT_ONCE))
-        self._fit(method, order[:rows], checked, [])  # warm-up
+        self._try(method, order[:rows], checked)  # warm-up
         times = []
         for size in (rows, 2 * rows):
-            fitted, trace = self._fit(method, order[:size], checked, [])
+            fitted, trace = self._try(method, order[:size], checked)
             times.append(trace.ended - trace.began)
         fit = times[0] + max(0.0, times[1] - times[0]) * (total - rows) / rows
         per_row = self._answering(fitted, data.validation, checked) / len(checked)
@@ -257,12 +203,13 @@ class Forecaster:
         """On frozen features: the evaluations of a convex fit hardly depend on the rows, the time of each does."""
         rows, _, _ = self._sample(self._recipe(method))
         checked = self.lengths.middling("validation")
-        fitted, trace = self._fit(method, rows, checked, [])
+        fitted, trace = self._try(method, rows, checked)
         began, ended = trace.last("given", otherwise=trace.began), trace.ended
         last = trace.last("went on", otherwise=ended)
-        mix = min(trace.times("scored", after=last), default=last) - last  # learned in batches, so it grows with rows
+        mixed = min(trace.times("scored", after=last), default=last)  # between them the mix is learned, in batches
+        losses = trace.times("loss", before=last, after=began) + trace.times("loss", after=mixed)
         growth = len(self.shop.dataset.train.examples) / len(rows)
-        fits = (ended - began - mix) * self._evaluation_ratio(len(rows)) + mix * growth
+        fits = self._convex(ended - began - (mixed - last), len(losses), len(rows)) + growth * (mixed - last)
         return Forecast({"prefix": self._prefix(None), "fit": fits} | self._after_backbone(fitted, checked))
 
     def _from_steps(self, method: Named) -> Forecast:
@@ -270,14 +217,15 @@ class Forecaster:
         recipe = self._recipe(method)
         rows, batches, sizes = self._sample(recipe)
         checked = self.lengths.middling("validation")
-        fitted, trace = self._fit(method, rows, checked, batches)
+        fitted, trace = self._try(method, rows, checked, batches)
         step, first_of_length = _steps(trace.times("went on")[-len(batches) :], sizes)
         epoch = [tokens for _, tokens in self.lengths.of_epoch(recipe["batch_size"], derive(self.seed, "order"))]
         stepping = recipe["epochs"] * sum(step[0] + step[1] * tokens for tokens in epoch)
         begins = trace.times("went on")[-len(batches)]
         ends = trace.last("went on", otherwise=trace.ended)
         heads = trace.times("scored", before=begins)  # the last of them is the validation before the first step
-        head_start = heads[-2] - trace.last("given", otherwise=heads[-2]) if len(heads) > 1 else 0.0
+        given = trace.last("given", otherwise=trace.began)
+        head = heads[-2] if len(heads) > 1 else given
         look = min(trace.times("scored", after=ends), default=ends) - ends
         look *= self.lengths.of_answers("validation") / self.lengths.of_answers("validation", checked)
         keep = trace.ended - trace.last("scored", otherwise=trace.ended)  # the best weights are copied
@@ -285,7 +233,7 @@ class Forecaster:
         parts = {
             "building": min(trace.times("asked"), default=begins) - trace.began,
             "prefix": self._prefix(model.prefix if isinstance(model, Model) else None),
-            "head start": head_start * self._evaluation_ratio(len(rows)),
+            "head start": self._convex(head - given, len(trace.times("loss", before=head, after=given)), len(rows)),
             "steps": stepping + first_of_length * len(set(epoch)),
             "validation": (recipe["epochs"] + 1) * look + recipe["epochs"] * keep,
         }
@@ -293,6 +241,10 @@ class Forecaster:
 
     def _recipe(self, method: Named) -> Mapping[str, Any]:
         return self.shop.spec(method, self.recipe, self.seed).recipe
+
+    def _try(self, method: Named, rows: Rows, checked: Rows, batches: Sequence[Rows] = ()) -> tuple[Fitted, Trace]:
+        spec = self.shop.spec(method, self.recipe, self.seed)
+        return try_out(self.shop, method, spec, self.clock, rows, checked, batches)
 
     # What a run does after its fit
 
@@ -318,13 +270,19 @@ class Forecaster:
         speeding = min(speed.REPEATS * one, speed.SECONDS_AT_MOST) + (speed.WARM_UPS + 1) * one
         return {
             "evaluation": evaluation,
-            "saving": FILES * per_file + stored * per_byte + min(SELF_TEST_EXAMPLES, tested) * per_row,
+            "saving": self.receipt_seconds
+            + FILES * per_file
+            + stored * per_byte
+            + min(SELF_TEST_EXAMPLES, tested) * per_row,
             "speed": speeding + min(speed.MANY, tested) * per_row,
         }
 
-    def _evaluation_ratio(self, rows: int) -> float:
-        """How much longer one evaluation of a convex loss and its gradient takes on all rows than on `rows`."""
-        return self._evaluation_seconds(len(self.shop.dataset.train.examples)) / self._evaluation_seconds(rows)
+    def _convex(self, seconds: float, evaluations: int, rows: int) -> float:
+        """Seconds on all rows of convex fits that took `seconds` and so many evaluations of their loss on `rows`."""
+        total = len(self.shop.dataset.train.examples)
+        more = self._evaluation_seconds(total) - self._evaluation_seconds(rows)
+        grown = 1 + EVALUATIONS_GROW * math.log(max(1.0, total / rows))
+        return grown * (seconds + evaluations * max(0.0, more))
 
     def _evaluation_seconds(self, rows: int) -> float:
         if rows not in self._evaluations:
@@ -338,11 +296,6 @@ class Forecaster:
 
             self._evaluations[rows] = self._median(work)
         return self._evaluations[rows]
-
-
-def _part(split: Split, rows: Rows) -> Split:
-    """Some rows of a split, under its name."""
-    return Split(split.name, tuple(split.examples[row] for row in rows), split.targets[rows])
 
 
 def _steps(ends: Sequence[float], sizes: Sequence[int]) -> tuple[tuple[float, float], float]:

@@ -1,0 +1,112 @@
+"""A fit to a few rows, watched from outside: what it asked for, and when."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+from torch import Tensor
+
+from graftwork.core.kind import Kind
+from graftwork.core.method import Fitted, FrozenPass, Logits, Setting, Workbench
+from graftwork.core.metric import score
+from graftwork.core.run import RunSpec
+from graftwork.core.task import Split
+from graftwork.data.buckets import by_length
+from graftwork.registry import kinds, metrics
+from graftwork.run.execute import Shop
+from graftwork.run.lengths import Rows
+from graftwork.run.methods import Named
+from graftwork.train.frozen import FrozenStore
+
+Clock = Callable[[], float]
+
+
+@dataclass
+class Trace:
+    """What a fit on a sample did, and when."""
+
+    clock: Clock
+    marks: list[tuple[str, float]] = field(default_factory=list)
+
+    def mark(self, name: str) -> None:
+        """`name` happens now."""
+        self.marks.append((name, self.clock()))
+
+    def times(self, name: str, before: float = math.inf, after: float = -math.inf) -> list[float]:
+        """When it happened, of a stretch of time."""
+        return [time for mark, time in self.marks if mark == name and after < time < before]
+
+    def last(self, name: str, otherwise: float) -> float:
+        """When it happened last, or `otherwise`."""
+        return max(self.times(name), default=otherwise)
+
+    @property
+    def began(self) -> float:
+        """The first mark."""
+        return self.marks[0][1]
+
+    @property
+    def ended(self) -> float:
+        """The last mark."""
+        return self.marks[-1][1]
+
+
+class _Heard:
+    """A kind that tells when its loss is asked for."""
+
+    def __init__(self, kind: Kind, tell: Callable[[], None]):
+        self._kind, self._tell = kind, tell
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._kind, name)
+
+    def loss(self, logits: Tensor, targets: Tensor) -> Tensor:
+        self._tell()
+        return self._kind.loss(logits, targets)
+
+
+def try_out(
+    shop: Shop, method: Named, spec: RunSpec, clock: Clock, rows: Rows, checked: Rows, batches: Sequence[Rows] = ()
+) -> tuple[Fitted, Trace]:
+    """Fit to some rows of train, choosing on some of validation; `batches` (numbers within `rows`) are the one epoch.
+
+    Marks: "began", "asked" for a frozen pass, "given" it, "loss", "scored", "went on" (a step, a block), "ended".
+    """
+    task, trace, store = shop.dataset.task, Trace(clock), FrozenStore(by_length)
+    train, validation = _part(shop.dataset.train, rows), _part(shop.dataset.validation, checked)
+    kind = cast(Kind, _Heard(kinds.get(task.kind), lambda: trace.mark("loss")))
+
+    def frozen(split: Split, depth: int | None) -> FrozenPass:
+        assert shop.backbone is not None
+        trace.mark("asked")
+        found = store.get(shop.backbone, f"sample of {shop.dataset.digest}", split, depth, bench)
+        trace.mark("given")
+        return found
+
+    def reached(logits: Logits) -> float:
+        trace.mark("scored")
+        return score(metrics.get(task.metrics[0]), validation.targets, kind.predictions(logits, task), task)
+
+    bench = Workbench(
+        setting=Setting(task, kind, shop.backbone if method.method.uses_backbone else None),
+        train=train,
+        validation=validation,
+        seed=spec.seed,
+        recipe={**spec.recipe, "epochs": 1, "steps": len(batches)},
+        order=lambda lengths, epoch: list(batches),
+        frozen=frozen,
+        score=reached,
+        progress=lambda done, text: trace.mark("went on"),
+    )
+    trace.mark("began")
+    fitted = method.method.fit(bench)
+    trace.mark("ended")
+    return fitted, trace
+
+
+def _part(split: Split, rows: Rows) -> Split:
+    """Some rows of a split, under its name."""
+    return Split(split.name, tuple(split.examples[row] for row in rows), split.targets[rows])
