@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -104,6 +104,14 @@ class Backbone(Protocol):
 
     def twin(self) -> Backbone:
         """The same weights under modules of its own: what is hooked onto these reaches no other user of the weights."""
+
+
+@runtime_checkable
+class StopsEarly(Protocol):
+    """A backbone that need not run the blocks above those whose states are wanted."""
+
+    def states_up_to(self, inputs: Inputs, depth: int) -> tuple[Tensor, ...]:
+        """The first `depth + 1` of `states`, 0 <= depth <= L."""
 
 
 class BackboneFamily(Protocol):

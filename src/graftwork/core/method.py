@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
-from graftwork.core.backbone import Backbone, BackboneCard, Encoded
+from graftwork.core.backbone import Backbone, BackboneCard, Encoded, Inputs
 from graftwork.core.example import Example
 from graftwork.core.kind import Kind
 from graftwork.core.meter import Phase
@@ -93,6 +93,18 @@ class Fitted(Protocol):
 
     def flops(self, examples: Sequence[Example]) -> tuple[float, str]:
         """Arithmetic of answering these, and its grade."""
+
+
+@runtime_checkable
+class ReadsStates(Protocol):
+    """A `Fitted` that starts from the states of a frozen backbone, so that many of them can share one pass."""
+
+    @property
+    def depth(self) -> int | None:
+        """The states 0 … depth are read, depth at most L; None: no states, its own blocks begin at the bottom."""
+
+    def read(self, inputs: Inputs, states: Sequence[Tensor], towers: int) -> Tensor:
+        """(B, C) logits of one batch: `inputs` (S, T), and `depth + 1` or more states (S, T, D), as `depth` says."""
 
 
 class Method(Protocol):

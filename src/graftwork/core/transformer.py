@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import copy
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
+from typing import Any
 
+import numpy as np
 import torch
 from tokenizers import Tokenizer
 from torch import Tensor, nn
@@ -49,26 +52,45 @@ class TransformerBackbone:
 
     def collate(self, encoded: Encoded, sequences: Sequence[int]) -> Inputs:
         """Pad on the right, so that positions count from the first real token whatever the batch: each (S, T)."""
-        length = max(len(encoded.ids[i]) for i in sequences)
-
+        lengths = np.array([len(encoded.ids[i]) for i in sequences])
+        length = int(lengths.max())
+        real = np.arange(length) < lengths[:, None]  # (S, T)
         device = next(self.module.parameters()).device
 
         def padded(rows: list[list[int]], filler: int) -> Tensor:
-            return torch.tensor([row + [filler] * (length - len(row)) for row in rows], device=device)
+            batch = np.full(real.shape, filler, dtype=np.int64)
+            batch[real] = np.fromiter(chain.from_iterable(rows[i] for i in sequences), np.int64, int(lengths.sum()))
+            return torch.from_numpy(batch).to(device)
 
-        ids = [encoded.ids[i] for i in sequences]
         inputs = {
-            "input_ids": padded(ids, self.pad_id),
-            "attention_mask": padded([[1] * len(row) for row in ids], 0),
+            "input_ids": padded(encoded.ids, self.pad_id),
+            "attention_mask": torch.from_numpy(real.astype(np.int64)).to(device),
         }
         if self.layout.token_types:
-            inputs["token_type_ids"] = padded([encoded.types[i] for i in sequences], 0)
+            inputs["token_type_ids"] = padded(encoded.types, 0)
         return inputs
 
     def states(self, inputs: Inputs) -> tuple[Tensor, ...]:
         """L + 1 tensors (S, T, D), exactly the network's own `hidden_states`."""
         output = self.module(**inputs, **self.layout.options, output_hidden_states=True)
         return tuple(output.hidden_states)
+
+    def states_up_to(self, inputs: Inputs, depth: int) -> tuple[Tensor, ...]:
+        """The first `depth + 1` of `states`; blocks from `depth` on are not run."""
+        if depth == self.card.blocks or self.layout.shared_blocks:
+            return self.states(inputs)[: depth + 1]
+        entering: list[Tensor] = []
+        replaced: dict[str, nn.Module] = {}
+        for place, path in enumerate(self._block_paths):
+            block = self.module.get_submodule(path)
+            replaced[path] = Noting(block, entering) if place < depth else Noting(block, entering, self._through)
+        with_modules(self.module, replaced)(**inputs, **self.layout.options)
+        states = entering[: depth + 1]
+        return tuple(state.transpose(0, 1) for state in states) if self.layout.time_first else tuple(states)
+
+    def _through(self, hidden: Tensor) -> Tensor | tuple[Tensor, None]:
+        """What a block that does nothing returns."""
+        return (hidden, None) if self.layout.tuple_blocks else hidden
 
     def features(self, inputs: Inputs, start: int = 0, entering: Tensor | None = None) -> Features:
         """Run blocks `start … L - 1` on `entering` (S, T, D) and pool. `start` 0 computes the embeddings too.
@@ -135,7 +157,7 @@ class TransformerBackbone:
                 do="choose a method that changes every block, or none",
             )
         inner = entering.transpose(0, 1) if self.layout.time_first else entering
-        as_block_returns = (inner, None) if self.layout.tuple_blocks else inner
+        as_block_returns = self._through(inner)
         stand_ins: dict[str, nn.Module] = {path: StandIn(inner) for path in self._skipped_paths}
         for path in self._block_paths[:start]:
             stand_ins[path] = StandIn(as_block_returns, self.module.get_submodule(path))
@@ -153,6 +175,24 @@ class StandIn(nn.Module):
     def forward(self, *args: object, **options: object) -> Tensor | tuple[Tensor, None]:
         """The known output, whatever is asked."""
         return self.output
+
+
+class Noting(nn.Module):
+    """Takes a block's place, notes the states that enter it, and runs it or, if given, `instead`."""
+
+    def __init__(self, block: nn.Module, entering: list[Tensor], instead: Callable[[Tensor], Any] | None = None):
+        super().__init__()
+        self.block = block if instead is None else None
+        self.entering, self.instead = entering, instead
+        self.attention_type = getattr(block, "attention_type", None)
+
+    def forward(self, hidden: Tensor, *args: Any, **options: Any) -> Any:
+        """What the block, or `instead`, makes of `hidden`."""
+        self.entering.append(hidden)
+        if self.block is not None:
+            return self.block(hidden, *args, **options)
+        assert self.instead is not None
+        return self.instead(hidden)
 
 
 def with_modules(root: nn.Module, replaced: Mapping[str, nn.Module]) -> nn.Module:

@@ -11,22 +11,21 @@ import torch
 from torch import Tensor
 from torch.nn.functional import linear
 
-from graftwork.core.backbone import Backbone, BackboneCard
+from graftwork.core.backbone import Backbone, BackboneCard, Inputs
 from graftwork.core.example import Example
 from graftwork.core.method import FrozenPass, Logits, Setting, Workbench
 from graftwork.core.model import join_towers
 from graftwork.core.task import Task
 from graftwork.registry import methods
+from graftwork.train.answering import answer_together
 from graftwork.train.flops import counted
 from graftwork.train.linear import LinearFit, fit_best_linear
 from graftwork.train.mix import fit_mix
 
-EXAMPLES_AT_ONCE = 64
-
 
 @dataclass
 class Probe:
-    """logits = W (sum over blocks of share x pooled) + bias."""
+    """logits = W (sum over blocks of share x pooled) + bias. Implements `Fitted` and `ReadsStates`."""
 
     backbone: Backbone
     shares: Tensor  # (L + 1,): one-hot for a single block
@@ -40,24 +39,24 @@ class Probe:
         mixed = self.shares.numel() if self.facts["block"] == "mix" else 0
         return self.weight.numel() + self.bias.numel() + mixed
 
-    @torch.no_grad()
+    @property
+    def depth(self) -> int:
+        """The highest block that is read: the blocks above it need not run."""
+        return max(block for block, share in enumerate(self.shares.tolist()) if share)
+
     def logits(self, examples: Sequence[Example]) -> Logits:
         """(N, C), a row per example."""
-        encoded = self.backbone.encode(examples)
-        order = encoded.lengths.argsort(kind="stable")
-        logits = torch.empty(len(order), self.bias.shape[0], dtype=torch.float64)
-        for start in range(0, len(order), EXAMPLES_AT_ONCE):
-            rows = order[start : start + EXAMPLES_AT_ONCE].tolist()
-            inputs = self.backbone.collate(encoded, encoded.sequences(rows))
-            mask = inputs["attention_mask"].bool()
-            states = self.backbone.states(inputs)
-            mixed = sum(
-                share * join_towers(self.backbone.pool(states[block], mask).float(), encoded.towers)
-                for block, share in enumerate(self.shares.tolist())
-                if share
-            )  # (B, P)
-            logits[rows] = linear(torch.as_tensor(mixed), self.weight, self.bias).double()
-        return logits.numpy()
+        return answer_together(self.backbone, self.backbone.encode(examples), [self])[0]
+
+    def read(self, inputs: Inputs, states: Sequence[Tensor], towers: int) -> Tensor:
+        """(B, C) logits of one batch."""
+        mask = inputs["attention_mask"].bool()
+        mixed = sum(
+            share * join_towers(self.backbone.pool(states[block], mask).float(), towers)
+            for block, share in enumerate(self.shares.tolist())
+            if share
+        )  # (B, P)
+        return linear(torch.as_tensor(mixed), self.weight, self.bias)
 
     def delta(self) -> dict[str, Tensor]:
         """The layer and the shares of the blocks."""

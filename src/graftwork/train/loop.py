@@ -19,12 +19,11 @@ from graftwork.core.head import PooledHead
 from graftwork.core.method import FrozenPass, Logits, Setting, Workbench
 from graftwork.core.model import Model
 from graftwork.errors import GraftworkError
+from graftwork.train.answering import answer_together, batches
 from graftwork.train.flops import StepCounter, counted
 from graftwork.train.linear import fit_best_linear
 from graftwork.train.optim import FlatAdamW, warm_up_then_linear
 from graftwork.train.seeds import derive
-
-ANSWERED_AT_ONCE = 64
 
 
 class Diverged(GraftworkError):
@@ -48,21 +47,20 @@ def answer(
     model: Model, encoded: Encoded, frozen: FrozenPass | None = None, counter: StepCounter | None = None
 ) -> Logits:
     """(N, C) logits in batches of near-equal lengths, from the states that `frozen` kept where there are any."""
-    order = np.argsort(encoded.lengths, kind="stable")
-    parts = []
-    for rows in np.array_split(order, max(1, math.ceil(len(order) / ANSWERED_AT_ONCE))):
+    order, parts = batches(encoded), []
+    for rows in order:
         sequences = encoded.sequences(rows.tolist())
         inputs = model.backbone.collate(encoded, sequences)
         entering = _entering(model, inputs, sequences, frozen)
         forward = partial(model, inputs, entering)
         logits = counter.run(inputs["attention_mask"], forward) if counter else forward()  # (B, C)
         parts.append(logits.double().numpy())
-    return np.concatenate(parts)[np.argsort(order, kind="stable")]
+    return np.concatenate(parts)[np.argsort(np.concatenate(order), kind="stable")]
 
 
 @dataclass
 class FittedModel:
-    """A trained `Model` that answers. Implements `Fitted`."""
+    """A trained `Model` that answers. Implements `Fitted` and `ReadsStates`."""
 
     model: Model
     facts: Mapping[str, Any]
@@ -74,7 +72,17 @@ class FittedModel:
 
     def logits(self, examples: Sequence[Example]) -> Logits:
         """(N, C), a row per example; batches hold near-equal lengths."""
-        return answer(self.model, self.model.backbone.encode(examples))
+        return answer_together(self.model.backbone, self.model.backbone.encode(examples), [self])[0]
+
+    @property
+    def depth(self) -> int | None:
+        """The lowest block that training changed; None where that is the first."""
+        return self.model.start or None
+
+    def read(self, inputs: Inputs, states: Sequence[Tensor], towers: int) -> Tensor:
+        """(B, C) logits, from the states that enter the lowest changed block."""
+        logits: Tensor = self.model(inputs, states[self.model.start] if self.model.start else None)
+        return logits
 
     def delta(self) -> dict[str, Tensor]:
         """What trains, by name."""

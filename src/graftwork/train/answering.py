@@ -1,0 +1,54 @@
+"""Answering: batches of near-equal lengths and bounded size, and one frozen pass for all that can share it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from graftwork.core.backbone import Backbone, Encoded, Inputs, StopsEarly
+from graftwork.core.method import Logits, ReadsStates
+
+TOKENS_AT_ONCE = 2048  # padded: short texts go in large batches, and a batch of long ones still fits the caches
+EXAMPLES_AT_ONCE = 512
+
+
+def batches(encoded: Encoded) -> list[NDArray[np.int64]]:
+    """Example numbers of every batch, each example once, the longest first: what is too big for memory fails at once.
+
+    Longest sequence x sequences is at most `TOKENS_AT_ONCE`; an example longer than that is a batch by itself.
+    """
+    lengths = encoded.lengths * encoded.towers
+    order = np.argsort(-lengths, kind="stable")
+    parts, start = [], 0
+    while start < len(order):
+        size = min(EXAMPLES_AT_ONCE, max(1, TOKENS_AT_ONCE // max(1, int(lengths[order[start]]))))
+        parts.append(order[start : start + size])
+        start += size
+    return parts
+
+
+@torch.inference_mode()
+def answer_together(backbone: Backbone, encoded: Encoded, fitted: Sequence[ReadsStates]) -> list[Logits]:
+    """(N, C) logits of each of `fitted`, which are all on `backbone`; the states that they read are computed once.
+
+    Each one's are what it gives alone, bit for bit: the batches depend on the texts only.
+    """
+    depths = [one.depth for one in fitted if one.depth is not None]
+    order = batches(encoded)
+    parts: list[list[NDArray[np.float64]]] = [[] for _ in fitted]
+    for rows in order:
+        inputs = backbone.collate(encoded, encoded.sequences(rows.tolist()))
+        states = _states(backbone, inputs, max(depths)) if depths else ()
+        for one, answered in zip(fitted, parts, strict=True):
+            answered.append(one.read(inputs, states, encoded.towers).double().numpy())  # (B, C)
+    places = np.argsort(np.concatenate(order), kind="stable")
+    return [np.concatenate(answered)[places] for answered in parts]
+
+
+def _states(backbone: Backbone, inputs: Inputs, depth: int) -> tuple[Tensor, ...]:
+    """`depth + 1` states or more."""
+    return backbone.states_up_to(inputs, depth) if isinstance(backbone, StopsEarly) else backbone.states(inputs)
