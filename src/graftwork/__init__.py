@@ -19,12 +19,23 @@ if TYPE_CHECKING:
     from graftwork.core.run import RunResult
     from graftwork.core.task import Task
     from graftwork.errors import GraftworkError
+    from graftwork.run.bulk import predict_many
     from graftwork.run.ladder import climb
     from graftwork.run.task_module import TaskModule
     from graftwork.run.train import train
 
 __version__ = "0.1.0"
-__all__ = ["GraftworkError", "RunResult", "Task", "TaskModule", "__version__", "climb", "compare", "train"]
+__all__ = [
+    "GraftworkError",
+    "RunResult",
+    "Task",
+    "TaskModule",
+    "__version__",
+    "climb",
+    "compare",
+    "predict_many",
+    "train",
+]
 
 _HOMES = {
     "GraftworkError": "graftwork.errors",
@@ -33,6 +44,7 @@ _HOMES = {
     "TaskModule": "graftwork.run.task_module",
     "climb": "graftwork.run.ladder",
     "compare": "graftwork.compare.leaderboard",
+    "predict_many": "graftwork.run.bulk",
     "train": "graftwork.run.train",
 }
 

@@ -12,7 +12,7 @@ import tempfile
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from graftwork.errors import ConfigError, StorageError
 
@@ -63,13 +63,24 @@ def storage_errors(path: Path) -> Iterator[None]:
 
 
 def write_bytes(path: Path, content: bytes) -> None:
-    """Write a file whole: temporary name in the same folder, flush, fsync, rename, fsync of the folder."""
+    """Write a file whole, its folder first where that is missing."""
     with storage_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
+    with writing(path) as stream:
+        stream.write(content)
+
+
+@contextlib.contextmanager
+def writing(path: Path) -> Iterator[BinaryIO]:
+    """A stream into a file that is whole or not there: whatever ends the block early leaves what was there before.
+
+    Temporary name in the same folder, flush, fsync, rename, fsync of the folder. Raises `StorageError`.
+    """
+    with storage_errors(path):
         handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
         try:
             with os.fdopen(handle, "wb") as stream:
-                stream.write(content)
+                yield stream
                 stream.flush()
                 os.fsync(stream.fileno())
             os.chmod(name, 0o644)

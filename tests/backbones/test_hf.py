@@ -152,6 +152,19 @@ def test_starting_at_a_block_equals_the_whole_run(backbone: TransformerBackbone)
         assert (other.pooled - whole.pooled).abs().max() > 1e-3
 
 
+def test_lower_states_are_the_same_without_the_blocks_above(backbone: TransformerBackbone) -> None:
+    inputs = backbone.collate(backbone.encode(EXAMPLES), [0, 1, 2])
+    whole, ran = backbone.states(inputs), []
+    for place, block in enumerate(backbone.sites("block").values()):
+        block.register_forward_hook(lambda module, args, output, place=place: ran.append(place))
+    for depth in range(backbone.card.blocks + 1):
+        ran.clear()
+        lower = backbone.states_up_to(inputs, depth)
+        assert len(lower) == depth + 1
+        assert all(torch.equal(one, other) for one, other in zip(lower, whole[: depth + 1], strict=True))
+        assert backbone.card.shared_blocks or ran == list(range(depth))
+
+
 def test_shared_blocks_cannot_be_started_between(folders: dict[str, Path]) -> None:
     albert = open_backbone(f"hf:{folders['albert']}", precision="fp32")
     inputs = albert.collate(albert.encode(EXAMPLES), [0])

@@ -4,6 +4,11 @@ from __future__ import annotations
 
 import csv
 import json
+import os
+import signal
+import subprocess
+import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -231,3 +236,52 @@ def test_columns_that_do_not_fit_are_refused(graft: Graft, module: Path, words: 
     done = graft("predict", module, *words)
     assert done.code == 2
     assert message in done.err
+
+
+def test_another_module_answers_beside_the_first(graft: Graft, module: Path, boards: Boards) -> None:
+    number = boards("regression").run_of("linear_probe")
+    plain = graft("predict", module, "the app", "a parcel", "--also", number)
+    assert plain.code == 0
+    lines = plain.out.splitlines()
+    assert len(lines) == 4 and lines[1].startswith("  data: ") and lines[3].startswith("  data: ")
+    answer = json.loads(graft("predict", module, "the app", "--also", number, "--json").out)
+    assert answer.keys() == {"text", "label", "probabilities", "data.value"}
+    assert answer["data.value"] == json.loads(graft("predict", number, "the app", "--json").out)["value"]
+
+
+def test_a_file_is_answered_by_several_modules(
+    graft: Graft, module: Path, boards: Boards, written: Callable[..., Path]
+) -> None:
+    source = written("in.csv", ("text",), [("the app",), ("my parcel",)])
+    other = boards("classification").run_of("top_layers:k=1")
+    assert graft("predict", module, "--also", other, "--file", source, "--out", "out.csv").code == 0
+    with Path("out.csv").open(encoding="utf-8", newline="") as stream:
+        rows = list(csv.DictReader(stream))
+    asked = [json.loads(line) for line in graft("predict", other, "the app", "my parcel", "--json").out.splitlines()]
+    assert [row["data.label"] for row in rows] == [answer["label"] for answer in asked]
+    assert float(rows[0]["data.p(billing)"]) == pytest.approx(asked[0]["probabilities"]["billing"], abs=1e-6)
+
+
+def test_modules_that_do_not_go_together_are_refused(graft: Graft, module: Path, boards: Boards) -> None:
+    number, pair = boards("regression").run_of("majority"), boards("pair").run_of("majority")
+    twice = graft("predict", module, "the app", "--also", number, "--also", number)
+    assert (twice.code, twice.out) == (2, "") and "two modules answer the task 'data'" in twice.err
+    odd = graft("predict", module, "the app", "--also", pair)
+    assert (odd.code, odd.out) == (2, "") and "these modules want different inputs" in odd.err
+
+
+@pytest.mark.slow
+def test_ctrl_c_leaves_no_answers(module: Path, tmp_path: Path) -> None:
+    (tmp_path / "in.csv").write_text("text\n" + "the app has crashed again\n" * 300_000, encoding="utf-8")
+    command = [sys.executable, "-m", "graftwork", "predict", str(module), "--file", "in.csv", "--out", "out.csv"]
+    running = subprocess.Popen(command, cwd=tmp_path, env=os.environ, stderr=subprocess.PIPE)
+    try:
+        deadline = time.monotonic() + 120
+        while not list(tmp_path.glob(".out.csv.*")):
+            assert running.poll() is None and time.monotonic() < deadline
+            time.sleep(0.05)
+        running.send_signal(signal.SIGINT)
+        assert running.wait(timeout=60) == 130
+    finally:
+        running.kill()
+    assert [path.name for path in tmp_path.iterdir()] == ["in.csv"]

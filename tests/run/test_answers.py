@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import csv
 import gzip
+import io
 import json
+import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from graftwork.core.run import Recipe
 from graftwork.core.task import Task
 from graftwork.data.table import open_table
 from graftwork.errors import ConfigError, DataError, GraftworkError, StorageError
-from graftwork.run import answers
+from graftwork.run import answers, bulk
 from graftwork.run.answers import answer_file
 from graftwork.run.task_module import TaskModule
 from graftwork.run.train import train
@@ -49,7 +52,7 @@ def refuse(line: str) -> None:
 
 
 def ask(module: TaskModule, source: Path, out: Path) -> int:
-    return answer_file(module, source, out, refuse).rows
+    return answer_file([module], source, out, refuse).rows
 
 
 def test_jsonl_has_the_texts_and_the_whole_answer(make: Callable[..., TaskModule], tmp_path: Path) -> None:
@@ -84,9 +87,9 @@ def test_tsv_is_never_quoted(make: Callable[..., TaskModule], tmp_path: Path) ->
 def test_several_labels_are_joined_as_they_are_read(make: Callable[..., TaskModule], tmp_path: Path) -> None:
     module = make("multilabel", method="majority")
     source = write_rows(tmp_path / "in.csv", [{"text": "x"}])
-    module.predict = lambda texts: [{"label": ["bad", "good"], "probabilities": {"bad": 0.9, "good": 0.8}}]  # type: ignore[method-assign]
+    module.fitted.logits = lambda examples: np.array([[50.0, 50.0]])  # type: ignore[method-assign]
     ask(module, source, tmp_path / "out.csv")
-    assert (tmp_path / "out.csv").read_text().splitlines() == ["text,label,p(bad),p(good)", "x,bad|good,0.9,0.8"]
+    assert (tmp_path / "out.csv").read_text().splitlines() == ["text,label,p(bad),p(good)", "x,bad|good,1.0,1.0"]
 
 
 def test_numbers(make: Callable[..., TaskModule], tmp_path: Path) -> None:
@@ -106,14 +109,14 @@ def test_pairs(make: Callable[..., TaskModule], tmp_path: Path) -> None:
 
 def test_without_a_file_lines_are_echoed(make: Callable[..., TaskModule], tmp_path: Path) -> None:
     module, said = make(), []
-    done = answer_file(module, write_rows(tmp_path / "in.csv", [{"text": t} for t in TEXTS]), None, said.append)
+    done = answer_file([module], write_rows(tmp_path / "in.csv", [{"text": t} for t in TEXTS]), None, said.append)
     assert done.rows == len(said) == len(TEXTS) and json.loads(said[1])["text"] == TEXTS[1]
 
 
 def test_a_file_larger_than_a_chunk(
     make: Callable[..., TaskModule], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(answers, "ROWS_AT_ONCE", 3)
+    monkeypatch.setattr(bulk, "ROWS_AT_ONCE", 3)
     texts = [f"film {number} {'good' if number % 3 else 'bad'}" for number in range(10)]
     module, source = make(), write_rows(tmp_path / "in.csv", [{"text": text} for text in texts])
     assert ask(module, source, tmp_path / "out.csv") == 10
@@ -131,7 +134,7 @@ def test_gzip_and_the_column_sentence(make: Callable[..., TaskModule], tmp_path:
 def test_long_texts_are_counted(make: Callable[..., TaskModule], tmp_path: Path) -> None:
     module = make(method="lora")
     source = write_rows(tmp_path / "in.csv", [{"text": "good"}, {"text": "good " * 100}])
-    assert answer_file(module, source, tmp_path / "out.jsonl", refuse).cut == 1
+    assert answer_file([module], source, tmp_path / "out.jsonl", refuse).cut == 1
 
 
 def bad_column(folder: Path) -> tuple[Path, Path]:
@@ -187,19 +190,141 @@ def test_mistakes_leave_no_file(
 def test_a_failure_in_the_middle_leaves_the_old_file(
     error: BaseException, make: Callable[..., TaskModule], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(answers, "ROWS_AT_ONCE", 2)
+    monkeypatch.setattr(bulk, "ROWS_AT_ONCE", 2)
     module, out = make(), tmp_path / "out.csv"
     source = write_rows(tmp_path / "in.csv", [{"text": text} for text in TEXTS])
     out.write_text("old")
-    before, real, calls = set(tmp_path.iterdir()), module.predict, []
+    before, real, calls = set(tmp_path.iterdir()), module.fitted.logits, []
 
-    def fail_later(texts: Any) -> Any:
-        calls.append(texts)
+    def fail_later(examples: Any) -> Any:
+        calls.append(examples)
         if len(calls) == 2:
             raise error
-        return real(texts)
+        return real(examples)
 
-    module.predict = fail_later  # type: ignore[method-assign]
+    module.fitted.logits = fail_later  # type: ignore[method-assign]
     with pytest.raises(type(error)):
         ask(module, source, out)
     assert len(calls) == 2 and out.read_text() == "old" and set(tmp_path.iterdir()) == before
+
+
+@pytest.mark.parametrize("suffix", ["csv", "csv.gz", "jsonl", "jsonl.gz", "tsv.gz"])
+def test_windows_may_end_anywhere(
+    suffix: str, make: Callable[..., TaskModule], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Quoted line ends over the border of a window, a byte-order mark, compressed files: the same rows in order."""
+    monkeypatch.setattr(bulk, "ROWS_AT_ONCE", 2)
+    texts = [f'{i}: "good"\n\n\r\nfilm, so {"long " * (i % 3)}' for i in range(9)]
+    if suffix.startswith("tsv"):
+        texts = [" ".join(text.split()) for text in texts]
+    stream = io.StringIO()
+    if suffix.startswith("csv"):
+        csv.writer(stream).writerows([["text", "id"], *([text, "x"] for text in texts)])
+    elif suffix.startswith("tsv"):
+        stream.write("".join(f"{line}\n" for line in ["text", *texts]))
+    else:
+        stream.write("".join(json.dumps({"text": text}) + "\n" for text in texts))
+    content = b"\xef\xbb\xbf" + stream.getvalue().encode()
+    source, module = tmp_path / f"in.{suffix}", make()
+    source.write_bytes(gzip.compress(content) if suffix.endswith(".gz") else content)
+    for name in ("out.jsonl", "out.csv"):
+        assert ask(module, source, tmp_path / name) == 9
+    found = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
+    assert found == [{"text": text} | answer for text, answer in zip(texts, module.predict(texts), strict=True)]
+    with (tmp_path / "out.csv").open(newline="") as read:
+        assert [row["text"] for row in csv.DictReader(read)] == texts
+
+
+def test_several_modules_answer_side_by_side(make: Callable[..., TaskModule], tmp_path: Path) -> None:
+    modules = [make(), make("regression", method="majority"), make("multilabel", method="linear_probe")]
+    source = write_rows(tmp_path / "in.csv", [{"text": text} for text in TEXTS])
+    assert answer_file(modules, source, tmp_path / "out.jsonl", refuse).rows == len(TEXTS)
+    lines = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text(encoding="utf-8").splitlines()]
+    for place, (module, prefix) in enumerate(zip(modules, ("", "regression.", "multilabel."), strict=True)):
+        expected = module.predict(TEXTS)
+        assert [{key: line[prefix + key] for key in expected[0]} for line in lines] == expected, place
+    answer_file(modules, source, tmp_path / "out.csv", refuse)
+    header = (tmp_path / "out.csv").read_text(encoding="utf-8").splitlines()[0]
+    assert header.startswith("text,label,p(bad),p(good),regression.value,multilabel.label,multilabel.p(")
+    with pytest.raises(ConfigError, match="two modules answer the task 'regression'"):
+        answer_file([*modules, modules[1]], source, tmp_path / "twice.csv", refuse)
+    assert not (tmp_path / "twice.csv").exists()
+
+
+def test_a_file_that_changes_under_our_hands_leaves_no_answers(
+    make: Callable[..., TaskModule], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bulk, "ROWS_AT_ONCE", 2)
+    module, before = make(), {"classification.csv", "runs", "in.csv"}
+    source = write_rows(tmp_path / "in.csv", [{"text": text} for text in ["good"] * 7 + [" "]])
+    monkeypatch.setattr(answers, "_check", lambda examples, progress: 8)
+    with pytest.raises(DataError, match=r"in\.csv:9: the text is empty"):
+        ask(module, source, tmp_path / "out.csv")
+    assert {path.name for path in tmp_path.iterdir()} == before
+
+
+def test_progress_ends_at_all_rows(
+    make: Callable[..., TaskModule], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bulk, "ROWS_AT_ONCE", 4)
+    monkeypatch.setattr(answers, "CHECKED_AT_ONCE", 5)
+    source = write_rows(tmp_path / "in.csv", [{"text": f"film {i}"} for i in range(10)])
+    said: list[tuple[float, str]] = []
+    answer_file([make()], source, tmp_path / "out.csv", refuse, lambda done, text: said.append((done, text)))
+    assert said == [
+        (0.0, "5 rows checked"), (0.0, "10 rows checked"),
+        (0.4, "4 of 10 rows"), (0.8, "8 of 10 rows"), (1.0, "10 of 10 rows"),
+    ]  # fmt: skip
+
+
+def many_rows(path: Path, rows: int, bad: int = 0) -> Path:
+    """So many rows, a quoted line end in every tenth, an empty text in row `bad`."""
+    with path.open("w", encoding="utf-8", newline="") as stream:
+        stream.write("id,text\n")
+        for i in range(1, rows + 1):
+            stream.write(f'{i},"film\n{i}"\n' if i % 10 == 0 else f"{i},{' ' if i == bad else f'film {i}'}\n")
+    return path
+
+
+def peak_bytes(module: TaskModule, source: Path, out: Path) -> int:
+    tracemalloc.start()
+    try:
+        ask(module, source, out)
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+def test_memory_does_not_grow_with_the_rows(
+    make: Callable[..., TaskModule], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bulk, "ROWS_AT_ONCE", 100)
+    module = make(method="majority")
+    ask(module, many_rows(tmp_path / "first.csv", 300), tmp_path / "out.csv")  # what is loaded on first use
+    few, many = (peak_bytes(module, many_rows(tmp_path / f"{n}.csv", n), tmp_path / "out.csv") for n in (500, 5000))
+    assert many < 1.2 * few
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("method", ["majority", "tfidf_svm"])
+def test_memory_does_not_grow_with_many_rows(method: str, make: Callable[..., TaskModule], tmp_path: Path) -> None:
+    module = make(method=method)
+    ask(module, many_rows(tmp_path / "first.csv", 9000), tmp_path / "out.csv")
+    few, many = (
+        peak_bytes(module, many_rows(tmp_path / f"{n}.csv", n), tmp_path / "out.csv") for n in (20_000, 200_000)
+    )
+    assert many < 1.1 * few
+    with (tmp_path / "out.csv").open(newline="", encoding="utf-8") as stream:
+        for number, row in enumerate(csv.DictReader(stream), 1):
+            assert row["text"] == (f"film\n{number}" if number % 10 == 0 else f"film {number}")
+    assert number == 200_000
+
+
+@pytest.mark.slow
+def test_a_bad_row_far_down_leaves_no_file(make: Callable[..., TaskModule], tmp_path: Path) -> None:
+    module = make(method="majority")
+    source = many_rows(tmp_path / "in.csv", 200_000, bad=150_001)
+    before = set(tmp_path.iterdir())
+    with pytest.raises(DataError, match=r"in\.csv:165002: the text is empty"):  # 15,000 line ends inside quotes
+        ask(module, source, tmp_path / "out.csv")
+    assert set(tmp_path.iterdir()) == before

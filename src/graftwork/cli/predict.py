@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 @click.command("predict")
 @click.argument("module")
 @click.argument("texts", nargs=-1)
+@click.option("--also", metavar="MODULE", multiple=True, help="Another module over the same texts; may be repeated.")
 @click.option("--file", "source", metavar="F", help="CSV, TSV or JSONL with the texts.")
 @click.option("--out", metavar="G", help="Where answers to --file go, a line per row; .jsonl, .csv or .tsv.")
 @click.option("--text", metavar="COL", help="Column of the text in --file.  [default: text or sentence]")
@@ -27,13 +28,17 @@ if TYPE_CHECKING:
 def command(
     module: str,
     texts: tuple[str, ...],
+    also: tuple[str, ...],
     source: str | None,
     out: str | None,
     threads: int | None,
     as_json: bool,
     **columns: str | None,
 ) -> None:
-    """Answer TEXTS (for a task of pairs: a b a b …) with MODULE, a task module or a run's folder."""
+    """Answer TEXTS (for a task of pairs: a b a b …) with MODULE, a task module or a run's folder.
+
+    Modules on one backbone share its work. The names of the answers of --also begin with the name of its task.
+    """
     from graftwork.cli.options import use_threads
     from graftwork.run.task_module import TaskModule
 
@@ -44,26 +49,30 @@ def command(
     if bool(texts) == bool(source):
         raise ConfigError("give either texts or --file", do='graft predict MODULE "a text", or --file F --out G')
     use_threads(threads)
-    opened = TaskModule.load(module)
+    opened = [TaskModule.load(folder) for folder in (module, *also)]
     if source:
         _answer_file(opened, Path(source), Path(out) if out else None, named)
     else:
         _answer_texts(opened, texts, as_json)
 
 
-def _answer_file(module: TaskModule, source: Path, out: Path | None, columns: dict[str, str]) -> None:
+def _answer_file(modules: list[TaskModule], source: Path, out: Path | None, columns: dict[str, str]) -> None:
     from graftwork.cli.options import progress_bar
     from graftwork.run.answers import answer_file
 
     with progress_bar(shown=out is not None) as progress:
-        done = answer_file(module, source, out, click.echo, progress, columns)
+        done = answer_file(modules, source, out, click.echo, progress, columns)
     answers = f"{done.rows:,} answer{'' if done.rows == 1 else 's'}"
     click.echo(f"{answers} in {out}" if out else answers, err=True)
-    _say_cut(module, done.cut)
+    _say_cut(modules, done.cut)
 
 
-def _answer_texts(module: TaskModule, texts: tuple[str, ...], as_json: bool) -> None:
-    width = len(module.roles)
+def _answer_texts(modules: list[TaskModule], texts: tuple[str, ...], as_json: bool) -> None:
+    from graftwork.run.answers import merged, prefixes_of
+    from graftwork.run.bulk import predict_many
+
+    prefixes, roles = prefixes_of(modules), modules[0].roles
+    width = len(roles)
     if len(texts) % width:
         raise ConfigError(
             "the texts don't make whole pairs",
@@ -71,15 +80,18 @@ def _answer_texts(module: TaskModule, texts: tuple[str, ...], as_json: bool) -> 
             expected="an even number: the first and the second text of every pair",
         )
     inputs = [texts[i : i + width] for i in range(0, len(texts), width)]
-    for given, answer in zip(inputs, module.predict(inputs), strict=True):
-        named = dict(zip(module.roles, given, strict=True))
-        click.echo(json.dumps(named | answer, ensure_ascii=False) if as_json else printable(sentence(answer)))
-    _say_cut(module, module.cut(inputs))
+    for given, answers in zip(inputs, zip(*predict_many(modules, inputs), strict=True), strict=True):
+        if as_json:
+            click.echo(json.dumps(merged(dict(zip(roles, given, strict=True)), answers, prefixes), ensure_ascii=False))
+            continue
+        for prefix, answer in zip(prefixes, answers, strict=True):
+            click.echo(printable(f"  {prefix[:-1]}: {sentence(answer)}" if prefix else sentence(answer)))
+    _say_cut(modules, max(module.cut(inputs) for module in modules))
 
 
-def _say_cut(module: TaskModule, cut: int) -> None:
+def _say_cut(modules: list[TaskModule], cut: int) -> None:
     if cut:
-        longest = module.description["backbone"]["max_length"]
+        longest = min(module.backbone.card.max_length for module in modules if module.backbone)
         click.echo(f"{cut:,} longer than the backbone takes ({longest} tokens): only the beginning was read", err=True)
 
 

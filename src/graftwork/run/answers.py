@@ -1,25 +1,23 @@
-"""Answers to a file of texts, a chunk at a time: the whole file is checked before the first one."""
+"""Answers to a file of texts, as a stream: the whole file is checked before the first one, then read again."""
 
 from __future__ import annotations
 
 import csv
-import io
 import json
-import os
-import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from graftwork.core.example import Example
 from graftwork.data.table import Table, open_table
 from graftwork.errors import ConfigError, DataError, nearest
-from graftwork.files import storage_errors
+from graftwork.files import writing
+from graftwork.run.bulk import Window, answer_windows, check_roles
 from graftwork.run.task_module import TaskModule
 
-ROWS_AT_ONCE = 1024
 SHAPES = ("jsonl", "csv", "tsv")
+CHECKED_AT_ONCE = 50_000  # rows between two signs of life
 Progress = Callable[[float, str], None]  # fraction of the rows, what goes on
 
 
@@ -32,7 +30,7 @@ class Answered:
 
 
 def answer_file(
-    module: TaskModule,
+    modules: Sequence[TaskModule],
     source: Path,
     out: Path | None,
     echo: Callable[[str], None],
@@ -41,9 +39,11 @@ def answer_file(
 ) -> Answered:
     """Answer every row of `source`; into `out` (whole or not at all), or line by line through `echo`.
 
-    `columns` (role -> column) names the columns that are not called like their roles.
+    The first module's answers have their own names, those of the others the name of their task before them. `columns`
+    (role -> column) names the columns that are not called like their roles. Memory does not grow with the rows.
 
-    Raises `DataError` for a bad row or a missing column, `ConfigError` for a suffix that is not known.
+    Raises `DataError` for a bad row or a missing column, `ConfigError` for a suffix that is not known, or for modules
+    that want different inputs or share a name.
     """
     shape = out.suffix.lstrip(".").lower() if out else "jsonl"
     if shape not in SHAPES:
@@ -56,55 +56,80 @@ def answer_file(
         raise ConfigError(
             "--file and --out are the same file", where=str(out), do="give the answers a file of their own"
         )
+    check_roles(modules)
+    prefixes = prefixes_of(modules)
     table = open_table(source)
-    wanted = _columns(module, table, columns or {})
-    total = sum(1 for _ in _inputs(table, wanted))
+    wanted = _columns(modules[0], table, columns or {})
+    total = _check(_examples(table, modules[0].roles, wanted), progress)
     done = Answered()
-    lines = _lines(module, _inputs(table, wanted), shape, done)
+    found = answer_windows(modules, _examples(table, modules[0].roles, wanted))
     if out is None:
-        for line in lines:
-            echo(line)
+        for window in found:
+            for line in _lines(window, prefixes, shape, done):
+                echo(line)
         return done
-    with storage_errors(out):
-        handle, name = tempfile.mkstemp(dir=out.parent, prefix=f".{out.name}.")
-        try:
-            with os.fdopen(handle, "w", encoding="utf-8", newline="") as stream:
-                for line in lines:
-                    stream.write(line + "\n")
-                    progress(done.rows / total, f"{done.rows:,} of {total:,} rows")
-            os.chmod(name, 0o644)
-            os.replace(name, out)
-        except BaseException:
-            Path(name).unlink(missing_ok=True)
-            raise
+    with writing(out) as stream:
+        for window in found:
+            stream.write("".join(f"{line}\n" for line in _lines(window, prefixes, shape, done)).encode())
+            progress(done.rows / total, f"{done.rows:,} of {total:,} rows")
     return done
 
 
-def _inputs(table: Table, columns: list[str]) -> Iterator[list[str]]:
-    """The texts of every row, a text per role."""
+def prefixes_of(modules: Sequence[TaskModule]) -> list[str]:
+    """What stands before the names of each module's answers: nothing for the first, `task.` for the others.
+
+    Raises `ConfigError` for two others with one name.
+    """
+    names = [module.task.name for module in modules[1:]]
+    for place, name in enumerate(names):
+        if name in names[:place]:
+            raise ConfigError(
+                f"two modules answer the task {name!r}: their answers would have one name",
+                do="ask one of them in a command of its own",
+            )
+    return ["", *(f"{name}." for name in names)]
+
+
+def merged(inputs: Mapping[str, str], answers: Sequence[Mapping[str, Any]], prefixes: Sequence[str]) -> dict[str, Any]:
+    """The texts, then every module's answer under its prefix."""
+    named: dict[str, Any] = dict(inputs)
+    for answer, prefix in zip(answers, prefixes, strict=True):
+        named |= {f"{prefix}{key}": value for key, value in answer.items()}
+    return named
+
+
+def _check(examples: Iterator[Example], progress: Progress) -> int:
+    """Read the whole file, so that a bad row is found before hours of work and not in them; returns the rows."""
+    rows = 0
+    for rows, _ in enumerate(examples, 1):
+        if rows % CHECKED_AT_ONCE == 0:
+            progress(0.0, f"{rows:,} rows checked")
+    return rows
+
+
+def _examples(table: Table, roles: Sequence[str], columns: list[str]) -> Iterator[Example]:
+    """Every row, named by its line."""
     for row in table.rows(columns):
         texts = [str(cell) for cell in row.cells]
         if not all(text.strip() for text in texts):
             raise DataError(
                 "the text is empty", where=f"{table.path}:{row.line}", do="remove the row or fill the text in"
             )
-        yield texts
+        yield Example(f"line/{row.line}", dict(zip(roles, texts, strict=True)))
 
 
-def _lines(module: TaskModule, rows: Iterator[list[str]], shape: str, done: Answered) -> Iterator[str]:
-    """The file's lines, a header first where the shape has one; counts into `done`."""
-    while chunk := list(islice(rows, ROWS_AT_ONCE)):
-        done.cut += module.cut(chunk)
-        for texts, answer in zip(chunk, module.predict(chunk), strict=True):
-            named = dict(zip(module.roles, texts, strict=True)) | answer
-            flat = _flat(named)
-            if shape != "jsonl" and not done.rows:
-                yield _delimited(list(flat), shape)
-            done.rows += 1
-            if shape == "jsonl":
-                yield json.dumps(named, ensure_ascii=False)
-            else:
-                yield _delimited([str(value) for value in flat.values()], shape)
+def _lines(window: Window, prefixes: Sequence[str], shape: str, done: Answered) -> list[str]:
+    """The window's lines, a header first where the file begins and its shape has one; counts into `done`."""
+    answers = zip(*window.answers, strict=True)
+    rows = [merged(example.inputs, answer, prefixes) for example, answer in zip(window.examples, answers, strict=True)]
+    first = not done.rows
+    done.rows += len(rows)
+    done.cut += window.cut
+    if shape == "jsonl":
+        return [json.dumps(row, ensure_ascii=False) for row in rows]
+    flat = [_flat(row) for row in rows]
+    header = [list(flat[0])] if first else []
+    return _delimited([*header, *([str(value) for value in row.values()] for row in flat)], shape)
 
 
 def _columns(module: TaskModule, table: Table, named: Mapping[str, str]) -> list[str]:
@@ -140,17 +165,31 @@ def _flag(role: str) -> str:
     return f"--{role.replace('_', '-')}"
 
 
-def _flat(answer: dict[str, Any]) -> dict[str, Any]:
-    """Probabilities become columns; several labels are joined by `|`, as they are read."""
-    flat = {key: value for key, value in answer.items() if key != "probabilities"}
-    if isinstance(flat.get("label"), list):
-        flat["label"] = "|".join(flat["label"])
-    return flat | {f"p({label})": chance for label, chance in answer.get("probabilities", {}).items()}
+def _flat(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Probabilities become columns `p(label)`; several labels are joined by `|`, as they are read."""
+    flat: dict[str, Any] = {}
+    for key, value in row.items():
+        if isinstance(value, dict):
+            prefix = key.removesuffix("probabilities")
+            flat |= {f"{prefix}p({label})": chance for label, chance in value.items()}
+        else:
+            flat[key] = "|".join(value) if isinstance(value, list) else value
+    return flat
 
 
-def _delimited(values: list[str], shape: str) -> str:
+def _delimited(rows: Sequence[list[str]], shape: str) -> list[str]:
     if shape == "tsv":  # never quoted: a tab or line end inside a text becomes a space
-        return "\t".join(" ".join(value.split()) for value in values)
-    stream = io.StringIO()
-    csv.writer(stream, lineterminator="\r\n").writerow(values)  # what ends a line is what gets quoted
-    return stream.getvalue().removesuffix("\r\n")
+        return ["\t".join(" ".join(value.split()) for value in row) for row in rows]
+    lines = _Lines()
+    csv.writer(lines, lineterminator="\r\n").writerows(rows)  # what ends a line is what gets quoted
+    return lines.written
+
+
+class _Lines:
+    """What a `csv.writer` writes, a line at a time and without its end."""
+
+    def __init__(self) -> None:
+        self.written: list[str] = []
+
+    def write(self, line: str) -> None:
+        self.written.append(line.removesuffix("\r\n"))

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
+from weakref import WeakValueDictionary
 
 import numpy as np
 
@@ -17,12 +18,16 @@ from graftwork.core.task import Task
 from graftwork.errors import ConfigError, IncompatibleModule, StorageError
 from graftwork.files import file_digest, read_json, safe_load, write_json, write_tensors, write_text
 from graftwork.registry import kinds
+from graftwork.run.bulk import predict_many
 from graftwork.run.methods import method_from_config
 from graftwork.units import show
 
 FORMAT = 1
 SELF_TEST_EXAMPLES = 8
 TOLERANCE = {"fp32": 1e-3, "bf16": 0.1}  # on a logit; the same processor gives the same bits, another one rounds apart
+
+# Modules share the frozen backbone that is open in this process: named by its content, so never a stale one.
+_OPEN: WeakValueDictionary[tuple[str, str, str], Backbone] = WeakValueDictionary()
 
 Text = str | Sequence[str] | Mapping[str, str]  # one text, a pair, or role -> text
 
@@ -72,18 +77,7 @@ class TaskModule:
             positive=question["positive"],
             scale=tuple(question["scale"]),
         )
-        backbone = None
-        if description["backbone"] is not None:
-            stored = BackboneCard(**description["backbone"])
-            backbone = open_backbone(stored.id, precision=description["precision"], seed=description["backbone_seed"])
-            if backbone.card.revision != stored.revision:
-                raise IncompatibleModule(
-                    "this module belongs to another backbone",
-                    where=str(folder),
-                    got=f"{backbone.card.id}, revision {backbone.card.revision[:16]}",
-                    expected=f"{stored.id}, revision {stored.revision[:16]}",
-                    do="put the backbone back that it was trained on, or train it again",
-                )
+        backbone = _backbone(folder, description) if description["backbone"] is not None else None
         setting = Setting(task, kinds.get(task.kind), backbone)
         method = method_from_config(description["method"])
         fitted = method.restore(setting, safe_load(folder / "delta.safetensors"), description["facts"])
@@ -99,17 +93,14 @@ class TaskModule:
 
         Raises `ConfigError` for one text where a pair is wanted, the other way round, and a text that is in no list.
         """
-        examples = self._examples(texts)
-        if not examples:
-            return []
-        logits = self.fitted.logits(examples)
-        return kinds.get(self.task.kind).decode(logits, self.task)
+        return predict_many([self], texts)[0]
 
     def cut(self, texts: Sequence[Text]) -> int:
         """How many of these are longer than the backbone takes: only their beginning is read."""
-        return self.backbone.encode(self._examples(texts)).cut if self.backbone else 0
+        return self.backbone.encode(self.examples(texts)).cut if self.backbone else 0
 
-    def _examples(self, texts: Sequence[Text]) -> list[Example]:
+    def examples(self, texts: Sequence[Text]) -> list[Example]:
+        """The texts by role. Raises `ConfigError` as `predict` does."""
         if isinstance(texts, str | Mapping):
             raise ConfigError("one text where a list of texts is expected", do='write predict(["…"])')
         return [self._example(number, text) for number, text in enumerate(texts)]
@@ -143,6 +134,25 @@ class TaskModule:
                 expected=f"at most {allowed:.3g}",
                 do="the backbone or a library computes something else now: train the module again",
             )
+
+
+def _backbone(folder: Path, description: Mapping[str, Any]) -> Backbone:
+    """The frozen backbone of a module, the one that is open already where there is one."""
+    stored, precision = BackboneCard(**description["backbone"]), description["precision"]
+    key = (stored.id, stored.revision, precision)
+    backbone = _OPEN.get(key)
+    if backbone is None:
+        backbone = open_backbone(stored.id, precision=precision, seed=description["backbone_seed"])
+        if backbone.card.revision != stored.revision:
+            raise IncompatibleModule(
+                "this module belongs to another backbone",
+                where=str(folder),
+                got=f"{backbone.card.id}, revision {backbone.card.revision[:16]}",
+                expected=f"{stored.id}, revision {stored.revision[:16]}",
+                do="put the backbone back that it was trained on, or train it again",
+            )
+        _OPEN[key] = backbone
+    return backbone
 
 
 def _check_format(folder: Path, description: Mapping[str, Any]) -> None:
