@@ -23,7 +23,7 @@ from graftwork.train import answering
 from graftwork.train.answering import answer_together, batches
 
 DATA = tiny_dataset()
-WORDS = "the good bad film was so sad and warm it a cold".split()
+WORDS = ["the", "good", "bad", "film", "was", "so", "sad", "and", "warm", "it", "a", "cold"]
 EXAMPLES = [Example(f"t/{n}", {"text": " ".join(WORDS[i % 12] for i in range(n % 23 + 1))}) for n in range(60)]
 NEAR = {"fp32": 1e-5, "bf16": 2e-2}  # of a probability
 
