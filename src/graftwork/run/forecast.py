@@ -32,12 +32,12 @@ from graftwork.registry import kinds
 from graftwork.run import speed
 from graftwork.run.environment import environment
 from graftwork.run.execute import Shop
-from graftwork.run.lengths import Lengths, Rows
+from graftwork.run.lengths import TIMED_AT_ONCE, Lengths, Rows
 from graftwork.run.methods import Named
 from graftwork.run.task_module import SELF_TEST_EXAMPLES
 from graftwork.run.trial import Clock, Trace, try_out
 from graftwork.train.flops import counted
-from graftwork.train.loop import ANSWERED_AT_ONCE, Attaches, build_model
+from graftwork.train.loop import Attaches, build_model
 from graftwork.train.seeds import derive
 
 SHARE = 0.015  # of a run's steps that are timed
@@ -188,7 +188,7 @@ class Forecaster:
         total = len(data.train.examples)
         rows = min(total, max(ROWS_AT_LEAST, round(ROWS_SHARE * total)))
         order = np.random.default_rng(0).permutation(total)
-        checked = np.arange(min(len(data.validation.examples), ANSWERED_AT_ONCE))
+        checked = np.arange(min(len(data.validation.examples), TIMED_AT_ONCE))
         self._try(method, order[:rows], checked)  # warm-up
         times = []
         for size in (rows, 2 * rows):

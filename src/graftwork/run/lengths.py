@@ -11,9 +11,10 @@ from numpy.typing import NDArray
 from graftwork.core.backbone import Backbone, Encoded
 from graftwork.core.task import Split
 from graftwork.data.buckets import bucket, by_length
+from graftwork.train.answering import batches
 from graftwork.train.frozen import TOKENS_PER_BATCH
-from graftwork.train.loop import ANSWERED_AT_ONCE
 
+TIMED_AT_ONCE = 64  # examples
 Rows = NDArray[np.int64]  # numbers of examples within a split
 
 
@@ -35,8 +36,8 @@ class Lengths:
         tokens = {}
         for name, encoded in self.encoded.items():
             lengths = np.array([len(ids) for ids in encoded.ids], dtype=np.int64)
-            batches = by_length(lengths, TOKENS_PER_BATCH)
-            tokens[name] = sum(len(rows) * self.padded(encoded, int(rows[0])) for rows in batches)  # longest first
+            passes = by_length(lengths, TOKENS_PER_BATCH)
+            tokens[name] = sum(len(rows) * self.padded(encoded, int(rows[0])) for rows in passes)  # longest first
         return tokens
 
     def of_epoch(self, size: int, seed: int) -> list[tuple[Rows, int]]:
@@ -47,10 +48,7 @@ class Lengths:
     def of_answers(self, name: str, rows: Rows | None = None) -> int:
         """Tokens of answering `rows` of a split (all of them if None), in batches of near-equal lengths."""
         encoded = self.encoded[name]
-        chosen = np.arange(len(encoded)) if rows is None else rows
-        order = chosen[np.argsort(encoded.lengths[chosen], kind="stable")]
-        cuts = range(0, len(order), ANSWERED_AT_ONCE)
-        return sum(self.of_batch(encoded, order[cut : cut + ANSWERED_AT_ONCE]) for cut in cuts)
+        return sum(self.of_batch(encoded, batch) for batch in batches(encoded, rows))
 
     def of_batch(self, encoded: Encoded, rows: Rows) -> int:
         """S x T of a batch of these examples."""
@@ -65,7 +63,7 @@ class Lengths:
         return self._padded[length]
 
     def middling(self, name: str) -> Rows:
-        """Rows of about the median length, as many as are answered at once."""
+        """Rows of about the median length, few enough to be answered at once."""
         order = np.argsort(self.encoded[name].lengths, kind="stable")
-        first = max(0, (len(order) - ANSWERED_AT_ONCE) // 2)
-        return order[first : first + ANSWERED_AT_ONCE]
+        first = max(0, (len(order) - TIMED_AT_ONCE) // 2)
+        return order[first : first + TIMED_AT_ONCE]

@@ -16,17 +16,19 @@ TOKENS_AT_ONCE = 2048  # padded: short texts go in large batches, and a batch of
 EXAMPLES_AT_ONCE = 512
 
 
-def batches(encoded: Encoded) -> list[NDArray[np.int64]]:
-    """Example numbers of every batch, each example once, the longest first: what is too big for memory fails at once.
+def batches(encoded: Encoded, rows: NDArray[np.int64] | None = None) -> list[NDArray[np.int64]]:
+    """Example numbers of every batch, each of `rows` (default: all) once, the longest first: what is too big for memory
+    fails at once.
 
     Longest sequence x sequences is at most `TOKENS_AT_ONCE`; an example longer than that is a batch by itself.
     """
-    lengths = encoded.lengths * encoded.towers
+    rows = np.arange(len(encoded.lengths)) if rows is None else rows
+    lengths = encoded.lengths[rows] * encoded.towers
     order = np.argsort(-lengths, kind="stable")
     parts, start = [], 0
     while start < len(order):
         size = min(EXAMPLES_AT_ONCE, max(1, TOKENS_AT_ONCE // max(1, int(lengths[order[start]]))))
-        parts.append(order[start : start + size])
+        parts.append(rows[order[start : start + size]])
         start += size
     return parts
 
