@@ -15,6 +15,8 @@ from typing import Any
 
 import pytest
 
+import graftwork
+
 Graft = Callable[..., Any]
 Boards = Callable[[str], Any]
 
@@ -274,7 +276,8 @@ def test_modules_that_do_not_go_together_are_refused(graft: Graft, module: Path,
 def test_ctrl_c_leaves_no_answers(module: Path, tmp_path: Path) -> None:
     (tmp_path / "in.csv").write_text("text\n" + "the app has crashed again\n" * 300_000, encoding="utf-8")
     command = [sys.executable, "-m", "graftwork", "predict", str(module), "--file", "in.csv", "--out", "out.csv"]
-    running = subprocess.Popen(command, cwd=tmp_path, env=os.environ, stderr=subprocess.PIPE)
+    surroundings = {**os.environ, "PYTHONPATH": str(Path(graftwork.__file__).parents[1])}
+    running = subprocess.Popen(command, cwd=tmp_path, env=surroundings, stderr=subprocess.DEVNULL)
     try:
         deadline = time.monotonic() + 120
         while not list(tmp_path.glob(".out.csv.*")):

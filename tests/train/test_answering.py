@@ -57,7 +57,7 @@ def test_batches_hold_every_example_once_and_keep_to_the_bounds(towers: int, mon
     tokens = encoded([3, 50, 9, 200, 1, *[2] * 40, 17] * towers, towers)
     parts, lengths = batches(tokens), tokens.lengths
     assert sorted(np.concatenate(parts).tolist()) == list(range(len(tokens)))
-    assert [len(rows) for rows in parts if lengths[rows].max() == 200] == [1]
+    assert [len(rows) for rows in parts if lengths[rows].max() == 200] == [1] * towers
     assert all(lengths[rows].max() * len(rows) * towers <= 64 or len(rows) == 1 for rows in parts)
     assert max(len(rows) for rows in parts) == 10
     assert np.all(np.diff(lengths[np.concatenate(parts)]) <= 0)
@@ -84,6 +84,7 @@ def test_together_each_answers_what_it_answers_alone_from_one_pass(
     fitted: Callable[[Any], Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     models = [fitted(LinearProbe()), fitted(TopLayers(k=1)), fitted(Lora()), fitted(LinearProbe())]
+    models[0].shares = torch.tensor([1.0, 0.0, 0.0])  # nothing above the embeddings
     models[3].shares = torch.tensor([0.3, 0.7, 0.0])
     alone = [model.logits(EXAMPLES) for model in models]
     backbone = models[0].backbone
@@ -98,7 +99,7 @@ def test_together_each_answers_what_it_answers_alone_from_one_pass(
     found = answer_together(backbone, tokens, models)
     for answered, expected in zip(found, alone, strict=True):
         np.testing.assert_array_equal(answered, expected)
-    assert len(passes) == len(batches(tokens)) and set(passes) == {models[0].depth}
+    assert len(passes) == len(batches(tokens)) and set(passes) == {1}
 
 
 def test_blocks_above_what_is_read_do_not_run(fitted: Callable[[Any], Any]) -> None:
