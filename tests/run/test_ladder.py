@@ -104,6 +104,7 @@ def climbed(open_tiny: OpenShop, monkeypatch: pytest.MonkeyPatch) -> Callable[..
     ) -> Climber:
         found: Iterator[float] = iter(scores or [0.1 + 0.05 * place for place in range(len(seconds))])
         monkeypatch.setattr(ladder, "validation_evidence", lambda dataset, folder: evidence(next(found)))
+        monkeypatch.setattr(ladder, "_price_alone", lambda rung: float(rung.method.config["seconds"]))
         purse = Purse(Budget(budget, "s"), Prices(), WATCH)
         climber = Climber(open_tiny(), purse, Foreseen(wrong), Recipe(), 0, lambda done, text: None)
         climber.climb([parse_method(f"paid:seconds={each}") for each in seconds])
