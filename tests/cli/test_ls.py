@@ -20,7 +20,7 @@ Boards = Callable[[str], Any]
 WORDS = {
     "backbones": {"minilm", "tiny_text", "hf:<folder or hub name>", "random:<backbone>"},
     "kinds": {"classification", "multilabel", "regression"},
-    "methods": {"adapter", "bitfit", "full", "linear_probe", "lora", "majority", "tfidf_svm", "top_layers"},
+    "methods": {"adapter", "bitfit", "full", "linear_probe", "lora", "majority", "tfidf_svm", "top_layers", "ulmfit"},
     "metrics": {"accuracy", "f1", "macro_f1", "matthews", "pearson", "spearman"},
     "meters": {"train_seconds", "money", "energy_joules"},
     "builtin": {"builtin:tickets", "builtin:same_question"},

@@ -40,6 +40,16 @@ def shared_pooled() -> Tensor:
     return BACKBONE.features(INPUTS).pooled
 
 
+def test_what_trains_can_be_narrowed_and_widened_again(model: Model) -> None:
+    model.own_blocks(0)
+    whole = model.delta().keys()
+    model.train_from(1)
+    assert {name.split(".")[3] for name in model.delta() if name.startswith("network.")} == {"1"}
+    assert (model.start, model.prefix, model.tables()) == (1, 1, [])
+    model.train_from(0)
+    assert model.delta().keys() == whole and model.start == 0 and model.tables()
+
+
 def test_a_model_is_its_head_until_something_is_attached(model: Model) -> None:
     assert model.delta().keys() == {"head.out.weight", "head.out.bias"}
     assert model.start == BACKBONE.card.blocks and model.prefix is None

@@ -81,7 +81,7 @@ def test_predictions_are_those_of_the_scores_and_of_the_module(kind: str, pair: 
 @pytest.mark.parametrize(
     ("method", "precision"),
     [("adapter", "fp32"), ("lora", "bf16"), ("full", "bf16"), ("top_layers:k=1", "fp32"), ("linear_probe", "bf16"),
-     ("tfidf_svm", "fp32")],
+     ("tfidf_svm", "fp32"), ("ulmfit", "bf16")],
 )  # fmt: skip
 def test_the_same_spec_gives_the_same_bytes(method: str, precision: str, open_tiny: OpenShop) -> None:
     """In another process's shop, and in one that has already run other methods over its shared backbone."""
@@ -92,6 +92,14 @@ def test_the_same_spec_gives_the_same_bytes(method: str, precision: str, open_ti
     for name in ("predictions.jsonl", "spec.json", "module/delta.safetensors", "module/selftest.json"):
         assert file_digest(one / name) == file_digest(two / name), name
     assert first.facts == second.facts
+
+
+def test_a_method_with_a_schedule_of_its_own_has_it_in_the_receipt(open_tiny: OpenShop) -> None:
+    shop = open_tiny()
+    slanted, linear = (shop.spec(parse_method(name), SHORT, 0).recipe for name in ("ulmfit:ratio=8", "full"))
+    assert (slanted["schedule"], slanted["cut_frac"], slanted["ratio"]) == ("slanted triangular", 0.1, 8.0)
+    assert (linear["schedule"], linear["warm_up"]) == ("linear", 0.1)
+    assert linear.keys() - slanted.keys() == {"warm_up"}
 
 
 def test_another_seed_is_another_run(open_tiny: OpenShop) -> None:

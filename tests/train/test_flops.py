@@ -21,6 +21,7 @@ from graftwork.methods.full import Full
 from graftwork.methods.linear_probe import LinearProbe
 from graftwork.methods.lora import Lora
 from graftwork.methods.top_layers import TopLayers
+from graftwork.methods.ulmfit import Ulmfit
 from graftwork.registry import kinds
 from graftwork.testing import tiny_bench, tiny_dataset
 from graftwork.train import flops, linear, loop
@@ -242,6 +243,19 @@ def test_a_fit_is_passes_head_start_steps_and_looks_at_validation(
     assert bench.tally.flops == pytest.approx(expected, rel=1e-6)
     assert 0 < bench.tally.padding_flops < bench.tally.flops
     assert bench.tally.grade == "model"  # the head start is known from its formula
+
+
+def test_stages_cost_the_blocks_that_train_and_one_pass_a_depth(fitted_heads: list[float]) -> None:
+    epochs, bench = 3, tiny_bench(DATA, BACKBONE, epochs=3)
+    Ulmfit().fit(bench)
+    train, validation = ENCODED.lengths, BACKBONE.encode(DATA.validation.examples).lengths
+    expected = pass_flops(train) + pass_flops(validation) + sum(fitted_heads)
+    for epoch in range(1, epochs + 1):  # the top block alone in the first, then everything
+        formula = top_layer if epoch == 1 else full
+        expected += sum(len(rows) * formula(padded(train[rows])) for rows in bench.order(train, epoch))
+    length = padded(validation)
+    expected += len(validation) * (2 * block(length) + 2 * L * block(length) + (epochs + 1) * HEAD)
+    assert bench.tally.flops == pytest.approx(expected, rel=1e-6)
 
 
 def test_a_probe_is_passes_and_linear_fits_and_a_mix(fitted_heads: list[float]) -> None:

@@ -132,6 +132,39 @@ def test_a_gradient_that_is_no_number_changes_nothing(bad: float) -> None:
         assert torch.equal(own[name], before)
 
 
+def test_parameters_added_later_begin_then_and_the_others_go_on() -> None:
+    own, theirs = parameters(), parameters()
+    late = ["map.bias", "scalar"]
+    ours = FlatAdamW({name: own[name] for name in SHAPES if name not in late}, RATE, DECAY, NEVER)
+    adam = torch.optim.AdamW([theirs["map.weight"]], lr=RATE, betas=BETAS, eps=EPSILON, weight_decay=DECAY)
+    adam.add_param_group({"params": [theirs["word_embeddings.weight"]], "weight_decay": 0.0})
+    for step in range(6):
+        if step == 3:
+            ours.add(own)
+            adam.add_param_group({"params": [theirs[name] for name in late], "weight_decay": 0.0})
+        for name, gradient in gradients(step).items():
+            own[name].grad = gradient if step >= 3 or name not in late else None
+            theirs[name].grad = gradient
+        ours.step(1.0)
+        adam.step()
+        assert step >= 3 or all(torch.equal(own[name], parameters()[name]) for name in late)
+    for name in SHAPES:
+        torch.testing.assert_close(own[name], theirs[name], atol=2e-6, rtol=0)
+
+
+def test_a_table_added_later_counts_its_own_steps() -> None:
+    table, weight = nn.Embedding(3, 2, sparse=True), nn.Parameter(torch.zeros(2))
+    optimiser = FlatAdamW({"b": weight}, RATE, 0.0, NEVER)
+    for _ in range(5):
+        weight.grad = torch.ones(2)
+        optimiser.step(1.0)
+    before = table.weight.detach().clone()
+    optimiser.add({"e": table.weight}, tables=["e"])
+    table(torch.tensor([1])).sum().backward()
+    optimiser.step(1.0)
+    torch.testing.assert_close(before[1] - table.weight[1], torch.full((2,), RATE))  # a first step of AdamW
+
+
 def rows_of(table: nn.Embedding, tokens: list[int]) -> Tensor:
     loss: Tensor = (table(torch.tensor(tokens)) * torch.arange(1, len(tokens) + 1)[:, None]).sin().sum()
     return loss

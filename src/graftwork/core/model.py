@@ -81,14 +81,19 @@ class Model(nn.Module):
         """
         assert not self._hooks, "blocks are owned before adapters are plugged into them"
         self._move_to(self.backbone.copy())
-        self.start = first
-        blocks = list(self.backbone.sites("block").values())
         self.rates = _decaying(self.network, list(self.backbone.sites("block")), decay)
-        for module in [self.network] if first == 0 else blocks[first:]:
-            module.requires_grad_(True)
+        self.train_from(first)
         for table in self.backbone.sites("embedding").values():
             if first == 0 and isinstance(table, nn.Embedding):
                 table.sparse = True  # only the rows of a batch have a gradient
+
+    def train_from(self, first: int) -> None:
+        """Of what it owns, let blocks `first … L - 1` train from now on, with `first` 0 everything; the rest rests."""
+        assert not self._shared, "only blocks of its own are trained"
+        self.start = first
+        self.network.requires_grad_(first == 0)
+        for block in list(self.backbone.sites("block").values())[first:]:
+            block.requires_grad_(True)
 
     def _move_to(self, backbone: Backbone) -> None:
         self.backbone, self.network, self._shared = backbone, backbone.module, False

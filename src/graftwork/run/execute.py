@@ -31,6 +31,7 @@ from graftwork.run.task_module import SELF_TEST_EXAMPLES, add_price_tag, save_mo
 from graftwork.train.frozen import FrozenStore
 from graftwork.train.recipe import resolve
 from graftwork.train.seeds import derive
+from graftwork.train.stages import schedule_of
 
 Progress = Callable[[float, str], None]
 
@@ -53,13 +54,13 @@ class Shop:
         uses = method.method.uses_backbone
         task = self.dataset.task
         assert self.backbone is not None or not uses
-        outputs = kinds.get(task.kind).outputs(task)
+        rows, outputs = len(self.dataset.train.examples), kinds.get(task.kind).outputs(task)
         return RunSpec(
             question=task.question(),
             data=self.dataset.digest,
             backbone=self.backbone.card.revision if uses and self.backbone else None,
             method=method.config,
-            recipe=resolve(recipe, len(self.dataset.train.examples), outputs) if uses else {},
+            recipe=resolve(recipe, rows, outputs, schedule_of(method.method)) if uses else {},
             seed=seed,
             numerics=self.numerics if uses else {"threads": self.numerics["threads"]},
         )

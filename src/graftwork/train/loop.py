@@ -22,8 +22,9 @@ from graftwork.errors import GraftworkError
 from graftwork.train.answering import answer_together, batches
 from graftwork.train.flops import StepCounter, counted
 from graftwork.train.linear import fit_best_linear
-from graftwork.train.optim import FlatAdamW, warm_up_then_linear
+from graftwork.train.optim import FlatAdamW
 from graftwork.train.seeds import derive
+from graftwork.train.stages import Passes, Plan, open_passes, plan_of
 
 
 class Diverged(GraftworkError):
@@ -116,14 +117,17 @@ def fit_by_gradient(method: Attaches, bench: Workbench) -> FittedModel:
     towers = 2 if "text_a" in bench.train.examples[0].inputs and bench.setting.backbone.card.towers == 2 else 1
     torch.manual_seed(derive(bench.seed, "init"))
     model = build_model(method, bench.setting, towers)
-    passes = {split.name: bench.frozen(split, model.prefix) for split in (bench.train, bench.validation)}
     facts: dict[str, Any] = {"towers": towers, "start_block": model.start}
+    rate = bench.recipe["learning_rate"] or method.learning_rate
+    plan = plan_of(method, model, bench.recipe)
+    facts |= plan.facts(model, rate)
+    passes = open_passes(plan.lowest[0], model, bench)
     facts["head_start"] = _start_head(model, bench, passes)
-    facts |= _train(model, bench, passes, method)
+    facts |= _train(model, bench, passes, plan, rate)
     return FittedModel(model, facts)
 
 
-def _start_head(model: Model, bench: Workbench, passes: Mapping[str, FrozenPass]) -> dict[str, Any]:
+def _start_head(model: Model, bench: Workbench, passes: Passes) -> dict[str, Any]:
     """Fit the head on frozen features, so that training starts from the probe and not from noise."""
     if not isinstance(model.head, PooledHead):
         return {"used": False}
@@ -144,9 +148,8 @@ def _start_head(model: Model, bench: Workbench, passes: Mapping[str, FrozenPass]
     return {"used": True, "strength": fit.strength, "validation": reached}
 
 
-def _train(model: Model, bench: Workbench, passes: Mapping[str, FrozenPass], method: Attaches) -> dict[str, Any]:
+def _train(model: Model, bench: Workbench, passes: Passes, plan: Plan, rate: float) -> dict[str, Any]:
     recipe = bench.recipe
-    rate = recipe["learning_rate"] or method.learning_rate
     optimiser = FlatAdamW(model.delta(), rate, recipe["weight_decay"], recipe["clip"], model.tables(), model.rates)
     targets = torch.from_numpy(bench.train.targets)
     counter, looking = StepCounter(bench.tally), StepCounter(bench.tally)
@@ -156,11 +159,15 @@ def _train(model: Model, bench: Workbench, passes: Mapping[str, FrozenPass], met
 
     # The head start is no candidate: its penalty was chosen on the same rows, so its score there flatters it.
     history, step = [validate()], 0
-    best_score, best_epoch, best = -math.inf, 0, _snapshot(model)
-    for epoch in range(1, recipe["epochs"] + 1):
+    best_score, best_epoch, best = -math.inf, 0, _snapshot(plan.delta)
+    for epoch, lowest in enumerate(plan.lowest, start=1):
+        if lowest != model.start:
+            passes = open_passes(lowest, model, bench, passes)
+            optimiser.add(model.delta(), model.tables())
+            counter, looking = StepCounter(bench.tally), StepCounter(bench.tally)  # a length costs more now
         losses = []
         for rows in bench.order(passes["train"].encoded.lengths, epoch):
-            share = warm_up_then_linear(step, recipe["steps"], recipe["warm_up"])
+            share = plan.share(step)
             loss = _step(model, bench, passes["train"], rows.tolist(), targets[rows], counter)
             norm = optimiser.step(share)
             if not (math.isfinite(loss) and math.isfinite(norm)):
@@ -173,7 +180,7 @@ def _train(model: Model, bench: Workbench, passes: Mapping[str, FrozenPass], met
         history.append(reached)
         bench.log({"epoch": epoch, "validation": reached, "loss": sum(losses) / len(losses), "time": time.time()})
         if reached >= best_score:
-            best_score, best_epoch, best = reached, epoch, _snapshot(model)
+            best_score, best_epoch, best = reached, epoch, _snapshot(plan.delta)
     model.load_delta(best)
     tokens = sum(map(len, passes["train"].encoded.ids))
     return {
@@ -208,5 +215,5 @@ def _entering(model: Model, inputs: Inputs, sequences: list[int], frozen: Frozen
     return frozen.entering(sequences, inputs["attention_mask"].bool())
 
 
-def _snapshot(model: Model) -> dict[str, Tensor]:
-    return {name: parameter.detach().clone() for name, parameter in model.delta().items()}
+def _snapshot(delta: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    return {name: parameter.detach().clone() for name, parameter in delta.items()}

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -57,6 +58,7 @@ class _Rows:
         self.master = table.detach().float().clone()
         self.first, self.second = torch.zeros_like(self.master), torch.zeros_like(self.master)  # the two moments
         self.rows, self.gradient = torch.empty(0, dtype=torch.int64), self.master[:0]  # (R,), (R, D)
+        self.steps = 0
 
     def gather(self) -> Tensor:
         """Take over the batch's rows and return the squared norm of their gradient."""
@@ -66,13 +68,14 @@ class _Rows:
         self.rows, self.gradient = gradient.indices()[0], gradient.values().float()
         return self.gradient.square().sum()
 
-    def update(self, learning_rate: float, step: int) -> None:
-        """One AdamW step, the `step`-th of the whole optimiser."""
+    def update(self, learning_rate: float) -> None:
+        """One AdamW step."""
+        self.steps += 1
         first = self.first[self.rows].lerp_(self.gradient, 1 - BETAS[0])
         second = self.second[self.rows].lerp_(self.gradient.square(), 1 - BETAS[1])
         self.first[self.rows], self.second[self.rows] = first, second
-        size = (second / (1 - BETAS[1] ** step)).sqrt_().add_(EPSILON)
-        moved = self.master[self.rows].addcdiv_(first, size, value=-learning_rate / (1 - BETAS[0] ** step))
+        size = (second / (1 - BETAS[1] ** self.steps)).sqrt_().add_(EPSILON)
+        moved = self.master[self.rows].addcdiv_(first, size, value=-learning_rate / (1 - BETAS[0] ** self.steps))
         self.master[self.rows] = moved
         self.table.data[self.rows] = moved.to(self.table.dtype)
 
@@ -92,20 +95,35 @@ class FlatAdamW:
         tables: Collection[str] = (),
         rates: Mapping[str, float] | None = None,
     ):
-        self.learning_rate, self.clip, self.steps = learning_rate, clip, 0
-        rates = rates or {}
-        alike: dict[tuple[float, float], list[nn.Parameter]] = {}  # (decay, share of the rate) -> parameters
-        for name, parameter in parameters.items():
-            if name not in tables:
-                decay = weight_decay if parameter.ndim >= 2 and "embedding" not in name else 0.0
-                alike.setdefault((decay, rates.get(name, 1.0)), []).append(parameter)
-        self.groups = [_Group(group) for group in alike.values()]
-        self.tables = [(_Rows(parameters[name]), rates.get(name, 1.0)) for name in tables]
-        settings = [
-            {"params": [group.master], "weight_decay": decay, "share": share}
-            for group, (decay, share) in zip(self.groups, alike, strict=True)
-        ]
+        self.learning_rate, self.weight_decay, self.clip = learning_rate, weight_decay, clip
+        self.rates = rates or {}
+        self._known: set[str] = set()
+        self.groups: list[_Group] = []
+        self.tables: list[tuple[_Rows, float]] = []  # with their shares of the rate
+        settings = self._take(parameters, tables)
         self.adam = torch.optim.AdamW(settings, lr=learning_rate, betas=BETAS, eps=EPSILON, fused=True)
+
+    def add(self, parameters: Mapping[str, nn.Parameter], tables: Collection[str] = ()) -> None:
+        """Train these too from now on; of those that it trains already the moments go on."""
+        for group in self._take(parameters, tables):
+            self.adam.add_param_group(group)
+
+    def _take(self, parameters: Mapping[str, nn.Parameter], tables: Collection[str]) -> list[dict[str, Any]]:
+        """Copy what is new into flat vectors, those alike into one; returns what AdamW must know of each vector."""
+        new = {name: parameter for name, parameter in parameters.items() if name not in self._known}
+        self._known |= new.keys()
+        alike: dict[tuple[float, float], list[nn.Parameter]] = {}  # (decay, share of the rate) -> parameters
+        for name, parameter in new.items():
+            if name not in tables:
+                decay = self.weight_decay if parameter.ndim >= 2 and "embedding" not in name else 0.0
+                alike.setdefault((decay, self.rates.get(name, 1.0)), []).append(parameter)
+        groups = [_Group(group) for group in alike.values()]
+        self.groups += groups
+        self.tables += [(_Rows(new[name]), self.rates.get(name, 1.0)) for name in tables if name in new]
+        return [
+            {"params": [group.master], "weight_decay": decay, "share": share}
+            for group, (decay, share) in zip(groups, alike, strict=True)
+        ]
 
     @torch.no_grad()
     def step(self, rate: float) -> float:
@@ -114,7 +132,6 @@ class FlatAdamW:
         norm = math.sqrt(sum(map(float, squares)))
         if not math.isfinite(norm):
             return norm
-        self.steps += 1
         if norm > self.clip:
             for gradient in (
                 *(group.master.grad for group in self.groups),
@@ -128,7 +145,7 @@ class FlatAdamW:
         for group in self.groups:
             group.scatter()
         for table, share in self.tables:
-            table.update(self.learning_rate * rate * share, self.steps)
+            table.update(self.learning_rate * rate * share)
         return norm
 
 

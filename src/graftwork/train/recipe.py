@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Any
 
 from graftwork.core.run import Recipe
@@ -10,13 +11,16 @@ from graftwork.errors import ConfigError
 
 EPOCHS = ((2, 3), (20, 5))  # (outputs at most, epochs): the more there is to tell apart, the longer it takes
 STEPS_AT_LEAST, EPOCHS_AT_MOST = 300, 10  # small data is seen more often; more outputs are, too
-WARM_UP = 0.1  # share of the steps
 WEIGHT_DECAY = 0.01
 CLIP = 1.0
+LINEAR: Mapping[str, Any] = {"schedule": "linear", "warm_up": 0.1}  # warm-up is a share of the steps
 
 
-def resolve(recipe: Recipe, rows: int, outputs: int) -> dict[str, Any]:
-    """Every field filled in, for the receipt. Raises `ConfigError` for a number that makes no sense."""
+def resolve(recipe: Recipe, rows: int, outputs: int, schedule: Mapping[str, Any] = LINEAR) -> dict[str, Any]:
+    """Every field filled in, for the receipt, `schedule` among them.
+
+    Raises `ConfigError` for a number that makes no sense.
+    """
     for name in ("epochs", "batch_size", "learning_rate"):
         value = getattr(recipe, name)
         if value is not None and not 0 < value < math.inf:
@@ -31,10 +35,9 @@ def resolve(recipe: Recipe, rows: int, outputs: int) -> dict[str, Any]:
         "batch_size": recipe.batch_size,
         "learning_rate": recipe.learning_rate,  # None: the method's own
         "steps": epochs * steps_per_epoch,
-        "warm_up": WARM_UP,
         "weight_decay": WEIGHT_DECAY,
         "clip": CLIP,
-        "schedule": "linear",
+        **schedule,
         "dropout": "none: frozen and trained blocks run in eval mode",
         "head_start": "linear layer fitted on frozen features",
         "kept": "the epoch that is best on validation, the last of equals",

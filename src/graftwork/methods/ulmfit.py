@@ -1,0 +1,80 @@
+"""ULMFiT's way of fine-tuning: gradual unfreezing, discriminative learning rates and a slanted triangular schedule
+(Howard & Ruder 2018, arXiv:1801.06146)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from graftwork.core.backbone import BackboneCard
+from graftwork.core.model import Model
+from graftwork.core.task import Task
+from graftwork.registry import methods
+from graftwork.train.loop import fit_by_gradient, restore_by_attaching
+
+
+def slanted_triangular(step: int, steps: int, cut_frac: float, ratio: float) -> float:
+    """Share of the rate at `step` (0-based) of `steps`: 1 / ratio … 1 over the first `cut_frac` of them, then back.
+
+    Where `cut_frac` x `steps` is a whole number this is the paper's formula; elsewhere that falls below 1 / ratio, and
+    even below 0, in the last steps, and this does not.
+    """
+    cut = max(1, math.floor(steps * cut_frac))
+    height = step / cut if step < cut else 1 - (step - cut) / max(1, steps - cut)
+    return (1 + height * (ratio - 1)) / ratio
+
+
+def unfreezing(blocks: int, epochs: int) -> list[int]:
+    """For each epoch the lowest block that trains: everything in the last third, and more and more blocks before.
+
+    One more block an epoch, from the top; with fewer epochs than that takes, as many more as it takes.
+    """
+    early = epochs - math.ceil(epochs / 3)
+    trained = (max(epoch, epoch * blocks // (early + 1)) for epoch in range(1, epochs + 1))
+    return [max(0, blocks - count) for count in trained]
+
+
+@methods.register("ulmfit")
+@dataclass(frozen=True)
+class Ulmfit:
+    """Full fine-tuning from the top down: its early epochs train on the cached states below the blocks unfrozen yet."""
+
+    learning_rate: float = 1e-3  # peak of the schedule, for the head and the highest block
+    divisor: float = 2.6  # rate of a block: that of the one above it, divided by this
+    cut_frac: float = 0.1  # share of the steps in which the rate rises
+    ratio: float = 32.0  # the highest rate by the lowest
+
+    VERSION: ClassVar[int] = 1
+    uses_backbone: ClassVar[bool] = True
+
+    def unfit(self, task: Task, card: BackboneCard | None) -> str:
+        """Needs blocks with weights of their own."""
+        if card is not None and card.shared_blocks:
+            return f"the blocks of {card.id} share their weights, so they can't be unfrozen one by one"
+        if self.divisor <= 0:
+            return f"divisor must be above 0, not {self.divisor}"
+        if not 0 < self.cut_frac < 1:
+            return f"cut_frac must be between 0 and 1, not {self.cut_frac}"
+        return "" if self.ratio >= 1 else f"ratio must be at least 1, not {self.ratio}"
+
+    def attach(self, model: Model) -> None:
+        """Own everything, embeddings included; what trains when is said by `lowest_blocks`."""
+        model.own_blocks(0, 1 / self.divisor)
+
+    @property
+    def schedule(self) -> Mapping[str, Any]:
+        """For the receipt."""
+        return {"schedule": "slanted triangular", "cut_frac": self.cut_frac, "ratio": self.ratio}
+
+    def share(self, step: int, steps: int) -> float:
+        """Share of the rate at `step` (0-based) of `steps`."""
+        return slanted_triangular(step, steps, self.cut_frac, self.ratio)
+
+    def lowest_blocks(self, blocks: int, epochs: int) -> list[int]:
+        """For each epoch the lowest block that trains."""
+        return unfreezing(blocks, epochs)
+
+    fit = fit_by_gradient
+    restore = restore_by_attaching
