@@ -77,11 +77,11 @@ def test_the_schedule_is_the_papers(steps: int, cut_frac: float, ratio: float) -
     assert found[0] == 1 / ratio and max(found) == found[round(steps * cut_frac)] == 1.0
 
 
-@pytest.mark.parametrize("steps", [1, 2, 7, 19, 29, 301])
+@pytest.mark.parametrize("steps", [1, 2, 7, 19, 29, 305])
 def test_the_schedule_stays_in_its_range_for_any_number_of_steps(steps: int) -> None:
     found = [slanted_triangular(step, steps, 0.1, 32) for step in range(steps)]
     assert min(found) == found[0] == 1 / 32 and (steps == 1 or max(found) == 1.0)
-    if steps in (19, 29, 301):  # where the paper's own leaves it
+    if steps in (19, 29, 305):  # where the paper's own leaves it
         assert papers_formula(steps - 1, steps, 0.1, 32) < 1 / 32
 
 
@@ -90,7 +90,8 @@ def test_each_block_has_a_lower_rate_than_the_one_above_it() -> None:
     shares = {name: model.rates.get(name, 1.0) for name in model.delta()}
     assert {share for name, share in shares.items() if name.startswith((TOP, "head."))} == {1.0}
     assert {share for name, share in shares.items() if name.startswith(BOTTOM)} == {1 / 2.6}
-    assert {share for name, share in shares.items() if ".embeddings." in name} == {pytest.approx(1 / 2.6**2)}
+    lowest = [share for name, share in shares.items() if ".embeddings." in name]
+    assert lowest == pytest.approx([1 / 2.6**2] * len(lowest)) and lowest
 
 
 class Epochs:
