@@ -13,6 +13,7 @@ from graftwork.cli.options import progress_bar, run_options, split_words, task_f
 @task_options
 @click.option("--methods", metavar="A,B,…", help="Methods to run, e.g. full,adapter:size=32.  [default: all that fit]")
 @click.option("--seeds", type=int, help="Runs per method.  [default: 5]")
+@click.option("--exhaustive", is_flag=True, help="No race: every method in full, at its own learning rate.")
 @click.option("--out", metavar="DIR", help="Folder for leaderboard.json and report.html.  [default: boards/TASK]")
 @click.option("--json", "as_json", is_flag=True, help="Print leaderboard.json instead of the table.")
 @run_options
@@ -20,6 +21,7 @@ def command(
     data: str,
     methods: str | None,
     seeds: int | None,
+    exhaustive: bool,
     out: str | None,
     as_json: bool,
     backbone: str | None,
@@ -30,9 +32,12 @@ def command(
     prices: str | None,
     **flags: str | None,
 ) -> int:
-    """Run every method x seed on DATA and say what is worth its price.
+    """Run methods x seeds on DATA and say what is worth its price.
 
     DATA is a CSV, TSV or JSONL file, a task file (TOML), or builtin:tickets.
+
+    Methods trained by gradient race: short trials choose their learning rates, and methods clearly behind on validation
+    are dropped; --exhaustive runs them all in full.
 
     Runs that are there already cost nothing; an interrupted comparison goes on where it was. Exits 1 when no method
     finished.
@@ -53,6 +58,7 @@ def command(
             methods=chosen,
             seeds=seeds if seeds is not None else settings.get("seeds", SEEDS),
             epochs=epochs if epochs is not None else settings.get("epochs"),
+            exhaustive=exhaustive or settings.get("exhaustive", False),
             out=out or settings.get("out"),
             runs=runs,
             precision=precision,

@@ -46,6 +46,7 @@ def _runs(root: Path) -> list[str]:
         module = root / run_id / "module" / "module.json"
         task = read_json(module)["task"]["name"] if module.is_file() else "–"
         score = next((f"{name} {value:.4f}" for name, value in result["scores"].items()), result["status"])
+        score = "trial" if "share" in spec["recipe"] and result["status"] == "ok" else score
         seconds = show(result["costs"].get("train_seconds", {}).get("value"), "s")
         lines.append(
             f"{run_id}  {task:<20} {spec['method']['name']:<13} seed {result['seed']:<3} {score:<24} {seconds}"

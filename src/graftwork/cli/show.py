@@ -51,13 +51,19 @@ def run_lines(folder: Path) -> list[str]:
     recipe = spec["recipe"]
     if recipe:
         epochs = f"{recipe['epochs']} epoch{'' if recipe['epochs'] == 1 else 's'}"
-        lines.append(f"recipe     {epochs} of {recipe['batch_size']} rows a step, {recipe['steps']} steps")
+        lines.append(
+            f"recipe     {epochs} of {recipe['batch_size']} rows a step, {recipe['steps']} steps{_trial(recipe)}"
+        )
     for split in ("validation", "scores"):
         words = ", ".join(f"{name} {value:.4f}" for name, value in result[split].items())
         if words:
             lines.append(f"{'test' if split == 'scores' else split:<11}{words}")
     lines.append("price tag")
     return lines + cost_lines(result["costs"])
+
+
+def _trial(recipe: dict[str, Any]) -> str:
+    return f", a trial of {100 * recipe['share']:g} % of a whole run" if "share" in recipe else ""
 
 
 def module_lines(folder: Path) -> list[str]:

@@ -31,10 +31,14 @@ class RowRuns:
     config: Mapping[str, Any]
     status: str  # "ok" | "failed" | "out_of_memory" | "dropped"
     runs: tuple[tuple[RunResult, Statistics], ...]  # the statistics of a run that isn't "ok" are empty
+    trials: tuple[RunResult, ...] = ()  # runs of the race that were cut short, or at a rate that wasn't kept
+    dropped: Mapping[str, Any] | None = None  # stage, why, validation, leader, leader_validation, cost
 
     @property
     def scored(self) -> tuple[tuple[RunResult, Statistics], ...]:
-        """The runs that went through."""
+        """The runs that went through and are compared: none of a row that was dropped."""
+        if self.status == "dropped":
+            return ()
         return tuple((result, stats) for result, stats in self.runs if result.status == "ok")
 
 
@@ -45,6 +49,7 @@ class Findings:
     data_report: Mapping[str, Any] = field(default_factory=dict)
     search_costs: Mapping[str, Cost] = field(default_factory=dict)  # what the whole comparison really spent
     notes: tuple[str, ...] = ()
+    race: Mapping[str, Any] | None = None  # None: every method ran in full
     command: str = ""  # what the user typed
     environment: Mapping[str, Any] = field(default_factory=dict)  # where the board was assembled
 
@@ -61,7 +66,8 @@ def leaderboard(
 ) -> dict[str, Any]:
     """The content of `leaderboard.json`. `metrics` by name, the headline first.
 
-    Rows come best first, those without a score last. Scores are fractions; costs are medians over a row's runs.
+    Rows come best first, then the dropped ones, then those that failed. Scores are fractions; costs are medians over a
+    row's runs of full length.
     Keys are only ever added to this dictionary: it is a file format.
     """
     headline = next(iter(metrics))
@@ -83,6 +89,7 @@ def leaderboard(
         "differences": _differences(boots[headline], entries, headline),
         "search_costs": {name: asdict(cost) for name, cost in findings.search_costs.items()},
         "data_report": dict(findings.data_report),
+        "race": None if findings.race is None else dict(findings.race),
         "notes": [*_notes(rows), *findings.notes],
         "statistics": {"draws": draws, "other_draws": min(draws, OTHER_DRAWS), "seed": seed, "level": 0.95},
         "command": findings.command,
@@ -121,28 +128,33 @@ def _bootstrap(rows: Sequence[RowRuns], name: str, metric: Metric, draws: int, s
 
 
 def _entry(row: RowRuns, boots: Mapping[str, Bootstrap]) -> dict[str, Any]:
-    """One row of the board. A row that failed has a price and no score."""
+    """One row of the board. A row that failed has a price and no score; one that was dropped, neither a score nor,
+    before its first whole run, a price that could stand beside the others'."""
     results = [result for result, _ in row.runs]
     scored = [result for result, _ in row.scored]
-    errors = dict.fromkeys(result.error for result in results if result.error)
+    trials = row.trials if row.status == "dropped" else ()  # of other rows the race tells
+    errors = dict.fromkeys(result.error for result in (*results, *trials) if result.error)
     return {
         "method": row.method,
         "config": dict(row.config),
         "status": row.status if scored or row.status != "ok" else "failed",
         "n_seeds": len(scored),
-        "n_failed": len(results) - len(scored),
+        "n_failed": sum(result.status != "ok" for result in results),
         "scores": {name: asdict(boot.score(row.method)) for name, boot in boots.items() if row.method in boot.rows},
         "costs": median_costs(scored or results),
         "below_majority": False,
-        "runs": [result.id for result in results],
+        "runs": [result.id for result in (*trials, *results)],
         "errors": list(errors),
+        "dropped": None if row.dropped is None else dict(row.dropped),
     }
 
 
-def _rank(entry: Mapping[str, Any], headline: str) -> tuple[bool, float, str]:
-    """Best first; without a score last; equal scores by name, so that the order never depends on the input's."""
+def _rank(entry: Mapping[str, Any], headline: str) -> tuple[int, float, str]:
+    """Best first; dropped ones by validation; failed last; equal scores by name, whatever the input's order."""
     score = entry["scores"].get(headline)
-    return score is None, -score["mean"] if score else 0.0, entry["method"]
+    if entry["dropped"]:
+        return 1, -entry["dropped"]["validation"], entry["method"]
+    return 2 * (score is None), -score["mean"] if score else 0.0, entry["method"]
 
 
 def _mark_below_majority(entries: Sequence[dict[str, Any]], headline: str) -> None:

@@ -1,33 +1,29 @@
-"""`compare`: every method x every seed on one task, next to its baselines, each with its spread and its price tag."""
+"""`compare`: methods x seeds on one task, next to its baselines, each with its spread and its price tag."""
 
 from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from graftwork.compare.assemble import Findings, RowRuns, leaderboard
+from graftwork.compare.grid import Grid, Progress, run_grid, spent
 from graftwork.compare.report import write_report
-from graftwork.core.meter import Cost, Phase
+from graftwork.core.meter import Cost
 from graftwork.core.run import Recipe, RunResult
-from graftwork.core.task import Dataset, Task
+from graftwork.core.task import Task
 from graftwork.errors import ConfigError
 from graftwork.files import finite, require_writable, write_json
-from graftwork.registry import kinds, methods, metrics
+from graftwork.registry import methods, metrics
 from graftwork.run.environment import environment
-from graftwork.run.execute import Shop, execute
+from graftwork.run.execute import Shop
 from graftwork.run.methods import Named, named, parse_method
 from graftwork.run.shop import open_shop
-from graftwork.run.store import read_logits
 
 SEEDS = 5
-Progress = Callable[[float, str], None]  # fraction of the whole grid, what goes on
 
 
 @dataclass(frozen=True)
@@ -52,6 +48,7 @@ def compare(
     methods: str | Sequence[str] | None = None,
     seeds: int = SEEDS,
     epochs: int | None = None,
+    exhaustive: bool = False,
     out: str | Path | None = None,
     runs: str | Path = "runs",
     precision: str = "auto",
@@ -59,6 +56,9 @@ def compare(
     progress: Progress = lambda done, text: None,
 ) -> Leaderboard:
     """Run every method (default: all that fit) with seeds 0 … seeds - 1 and say which differences are real.
+
+    Methods that are trained by gradient race: by short trials each chooses its learning rate, and those clearly behind
+    on validation are dropped (`compare/race.py`). `exhaustive` runs them all in full, at their own rates.
 
     `out` (default `boards/<task>`) receives `leaderboard.json` and `report.html`. Runs that are in `runs` already
     cost nothing. Of a task file only the task is read: what it says of the comparison (backbone, methods, seeds …) is
@@ -76,13 +76,11 @@ def compare(
     for item in fitting:
         shop.spec(item, recipe, 0)  # a recipe that makes no sense is an error before the first run, not after it
     require_writable(folder)
-    rows, reused = _run_grid(shop, fitting, recipe, seeds, progress)
-    content = finite(_content(shop, rows, left_out))
+    grid = run_grid(shop, fitting, recipe, seeds, progress, exhaustive=exhaustive)
+    content = finite(_content(shop, grid, left_out))
     write_json(folder / "leaderboard.json", content)
-    receipts = [_receipt(row.method, run) for row in rows for run, _ in row.runs]
-    write_report(content, receipts, folder / "report.html")
-    executed = len(receipts) - reused
-    return Leaderboard(content, folder, reused, executed)
+    write_report(content, _receipts(grid.rows), folder / "report.html")
+    return Leaderboard(content, folder, grid.reused, len(grid.runs) - grid.reused)
 
 
 def choose_methods(words: str | Sequence[str] | None) -> list[Named]:
@@ -112,60 +110,22 @@ def _fitting(chosen: Sequence[Named], shop: Shop, asked: bool) -> tuple[list[Nam
     return [item for item in chosen if not reasons[item.label]], left_out
 
 
-def _run_grid(
-    shop: Shop, chosen: Sequence[Named], recipe: Recipe, seeds: int, progress: Progress
-) -> tuple[list[RowRuns], int]:
-    """Seed by seed, so that an interrupted grid has compared every method on the seeds that are done."""
-    found: dict[str, list[tuple[RunResult, Mapping[str, NDArray[np.float64]]]]] = {item.label: [] for item in chosen}
-    reused, total, place = 0, seeds * len(chosen), 0
-    for seed in range(seeds):
-        for item in chosen:
-            words = f"{item.label} seed {seed}"
-
-            def report(done: float, text: str, place: int = place, words: str = words) -> None:
-                progress((place + done) / total, f"{words}: {text}")
-
-            report(0.0, "starting")
-            result, known = execute(shop, item, recipe, seed, report)
-            reused += known
-            statistics = test_statistics(shop.dataset, shop.store.root / result.id) if result.status == "ok" else {}
-            found[item.label].append((result, statistics))
-            place += 1
-    rows = [RowRuns(item.label, item.config, _row_status([r for r, _ in found[item.label]]), tuple(found[item.label]))
-            for item in chosen]  # fmt: skip
-    return rows, reused
-
-
-def _row_status(results: Sequence[RunResult]) -> str:
-    """A row is as its runs: ok when any is (failed seeds are counted beside it), otherwise what went wrong first."""
-    return "ok" if any(result.status == "ok" for result in results) else results[0].status
-
-
-def test_statistics(dataset: Dataset, folder: Path) -> dict[str, NDArray[np.float64]]:
-    """Metric -> (N, K) per-example statistics of one run on the test split, from its stored logits."""
-    kind = kinds.get(dataset.task.kind)
-    predictions = kind.predictions(read_logits(folder, "test"), dataset.task)
-    return {
-        name: metrics.get(name).statistics(dataset.test.targets, predictions, dataset.task)
-        for name in dataset.task.metrics
-    }
-
-
-def _content(shop: Shop, rows: Sequence[RowRuns], notes: tuple[str, ...]) -> dict[str, Any]:
+def _content(shop: Shop, grid: Grid, notes: tuple[str, ...]) -> dict[str, Any]:
     task = shop.dataset.task
     described = {"name": task.name, "data": shop.dataset.digest} | task.question()
     described["rows"] = {name: len(split.examples) for name, split in shop.dataset.splits.items()}
     findings = Findings(
         data_report=shop.dataset.report,
-        search_costs=_search_costs([run for row in rows for run, _ in row.runs]),
+        search_costs=_search_costs(grid.runs),
         environment=environment(),
         notes=notes,
+        race=grid.race,
         command=_command(),
     )
     return leaderboard(
         task=described,
         backbone=asdict(shop.backbone.card) if shop.backbone else None,
-        rows=rows,
+        rows=grid.rows,
         metrics={name: metrics.get(name) for name in task.metrics},
         findings=findings,
     )
@@ -179,20 +139,19 @@ def _command() -> str:
 
 
 def _search_costs(runs: Sequence[RunResult]) -> dict[str, Cost]:
-    """What the runs of this board really spent, whenever they ran, shared work counted once; and what they would
-    have cost one by one."""
-    spent = Phase()
-    for run in runs:
-        spent.add(run.spent)
+    """What all runs really took, shared work counted once; and what they would have cost one by one."""
     alone = sum(run.costs["total_seconds"].value or 0.0 for run in runs if "total_seconds" in run.costs)
-    return {
-        "wall_seconds": Cost(spent.wall_seconds, "s", "meter"),
-        "cpu_seconds": Cost(spent.cpu_seconds, "s", "counter"),
-        "runs": Cost(float(len(runs)), "runs", "counter"),
-        "separate_total_seconds": Cost(alone, "s", "meter"),
-    }
+    return spent(runs) | {"separate_total_seconds": Cost(alone, "s", "meter")}
 
 
-def _receipt(label: str, run: RunResult) -> dict[str, Any]:
-    """A run as the report shows it."""
-    return {"method": label} | asdict(run)
+def _receipts(rows: Sequence[RowRuns]) -> list[dict[str, Any]]:
+    """The runs as the report shows them: only those of rows that are compared, and no trial, with their test scores."""
+    receipts = []
+    for row in rows:
+        receipts += [_receipt(row.method, run, shown=row.status != "dropped") for run, _ in row.runs]
+        receipts += [_receipt(row.method, run, shown=False) for run in row.trials]
+    return receipts
+
+
+def _receipt(label: str, run: RunResult, shown: bool) -> dict[str, Any]:
+    return {"method": label} | asdict(run) | ({} if shown else {"scores": {}})

@@ -16,6 +16,7 @@ from graftwork.compare.answer import (
     cost_name,
     grades,
     points,
+    race_lines,
     scored,
     search_line,
     sentence,
@@ -64,6 +65,7 @@ def render_report(board: Mapping[str, Any], runs: Sequence[Mapping[str, Any]]) -
         prices=_prices(board),
         grades=[(grade, *GRADES.get(grade, ("?", "unknown"))) for grade in grades(board["rows"])],
         search=search_line(board),
+        race=race_lines(board),
         verdicts=verdicts(board),
         pairs=[pair | {"sentence": sentence(pair)} for pair in board["differences"]],
         warnings=warnings(board),
@@ -89,7 +91,7 @@ def _row(row: Mapping[str, Any], board: Mapping[str, Any]) -> dict[str, Any]:
     metric = board["headline_metric"]
     return {
         "method": row["method"],
-        "status": row["status"],
+        "status": _status(row),
         "n": row["n_seeds"],
         "score": points(row, metric).partition(" [")[0],
         "interval": "[" + points(row, metric).partition(" [")[2] if metric in row["scores"] else "",
@@ -99,6 +101,12 @@ def _row(row: Mapping[str, Any], board: Mapping[str, Any]) -> dict[str, Any]:
         "below": row["below_majority"],
         "error": (row["errors"] or [""])[0].partition("\n")[0],
     }
+
+
+def _status(row: Mapping[str, Any]) -> str:
+    if row["status"] == "dropped":
+        return f"dropped, validation {percent(row['dropped']['validation'])}"
+    return str(row["status"]).replace("_", " ")
 
 
 def _mean(row: Mapping[str, Any], metric: str) -> str:
@@ -125,11 +133,14 @@ def _prices(board: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 def _run(run: Mapping[str, Any], metric: str) -> dict[str, Any]:
     score, price = run["scores"].get(metric), run["costs"].get("train_seconds", {})
+    chosen_on = run["validation"].get(metric)
     return {
         "id": run["id"],
         "method": run["method"],
         "seed": run["seed"],
         "status": run["status"],
+        "steps": run["facts"].get("steps", "–"),
+        "validation": "–" if chosen_on is None else percent(chosen_on),
         "score": "–" if score is None else percent(score),
         "train": show(price.get("value"), price.get("unit", "s")),
     }

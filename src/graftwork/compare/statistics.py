@@ -95,6 +95,7 @@ class Bootstrap:
     """Draws shared by all rows. Answers for rows and pairs by name."""
 
     rows: Mapping[str, Row]
+    fewest_runs: int = FEWEST_RUNS  # of a row, to call it better or worse
 
     def score(self, name: str) -> Score:
         """Mean over seeds, sd over seeds, and the 95 % interval over seeds and examples."""
@@ -111,12 +112,16 @@ class Bootstrap:
         delta = float(one.points.mean() - two.points.mean())
         drawn = one.drawn - two.drawn
         spread = _paired_spread(one, two) if len(one.points) == len(two.points) else _unpaired_spread(one, two)
+        spread = replace(spread, known=self._known(one) and self._known(two))
         low, high = _interval(drawn, delta, spread)
         stretched = _stretched(drawn, delta, spread)
         share = float(np.mean(stretched > 0) + np.mean(stretched == 0) / 2)
         p = spread.p_value(delta)
         found = smallest_detectable(spread)
         return Difference(a, b, delta, low, high, share, p, p, found, _verdict(delta, p))
+
+    def _known(self, row: Row) -> bool:
+        return row.examples > 1 and len(row.points) >= self.fewest_runs
 
     def differences(self) -> list[Difference]:
         """Every pair of rows in order, a before b, with p corrected over all of them (Holm 1979)."""
@@ -130,7 +135,9 @@ class Bootstrap:
         return result
 
 
-def bootstrap(samples: Sequence[Sample], metric: Metric, *, draws: int = 10_000, seed: int = 0) -> Bootstrap:
+def bootstrap(
+    samples: Sequence[Sample], metric: Metric, *, draws: int = 10_000, seed: int = 0, fewest_runs: int = FEWEST_RUNS
+) -> Bootstrap:
     """Draw examples and seeds `draws` times with replacement, the same draws for every row.
 
     Rows with equal numbers of runs share their draws of seeds too (run 1 of one row belongs to run 1 of the other);
@@ -155,7 +162,7 @@ def bootstrap(samples: Sequence[Sample], metric: Metric, *, draws: int = 10_000,
         drawn = np.take_along_axis(by_seed[sample.name], picks, axis=1).mean(axis=1)
         points = np.array([float(metric.value(np.asarray(run, np.float64).mean(axis=0))) for run in sample.runs])
         rows[sample.name] = Row(points, by_seed[sample.name], drawn, examples)
-    return Bootstrap(rows)
+    return Bootstrap(rows, fewest_runs)
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
@@ -217,27 +224,21 @@ def _combined(over_examples: float, over_seeds: Sequence[tuple[float, float, int
     return Spread(math.sqrt(total), max(1.0, total**2 / doubt) if doubt > 0 else float(max(1, examples - 1)))
 
 
-def _known(row: Row) -> bool:
-    return row.examples > 1 and len(row.points) >= FEWEST_RUNS
-
-
 def _spread(row: Row) -> Spread:
     over_seeds = (*_seed_variance(row.points, row.by_seed), len(row.points))
-    spread = _combined(float(row.by_seed.mean(axis=1).var()), [over_seeds], row.examples)
-    return replace(spread, known=_known(row))
+    return _combined(float(row.by_seed.mean(axis=1).var()), [over_seeds], row.examples)
 
 
 def _paired_spread(a: Row, b: Row) -> Spread:
     by_seed = a.by_seed - b.by_seed
     over_seeds = (*_seed_variance(a.points - b.points, by_seed), len(a.points))
-    spread = _combined(float(by_seed.mean(axis=1).var()), [over_seeds], a.examples)
-    return replace(spread, known=_known(a) and _known(b))
+    return _combined(float(by_seed.mean(axis=1).var()), [over_seeds], a.examples)
 
 
 def _unpaired_spread(a: Row, b: Row) -> Spread:
     over_examples = float((a.by_seed.mean(axis=1) - b.by_seed.mean(axis=1)).var())
     over_seeds = [(*_seed_variance(row.points, row.by_seed), len(row.points)) for row in (a, b)]
-    return replace(_combined(over_examples, over_seeds, a.examples), known=_known(a) and _known(b))
+    return _combined(over_examples, over_seeds, a.examples)
 
 
 def _stretched(drawn: Floats, point: float, spread: Spread) -> Floats:

@@ -9,7 +9,7 @@ from typing import Any
 
 from rich.console import Console
 
-from graftwork.compare.answer import answer, cost, points, search_line, verdicts, warnings
+from graftwork.compare.answer import answer, cost, points, race_lines, search_line, verdicts, warnings
 from graftwork.errors import printable
 from graftwork.units import percent
 
@@ -85,6 +85,8 @@ def _columns(board: Mapping[str, Any]) -> list[Column]:
 
 def _score(row: Row, metric: str) -> str:
     """The score with its parts below those of the other rows, or what became of the row."""
+    if row["status"] == "dropped":
+        return f"dropped, validation {percent(row['dropped']['validation'])}"
     if metric not in row["scores"]:
         return str(row["status"]).replace("_", " ")
     score, _, interval = points(row, metric).partition(" [")
@@ -122,11 +124,12 @@ def _sections(board: Mapping[str, Any]) -> list[tuple[str, list[str]]]:
         f"{row['method']}: {row['status'].replace('_', ' ')}"
         + "".join(f"; {error.splitlines()[0]}" for error in row["errors"][:1])
         for row in board["rows"]
-        if row["status"] != "ok"
+        if row["status"] not in ("ok", "dropped")
     ]
     spent = search_line(board)
     return [
         ("Verdicts", verdicts(board)),
+        ("The race", [*race_lines(board), board["race"]["rule"]] if board.get("race") else []),
         ("Not finished", failed),
         ("Price of the search", [spent] if spent else []),
         ("Notes", list(board.get("notes", []))),

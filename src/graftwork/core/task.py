@@ -95,8 +95,10 @@ _TASK_KEYS: Mapping[str, type] = {
     "text_b": str, "label": str, "labels": list, "metrics": list, "positive": str,
 }  # fmt: skip
 _COMPARE_KEYS: Mapping[str, type] = {
-    "backbone": str, "methods": list, "seeds": int, "epochs": int, "out": str,
+    "backbone": str, "methods": list, "seeds": int, "epochs": int, "exhaustive": bool, "out": str,
 }  # fmt: skip
+
+_TYPE_WORDS = {str: "a string", int: "a whole number", bool: "true or false", list: "a list of strings"}
 
 
 def read_task_file(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -125,7 +127,7 @@ def _check_keys(content: Mapping[str, Any], path: Path) -> None:
                 f"setting {key!r} has the wrong type",
                 where=str(path),
                 got=repr(value),
-                expected={str: "a string", int: "a whole number", list: "a list of strings"}[known[key]],
+                expected=_TYPE_WORDS[known[key]],
             )
         if isinstance(value, list) and not all(isinstance(item, str) for item in value):
             raise ConfigError(f"setting {key!r} must hold strings only", where=str(path), got=repr(value))

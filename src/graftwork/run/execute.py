@@ -1,4 +1,8 @@
-"""Executes one run: fit, answer the test split once, store the module, read the price tag, write the receipt."""
+"""Executes one run: fit, answer the test split once, store the module, read the price tag, write the receipt.
+
+A trial (a recipe with a share of the steps) answers the validation split only: choices are made on it, so it never sees
+the test split, and nobody uses its module, so none is stored, tested or timed.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +14,9 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from graftwork.config import Prices
 from graftwork.core.backbone import Backbone
@@ -120,14 +127,18 @@ class _Execution:
             self.readings.train_flops_grade = bench.tally.grade
         self.readings.trained_parameters = fitted.trained_parameters
         self.progress(1.0, "evaluating")
-        splits = [self.shop.dataset.validation, self.shop.dataset.test]
+        trial = "share" in self.spec.recipe
+        splits = [self.shop.dataset.validation] if trial else [self.shop.dataset.validation, self.shop.dataset.test]
         with self._phase("evaluate"):
             answers = [(split, fitted.logits(split.examples)) for split in splits]
         scores = {split.name: self._scores(split, logits) for split, logits in answers}
         with self._phase("save"):
             decoded = {s.name: self.setting.kind.decode(logits, self.setting.task) for s, logits in answers}
             write_predictions(self.folder, answers, decoded)
-            self._save(fitted, scores["test"])
+            if not trial:
+                self._save(fitted, scores["test"])
+        if trial:
+            return {"validation": scores["validation"], "facts": _small(fitted.facts)}
         speed = predict_speed(fitted, self.shop.dataset.test.examples)
         self.readings = replace(self.readings, **speed)
         return {"scores": scores["test"], "validation": scores["validation"], "facts": _small(fitted.facts)}
@@ -141,13 +152,19 @@ class _Execution:
             validation=data.validation,
             seed=seed,
             recipe=self.spec.recipe,
-            order=lambda lengths, epoch: bucket(lengths, self.spec.recipe["batch_size"], derive(seed, "order"), epoch),
+            order=self._order,
             frozen=lambda split, depth: self._frozen(bench, split, depth),
             score=lambda logits: self._score(headline, data.validation, logits),
             log=self._log,
             progress=self.progress,
         )
         return bench
+
+    def _order(self, lengths: NDArray[np.int64], epoch: int) -> list[NDArray[np.int64]]:
+        """Of a trial's epoch the first batches only: they come shuffled, so any of them are a fair draw."""
+        recipe = self.spec.recipe
+        batches = bucket(lengths, recipe["batch_size"], derive(self.spec.seed, "order"), epoch)
+        return batches[: recipe.get("batches_per_epoch")]
 
     def _frozen(self, bench: Workbench, split: Split, depth: int | None) -> Any:
         assert self.setting.backbone is not None

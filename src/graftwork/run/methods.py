@@ -19,6 +19,7 @@ class Named:
     label: str  # as the board shows it: the name, and what differs from the defaults
     method: Method
     config: Mapping[str, Any]  # {"name", "version", every hyper-parameter}
+    given: frozenset[str] = frozenset()  # the hyper-parameters that were named, be it with their defaults
 
 
 def parse_method(words: str) -> Named:
@@ -57,7 +58,7 @@ def named(name: str, settings: Mapping[str, Any]) -> Named:
     resolved = {item.name: getattr(method, item.name) for item in fields(make)}
     changed = [f"{item.name}={resolved[item.name]}" for item in fields(make) if resolved[item.name] != item.default]
     label = ":".join([name, *changed])
-    return Named(label, cast(Method, method), {"name": name, "version": make.VERSION} | resolved)
+    return Named(label, cast(Method, method), {"name": name, "version": make.VERSION} | resolved, frozenset(settings))
 
 
 def method_from_config(config: Mapping[str, Any]) -> Method:

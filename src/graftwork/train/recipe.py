@@ -11,6 +11,7 @@ from graftwork.errors import ConfigError
 
 EPOCHS = ((2, 3), (20, 5))  # (outputs at most, epochs): the more there is to tell apart, the longer it takes
 STEPS_AT_LEAST, EPOCHS_AT_MOST = 300, 10  # small data is seen more often; more outputs are, too
+STEPS_OF_A_TRIAL = 20  # at least, however small its share
 WEIGHT_DECAY = 0.01
 CLIP = 1.0
 LINEAR: Mapping[str, Any] = {"schedule": "linear", "warm_up": 0.1}  # warm-up is a share of the steps
@@ -25,12 +26,14 @@ def resolve(recipe: Recipe, rows: int, outputs: int, schedule: Mapping[str, Any]
         value = getattr(recipe, name)
         if value is not None and not 0 < value < math.inf:
             raise ConfigError(f"{name} must be above 0", got=repr(value))
+    if not 0 < recipe.share <= 1:
+        raise ConfigError("share must be above 0 and at most 1", got=repr(recipe.share))
     steps_per_epoch = math.ceil(rows / recipe.batch_size)
     enough = math.ceil(STEPS_AT_LEAST / steps_per_epoch)
     usual = next((epochs for most, epochs in EPOCHS if outputs <= most), EPOCHS_AT_MOST)
     wanted = min(max(usual, enough), EPOCHS_AT_MOST)
     epochs = recipe.epochs or wanted
-    return {
+    resolved = {
         "epochs": epochs,
         "batch_size": recipe.batch_size,
         "learning_rate": recipe.learning_rate,  # None: the method's own
@@ -42,3 +45,18 @@ def resolve(recipe: Recipe, rows: int, outputs: int, schedule: Mapping[str, Any]
         "head_start": "linear layer fitted on frozen features",
         "kept": "the epoch that is best on validation, the last of equals",
     }
+    return resolved | _cut(recipe.share, epochs, steps_per_epoch)
+
+
+def _cut(share: float, epochs: int, steps_per_epoch: int) -> dict[str, Any]:
+    """What a share of the steps changes: as few epochs as hold them, each cut to equally many batches.
+
+    Nothing, when that would not be fewer steps: the trial is then the whole run, under the same id.
+    """
+    steps = epochs * steps_per_epoch
+    wanted = min(steps, max(math.ceil(share * steps), STEPS_OF_A_TRIAL))
+    fewer = math.ceil(wanted / steps_per_epoch)
+    batches = math.ceil(wanted / fewer)
+    if fewer * batches == steps:
+        return {}
+    return {"share": share, "epochs": fewer, "batches_per_epoch": batches, "steps": fewer * batches}

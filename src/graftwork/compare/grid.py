@@ -1,0 +1,207 @@
+"""The runs of a board, in an order that its question alone decides: the race's trials, then seed by seed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graftwork.compare import race
+from graftwork.compare.assemble import RowRuns
+from graftwork.compare.race import Drop, Try
+from graftwork.compare.statistics import Sample
+from graftwork.core.meter import Cost, Phase
+from graftwork.core.run import Recipe, RunResult
+from graftwork.core.task import Dataset
+from graftwork.registry import kinds, metrics
+from graftwork.run.execute import Shop, execute
+from graftwork.run.methods import Named
+from graftwork.run.store import read_logits
+
+Progress = Callable[[float, str], None]  # fraction of the whole grid, what goes on
+
+
+@dataclass(frozen=True)
+class Grid:
+    """What was run."""
+
+    rows: list[RowRuns]
+    runs: list[RunResult]  # each once, in the order of execution
+    race: dict[str, Any] | None  # as it stands in `leaderboard.json`; None when nothing raced
+    reused: int  # runs that were there already
+
+
+@dataclass
+class _Entry:
+    """A method on its way through the grid."""
+
+    label: str
+    item: Named  # with the learning rate it keeps
+    trials: list[RunResult] = field(default_factory=list)
+    runs: list[RunResult] = field(default_factory=list)
+    dropped: Drop | None = None
+
+
+def run_grid(
+    shop: Shop, chosen: Sequence[Named], recipe: Recipe, seeds: int, progress: Progress, *, exhaustive: bool = False
+) -> Grid:
+    """Seed by seed, so that an interrupted grid has compared every method on the seeds that are done."""
+    entries = [_Entry(item.label, item) for item in chosen]
+    racing = [] if exhaustive else [entry for entry in entries if race.races(entry.item)]
+    runner = _Runner(shop, recipe, progress, _planned(racing) + seeds * len(entries))
+    tried = {entry.label: _choose_rate(entry, runner) for entry in racing if race.rates(entry.item)}
+    if len(racing) > race.ALWAYS_KEPT:
+        for entry in racing:
+            runner.trial(entry, entry.item, race.METHOD_SHARE, race.stage_of(race.METHOD_SHARE))
+        last = {entry.label: [entry.trials[-1]] for entry in racing}
+        runner.drop(racing, last, race.stage_of(race.METHOD_SHARE), seeds, race.ALWAYS_KEPT)
+    for seed in range(seeds):
+        for entry in entries:
+            if entry.dropped is None:
+                entry.runs.append(runner.run(entry.label, entry.item, recipe, seed, f"seed {seed}"))
+        if seed < seeds - 1:
+            full = {entry.label: entry.runs for entry in racing if entry.dropped is None}
+            runner.drop(racing, full, f"seed {seed}", seeds - seed - 1)
+    rows = [_row(entry, shop) for entry in entries]
+    return Grid(rows, list(runner.done.values()), _race(racing, tried, rows, shop, recipe), runner.reused)
+
+
+def _planned(racing: Sequence[_Entry]) -> float:
+    """The trials' work, in whole runs."""
+    tries = sum(len(race.rates(entry.item)) for entry in racing)
+    return tries * race.RATE_SHARE + (len(racing) > race.ALWAYS_KEPT) * len(racing) * race.METHOD_SHARE
+
+
+def _choose_rate(entry: _Entry, runner: _Runner) -> list[Try]:
+    """A trial at every rate; the entry goes on with the best."""
+    tried = []
+    for rate in race.rates(entry.item):
+        item = race.at_rate(entry.item, rate)
+        stage = f"rate {rate:g}, {race.stage_of(race.RATE_SHARE)}"
+        result = runner.trial(entry, item, race.RATE_SHARE, stage)
+        tried.append(Try(rate, result.id, result.status, result.validation.get(runner.headline)))
+    best = race.best_rate(tried)
+    entry.item = race.at_rate(entry.item, best)
+    return [replace(one, chosen=one.learning_rate == best) for one in tried]
+
+
+class _Runner:
+    """Runs, each id once, and what came of them."""
+
+    def __init__(self, shop: Shop, recipe: Recipe, progress: Progress, planned: float):
+        self.shop, self.recipe, self.progress = shop, recipe, progress
+        self.headline = shop.dataset.task.metrics[0]
+        self.done: dict[str, RunResult] = {}
+        self.reused = 0
+        self.planned, self.place = planned, 0.0  # work in whole runs
+
+    def run(self, label: str, item: Named, recipe: Recipe, seed: int, stage: str) -> RunResult:
+        """The result of a run, executed now unless it is there."""
+        begun, words = self.place, f"{label} {stage}"
+
+        def report(done: float, text: str) -> None:
+            self.progress(min(1.0, (begun + recipe.share * done) / self.planned), f"{words}: {text}")
+
+        run_id = self.shop.spec(item, recipe, seed).id
+        if run_id not in self.done:
+            report(0.0, "starting")
+            self.done[run_id], known = execute(self.shop, item, recipe, seed, report)
+            self.reused += known
+        self.place += recipe.share
+        return self.done[run_id]
+
+    def trial(self, entry: _Entry, item: Named, share: float, stage: str) -> RunResult:
+        """A run of seed 0 that is cut to a share of its steps."""
+        result = self.run(entry.label, item, replace(self.recipe, share=share), 0, stage)
+        entry.trials.append(result)
+        return result
+
+    def drop(
+        self, racing: Sequence[_Entry], compared: Mapping[str, Sequence[RunResult]], stage: str, left: int,
+        keep: int = 1,
+    ) -> None:  # fmt: skip
+        """Take those out that are clearly behind; `left` whole runs of each are saved."""
+        samples = [
+            Sample(label, tuple(self._validation(result) for result in results))
+            for label, results in compared.items()
+            if all(result.status == "ok" for result in results)
+        ]
+        lost = {drop.method: drop for drop in race.behind(samples, metrics.get(self.headline), stage, keep)}
+        for entry in racing:
+            entry.dropped = entry.dropped or lost.get(entry.label)
+        self.planned -= left * len(lost)
+
+    def _validation(self, result: RunResult) -> NDArray[np.float64]:
+        folder = self.shop.store.root / result.id
+        return split_statistics(self.shop.dataset, folder, "validation", [self.headline])[self.headline]
+
+
+def split_statistics(
+    dataset: Dataset, folder: Path, split: str, names: Iterable[str]
+) -> dict[str, NDArray[np.float64]]:
+    """Metric -> (N, K) per-example statistics of one run on a split, from its stored logits."""
+    task = dataset.task
+    predictions = kinds.get(task.kind).predictions(read_logits(folder, split), task)
+    return {name: metrics.get(name).statistics(dataset.splits[split].targets, predictions, task) for name in names}
+
+
+def spent(runs: Iterable[RunResult]) -> dict[str, Cost]:
+    """What these runs really took, whenever they ran, shared work counted once."""
+    listed, total = list(runs), Phase()
+    for run in listed:
+        total.add(run.spent)
+    return {
+        "wall_seconds": Cost(total.wall_seconds, "s", "meter"),
+        "cpu_seconds": Cost(total.cpu_seconds, "s", "counter"),
+        "runs": Cost(float(len(listed)), "runs", "counter"),
+    }
+
+
+def _row(entry: _Entry, shop: Shop) -> RowRuns:
+    """A row is as its runs: ok when any is (failed seeds are counted beside it), otherwise what went wrong first.
+
+    Of a dropped one the test split is left closed.
+    """
+    shown = {result.id for result in entry.runs}
+    trials = {result.id: result for result in entry.trials if result.id not in shown}
+    if entry.dropped is not None:
+        cost = spent({result.id: result for result in (*entry.trials, *entry.runs)}.values())
+        note = {key: value for key, value in asdict(entry.dropped).items() if key != "method"}
+        note["cost"] = {name: asdict(price) for name, price in cost.items()}
+        status = "dropped"
+    else:
+        note = None
+        status = "ok" if any(result.status == "ok" for result in entry.runs) else entry.runs[0].status
+    runs = tuple((result, _test(result, shop, status)) for result in entry.runs)
+    return RowRuns(entry.label, entry.item.config, status, runs, tuple(trials.values()), note)
+
+
+def _test(result: RunResult, shop: Shop, status: str) -> dict[str, NDArray[np.float64]]:
+    if status == "dropped" or result.status != "ok":
+        return {}
+    return split_statistics(shop.dataset, shop.store.root / result.id, "test", shop.dataset.task.metrics)
+
+
+def _race(
+    racing: Sequence[_Entry], tried: Mapping[str, Sequence[Try]], rows: Sequence[RowRuns], shop: Shop, recipe: Recipe
+) -> dict[str, Any] | None:
+    """What the board says of the race."""
+    if not racing:
+        return None
+    trials = {result.id: result for row in rows for result in row.trials}
+    shares = {"rates": race.RATE_SHARE, "methods": race.METHOD_SHARE}
+    steps = {
+        name: shop.spec(racing[0].item, replace(recipe, share=share), 0).recipe["steps"]
+        for name, share in shares.items()
+    }
+    return {
+        "rule": race.rule(),
+        "trials": {name: {"share": shares[name], "steps": steps[name]} for name in shares},
+        "rates": race.told(tried),
+        "dropped": [asdict(entry.dropped) for entry in racing if entry.dropped is not None],
+        "search_costs": {name: asdict(cost) for name, cost in spent(trials.values()).items()},
+    }

@@ -1,0 +1,114 @@
+"""The race: which learning rate a method keeps, and which methods are clearly behind (successive halving, Jamieson &
+Talwalkar 2016, arXiv:1502.07943, with a test in place of the half)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from graftwork.compare.statistics import Sample, bootstrap
+from graftwork.core.metric import Metric
+from graftwork.run.methods import Named, named
+from graftwork.train.recipe import STEPS_OF_A_TRIAL
+
+FACTORS = (1.0, 0.5, 2.0)  # of a method's own learning rate; the first of equals is kept
+RATE_SHARE, METHOD_SHARE = 1 / 8, 1 / 4  # of the steps: trials that choose rates, and that drop methods
+ALWAYS_KEPT = 2  # methods, to the end of the first seed
+DRAWS = 1_000
+
+
+@dataclass(frozen=True)
+class Try:
+    """A method's trial at one learning rate."""
+
+    learning_rate: float
+    run: str
+    status: str
+    validation: float | None  # headline metric; None when the trial failed
+    chosen: bool = False
+
+
+@dataclass(frozen=True)
+class Drop:
+    """Why a method left the race. Scores are means of the headline metric on validation, over the runs compared."""
+
+    method: str
+    stage: str
+    why: str
+    validation: float
+    leader: str
+    leader_validation: float
+
+
+def races(item: Named) -> bool:
+    """Whether a method is trained by gradient, for as long as a recipe says: all such methods race, no other does."""
+    return item.method.uses_backbone and "learning_rate" in item.config
+
+
+def rates(item: Named) -> list[float]:
+    """The learning rates to try, the method's own first; none when the rate was given."""
+    own = float(item.config["learning_rate"])
+    return [] if "learning_rate" in item.given else [factor * own for factor in FACTORS]
+
+
+def at_rate(item: Named, rate: float) -> Named:
+    """The same method with that learning rate: the very run that one gets who names it."""
+    settings = {key: value for key, value in item.config.items() if key not in ("name", "version")}
+    return named(item.config["name"], settings | {"learning_rate": rate})
+
+
+def best_rate(tried: Sequence[Try]) -> float:
+    """The rate with the best validation score, the first of equals; the first when every trial failed."""
+    scored = [one for one in tried if one.validation is not None]
+    return max(scored or tried, key=lambda one: one.validation or 0.0).learning_rate
+
+
+def behind(samples: Sequence[Sample], metric: Metric, stage: str, keep: int = 1) -> list[Drop]:
+    """The methods that validation shows to be worse than the best one, worst first; `keep` methods always stay.
+
+    The board's own test: a paired bootstrap, corrected for all pairs, since the best one is known only from the
+    scores. With one run of a method it is over examples alone.
+    """
+    if len(samples) <= keep:
+        return []
+    boot = bootstrap(samples, metric, draws=DRAWS, fewest_runs=1)
+    scores = {name: float(row.points.mean()) for name, row in boot.rows.items()}
+    leader = max(scores, key=lambda name: scores[name])
+    lost = [
+        (pair.b if pair.a == leader else pair.a, pair.p_holm)
+        for pair in boot.differences()
+        if leader in (pair.a, pair.b) and pair.verdict != "cannot tell"
+    ]
+    lost.sort(key=lambda loser: scores[loser[0]])
+    return [
+        Drop(name, stage, f"worse than {leader} on validation, p = {p:.2g} corrected", scores[name], leader,
+             scores[leader])
+        for name, p in lost[: len(samples) - keep]
+    ]  # fmt: skip
+
+
+def rule() -> str:
+    """The rule as the board states it."""
+    first, second = Fraction(RATE_SHARE), Fraction(METHOD_SHARE)
+    return (
+        "Every method that is trained by gradient races, all by one rule; the others run in full. First each trains for"
+        f" {first} of its steps (at least {STEPS_OF_A_TRIAL}), seed 0, with once, half and twice its own learning rate,"
+        " and keeps the rate with the best validation score, its own among equals; a rate that was given is kept. Then"
+        f" each trains for {second} of its steps, then in full, seed by seed. After each of these but the last, a"
+        " method that validation shows to be worse than the best is dropped: paired bootstrap over seeds and examples"
+        " (over examples alone while there is one run), two-sided p below 0.05 after Holm's correction for all pairs."
+        f" The best {ALWAYS_KEPT} always finish seed 0, and a method whose run failed is not judged. No price decides,"
+        " and the test split is never looked at."
+    )
+
+
+def stage_of(share: float) -> str:
+    """`1/4 of the steps`."""
+    return f"{Fraction(share)} of the steps"
+
+
+def told(tried: Mapping[str, Sequence[Try]]) -> dict[str, list[dict[str, Any]]]:
+    """The trials of learning rates as they stand in `leaderboard.json`."""
+    return {label: [vars(one) for one in tries] for label, tries in tried.items()}
