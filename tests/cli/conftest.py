@@ -89,11 +89,11 @@ def file_for(kind: str, path: Path) -> Path:
 
 
 def compared(folder: Path, kind: str, methods: str, seeds: int) -> Compared:
-    """A comparison on a file of that kind, in a folder of its own."""
+    """A comparison without a race on a file of that kind, in a folder of its own."""
     data, out, runs = file_for(kind, folder / "data.csv"), folder / "board", folder / "runs"
     flags = ["--kind", kind] if kind in ("regression", "multilabel") else []
     places = ["--out", str(out), "--runs", str(runs)]
-    arguments = (str(data), *flags, *QUICK, "--methods", methods, "--seeds", str(seeds), *places)
+    arguments = (str(data), *flags, *QUICK, "--exhaustive", "--methods", methods, "--seeds", str(seeds), *places)
     outcome = call("compare", *arguments)
     assert outcome.code == 0, outcome.err
     return Compared(arguments, out, runs, outcome)

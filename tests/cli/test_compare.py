@@ -19,12 +19,20 @@ TOP = {
     "format": int, "task": dict, "backbone": dict, "rows": list, "headline_metric": str, "frontier": list,
     "differences": list, "search_costs": dict, "data_report": dict,
 }  # fmt: skip
-TOP_ADDED = {"frontier_cost": str, "notes": list, "statistics": dict, "environment": dict, "command": str}
+TOP_ADDED = {
+    "frontier_cost": str,
+    "notes": list,
+    "statistics": dict,
+    "environment": dict,
+    "command": str,
+    "race": type(None),
+}
 ROW = {
     "method": str, "config": dict, "status": str, "n_seeds": int, "scores": dict, "costs": dict,
     "below_majority": bool, "runs": list,
 }  # fmt: skip
-ROW_ADDED = {"n_failed": int, "errors": list}
+ROW_ADDED = {"n_failed": int, "errors": list, "dropped": type(None)}
+RACE = {"rule": str, "trials": dict, "rates": dict, "looks": int, "dropped": list, "search_costs": dict}
 DIFFERENCE = {
     "a": str, "b": str, "metric": str, "delta": float, "low": float, "high": float, "p_a_better": float, "verdict": str,
 }  # fmt: skip
@@ -196,6 +204,28 @@ def test_a_task_file_says_everything_and_flags_go_before_it(graft: Graft, ticket
     board = json.loads(Path("from_flag/leaderboard.json").read_text(encoding="utf-8"))
     assert board["task"]["metrics"] == ["accuracy"]
     assert {row["method"]: row["n_seeds"] for row in board["rows"]} == {"majority": 1}
+
+
+def test_a_race_is_told_and_exhaustive_leaves_it_out(graft: Graft, tickets: Path) -> None:
+    command = ("compare", tickets, *QUICK, "--methods", "majority,bitfit", "--out", "board", "--json")
+    raced, whole = json.loads(graft(*command).out), json.loads(graft(*command, "--exhaustive").out)
+    require_types(raced["race"], RACE, set())
+    (tried,) = raced["race"]["rates"].values()
+    row = next(row for row in raced["rows"] if row["method"] == "bitfit")
+    assert [one["learning_rate"] for one in tried if one["chosen"]] == [row["config"]["learning_rate"]]
+    assert whole["race"] is None
+    assert raced["search_costs"]["runs"]["value"] > whole["search_costs"]["runs"]["value"] == 2
+    page = Path("board/report.html").read_text(encoding="utf-8")
+    assert "<h2>The race</h2>" not in page
+    assert "<h2>The race</h2>" in (graft(*command) and Path("board/report.html").read_text(encoding="utf-8"))
+
+
+def test_a_task_file_may_ask_for_everything(graft: Graft, tickets: Path) -> None:
+    lines = [f'data = "{tickets.name}"', 'backbone = "tiny_text"', "epochs = 1", "seeds = 1", 'methods = ["bitfit"]']
+    Path("t.toml").write_text("\n".join([*lines, "exhaustive = true"]), encoding="utf-8")
+    assert json.loads(graft("compare", "t.toml", "--json").out)["race"] is None
+    Path("t.toml").write_text("\n".join([*lines, 'exhaustive = "yes"']), encoding="utf-8")
+    assert "true or false" in graft("compare", "t.toml").err
 
 
 def test_given_files_are_the_splits(graft: Graft, tickets: Path, written: Callable[..., Path]) -> None:

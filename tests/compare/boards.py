@@ -81,6 +81,25 @@ def broken(method: str, error: str = "asked for 7 GB\nand more") -> RowRuns:
     return RowRuns(method, {}, "out_of_memory", ((result, {}),))
 
 
+def dropped(method: str, share: float, leader: str = "full") -> RowRuns:
+    """A row that left the race after its trials."""
+    trial = RunResult(f"{method}-trial", 0, "ok", validation={"accuracy": share}, costs=price(1.0))
+    cost = {"wall_seconds": asdict(Cost(4.0, "s", "meter")), "runs": asdict(Cost(1.0, "runs", "counter"))}
+    note = {"stage": "1/4 of the steps", "why": f"worse than {leader} on validation, p = 1e-06", "validation": share,
+            "leader": leader, "leader_validation": 0.91, "cost": cost}  # fmt: skip
+    return RowRuns(method, {"learning_rate": 0.002}, "dropped", (), (trial,), note)
+
+
+def raced(*losers: RowRuns) -> dict[str, Any]:
+    """What a board says of a race that these lost."""
+    tried = [{"learning_rate": rate, "run": f"full-{rate}", "status": "ok" if score else "failed",
+              "validation": score, "chosen": rate == 0.002}
+             for rate, score in ((0.001, 0.85), (0.0005, None), (0.002, 0.88))]  # fmt: skip
+    drops = [{"method": row.method} | dict(row.dropped or {}) for row in losers]
+    spent = {"wall_seconds": asdict(Cost(9.0, "s", "meter")), "runs": asdict(Cost(4.0, "runs", "counter"))}
+    return {"rule": "The rule.", "rates": {"full": tried}, "dropped": drops, "search_costs": spent}
+
+
 def board(rows: Sequence[RowRuns], **findings: Any) -> dict[str, Any]:
     """A leaderboard of these rows, with few draws."""
     task = {"name": "toy", "kind": "classification"}

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from boards import board, broken, row, usual
+from boards import board, broken, dropped, raced, row, usual
 
-from graftwork.compare.answer import answer, points, search_line, sentence, verdicts
+from graftwork.compare.answer import answer, points, race_lines, search_line, sentence, verdicts
 from graftwork.core.meter import Cost
 
 
@@ -31,6 +31,26 @@ def test_single_runs_cannot_rank() -> None:
 def test_none_or_one_finished() -> None:
     assert answer(board([broken("full")])) == "No method finished."
     assert answer(board([row("full", 0.9, 1)])).startswith("One method finished: full")
+
+
+def test_what_was_dropped_is_said_with_its_validation_score() -> None:
+    made = board([*usual(), dropped("bitfit", 0.5), dropped("top_layers", 0.6)])
+    assert answer(made).endswith(
+        " Dropped in the race, by accuracy on validation: top_layers with 60.0 against 91.0 of full, 1/4 of the steps; "
+        "bitfit with 50.0 against 91.0 of full, 1/4 of the steps."
+    )
+    assert not any("bitfit" in line for line in verdicts(made))
+
+
+def test_the_race_in_lines() -> None:
+    loser = dropped("bitfit", 0.5)
+    assert race_lines(board([*usual(), loser], race=raced(loser))) == [
+        "full: learning rate 0.002 (validation accuracy at 0.0005 failed, at 0.001 85.0, at 0.002 88.0)",
+        "bitfit: dropped, worse than full on validation, p = 1e-06; validation 50.0 against 91.0 of full, 1/4 of the "
+        "steps; time 4 s, 1 run",
+        "Its trials: time 9 s, 4 runs",
+    ]
+    assert race_lines(board(usual())) == []
 
 
 def test_verdict_sentences() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from boards import board, broken, hits, price, row, usual
+from boards import board, broken, dropped, hits, price, raced, row, usual
 
 from graftwork.compare.assemble import RowRuns, median_costs
 from graftwork.core.meter import Cost
@@ -21,12 +21,14 @@ def test_keys_and_types() -> None:
     assert made["backbone"] == {"id": "tiny"}
     assert made["search_costs"] == {"wall_seconds": {"value": 900.0, "unit": "s", "grade": "meter"}}
     assert made["data_report"] == {"warnings": ["w"]}
+    assert made["race"] is None
     assert made["frontier"] == ["majority", "linear_probe", "adapter", "full"]
     for item in made["rows"]:
         assert {type(item[key]) for key in ("config", "scores", "costs")} == {dict}
         assert item["status"] in ("ok", "failed", "out_of_memory", "dropped")
         assert isinstance(item["n_seeds"], int)
         assert isinstance(item["below_majority"], bool)
+        assert item["dropped"] is None
         assert all(isinstance(run, str) for run in item["runs"])
         assert all(set(score) == {"mean", "sd", "low", "high"} for score in item["scores"].values())
         assert all(set(cost) == {"value", "unit", "grade"} for cost in item["costs"].values())
@@ -43,6 +45,29 @@ def test_best_first_and_failed_last() -> None:
     assert made["rows"][-1]["costs"]["train_seconds"]["value"] == 1.5
     assert len(made["differences"]) == 6
     assert all("lora" not in (pair["a"], pair["b"]) for pair in made["differences"])
+
+
+def test_a_dropped_row_stands_between_the_scored_and_the_failed_without_a_score() -> None:
+    losers = (dropped("bitfit", 0.5), dropped("top_layers", 0.6))
+    made = board([losers[0], broken("lora"), losers[1], row("full", 0.9, 10), row("adapter", 0.8, 5)],
+                 race=raced(*losers))  # fmt: skip
+    assert made == json.loads(json.dumps(made))
+    assert [item["method"] for item in made["rows"]] == ["full", "adapter", "top_layers", "bitfit", "lora"]
+    item = made["rows"][3]
+    assert (item["status"], item["scores"], item["costs"], item["n_seeds"]) == ("dropped", {}, {}, 0)
+    assert item["runs"] == ["bitfit-trial"]
+    assert (item["n_failed"], item["below_majority"]) == (0, False)
+    assert item["dropped"]["validation"] == 0.5
+    assert [(pair["a"], pair["b"]) for pair in made["differences"]] == [("full", "adapter")]
+    assert made["frontier"] == ["adapter", "full"]
+    assert made["race"]["rule"] == "The rule."
+
+
+def test_whole_runs_of_a_dropped_row_are_listed_and_priced_but_not_scored() -> None:
+    whole, note = row("bitfit", 0.5, 7, seeds=2), dropped("bitfit", 0.5)
+    (item,) = board([RowRuns("bitfit", {}, "dropped", whole.runs, note.trials, note.dropped)])["rows"]
+    assert (item["scores"], item["n_seeds"], item["runs"]) == ({}, 0, ["bitfit-trial", "bitfit-0", "bitfit-1"])
+    assert item["costs"]["train_seconds"]["value"] == 7.5
 
 
 def test_below_majority() -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import plotly.graph_objects as go
 import pytest
-from boards import board, broken, receipts, row, usual
+from boards import board, broken, dropped, raced, receipts, row, usual
 
 from graftwork.compare.plots import figures
 from graftwork.compare.report import render_report, write_report
@@ -114,6 +114,24 @@ def test_a_board_without_scores_or_backbone_is_a_page() -> None:
     rows = [broken("full")]
     empty = board(rows) | {"backbone": None}
     assert "No method finished." in Page(render_report(empty, receipts(rows))).text
+
+
+def test_the_race_and_who_was_dropped() -> None:
+    loser = dropped("bitfit", 0.512)
+    rows = [*usual(), loser]
+    made = board(rows, race=raced(loser))
+    page = Page(render_report(made, receipts(rows)))
+    for part in ("The race", "The rule.", "--exhaustive", "dropped, validation 51.2", "learning rate 0.002"):
+        assert part in page.text, part
+    drawn = figures(made, receipts(rows))
+    assert "bitfit" not in json.dumps(drawn)
+    assert "The race" not in Page(render_report(board(usual()), [])).text
+
+
+def test_a_board_of_before_the_race_is_a_page(made: dict[str, Any]) -> None:
+    older = {key: value for key, value in made.items() if key != "race"}
+    older["rows"] = [{key: value for key, value in row.items() if key != "dropped"} for row in made["rows"]]
+    assert "full" in Page(render_report(older, [])).text
 
 
 def test_it_is_written_whole(made: dict[str, Any], tmp_path: Path) -> None:

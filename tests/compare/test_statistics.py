@@ -82,6 +82,13 @@ def test_two_runs_say_nothing() -> None:
     assert [pair.p_holm is None for pair in boot.differences()] == [True, False, True]
 
 
+def test_who_asks_for_fewer_runs_is_answered_over_examples_alone() -> None:
+    samples = [Sample("best", (hits(0.9, 0),)), Sample("worst", (hits(0.3, 0),))]
+    assert bootstrap(samples, Share(), draws=200).difference("best", "worst").verdict == "cannot tell"
+    pair = bootstrap(samples, Share(), draws=200, fewest_runs=1).difference("best", "worst")
+    assert (pair.verdict, pair.p is not None and pair.p < 1e-6) == ("better", True)
+
+
 def test_same_seed_same_numbers() -> None:
     samples = [Sample(name, tuple(hits(share, seed) for seed in range(3))) for name, share in (("a", 0.8), ("b", 0.82))]
     first, again, other = (bootstrap(samples, Share(), draws=300, seed=seed).differences() for seed in (1, 1, 2))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 
 import pytest
-from boards import board, broken, row, usual
+from boards import board, broken, dropped, raced, row, usual
 from rich.console import Console
 
 from graftwork.compare.table import print_table, table_lines
@@ -57,3 +57,16 @@ def test_every_part_is_there() -> None:
     text = printed(board(usual(), notes=("mind this",), data_report={"warnings": ["two duplicates"]}))
     for part in ("toy · accuracy", "The cheapest method", "Verdicts", "Not finished", "mind this", "two duplicates"):
         assert part in text
+
+
+def test_a_dropped_row_shows_its_validation_score_and_no_other() -> None:
+    loser = dropped("bitfit", 0.512)
+    made = board([*usual(), loser], race=raced(loser))
+    (line,) = [line for line in table_lines(made) if line.startswith("  bitfit")]
+    assert line.split() == ["bitfit", "dropped,", "validation", "51.2", *["–"] * (len(line.split()) - 4)]
+    text = printed(made)
+    assert "The race" in text and "The rule." in text and "learning rate 0.002" in text
+    assert "bitfit" not in text.split("Not finished")[1].split("Price of the search")[0]
+    assert " · 5 runs of a method" in text
+    assert max(map(len, text.splitlines())) <= 100
+    assert "The race" not in printed(board(usual()))

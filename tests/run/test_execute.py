@@ -24,6 +24,7 @@ from graftwork.run.execute import Shop, execute
 from graftwork.run.methods import parse_method
 from graftwork.run.store import read_logits, read_result
 from graftwork.run.task_module import TaskModule
+from graftwork.train import recipe
 
 OpenShop = Callable[..., Shop]
 During = dict[str, Callable[[Workbench], None]]
@@ -327,3 +328,24 @@ def test_two_processes_on_one_store_do_not_disturb_each_other(write: Callable[..
     assert said[0][0] == said[1][0]
     (folder,) = (tmp_path / "runs").iterdir()
     assert folder.name == said[0][0].split()[0] and read_json(folder / "result.json")["status"] == "ok"
+
+
+def test_a_trial_trains_on_a_part_of_the_epoch_and_leaves_the_test_split_closed(
+    open_tiny: OpenShop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(recipe, "STEPS_OF_A_TRIAL", 1)
+    shop = open_tiny()
+    short = Recipe(epochs=2, batch_size=2, share=1 / 4)
+    result, folder = run(shop, "lora", recipe=short)
+    resolved = read_json(folder / "spec.json")["recipe"]
+    assert (resolved["epochs"], resolved["share"]) == (1, 1 / 4)
+    assert result.facts["steps"] == resolved["steps"] == resolved["batches_per_epoch"]
+    steps = [line for line in lines(folder / "log.jsonl") if "step" in line]
+    assert len(steps) == resolved["steps"] > 1
+    assert {line["split"] for line in lines(folder / "predictions.jsonl")} == {"validation"}
+    assert (result.scores, result.validation.keys()) == ({}, set(shop.dataset.task.metrics))
+    assert not (folder / "module").exists()
+    assert result.costs["train_flops"].value and result.costs["predict_latency_seconds"].value is None
+    assert result.id != shop.spec(parse_method("lora"), Recipe(epochs=2, batch_size=2), 0).id
+    again, known = execute(shop, parse_method("lora"), short, 0, lambda done, text: None)
+    assert known and again == result

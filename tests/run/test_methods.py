@@ -26,6 +26,11 @@ def test_hyper_parameters_are_read_as_their_type() -> None:
     assert parse_method("lora:alpha=8").method == Lora(alpha=8.0)
 
 
+def test_what_was_named_is_known_be_it_the_default() -> None:
+    assert parse_method("lora").given == frozenset()
+    assert parse_method("lora:rank=8:alpha=16").given == {"rank", "alpha"}
+
+
 def test_the_label_names_only_what_differs() -> None:
     assert parse_method("lora:rank=8:alpha=16").label == "lora"
     assert named("lora", {"rank": 4}).label == "lora:rank=4"

@@ -10,7 +10,7 @@ import pytest
 from graftwork.core.run import Recipe
 from graftwork.errors import ConfigError
 from graftwork.files import canonical
-from graftwork.train.recipe import EPOCHS, EPOCHS_AT_MOST, resolve
+from graftwork.train.recipe import EPOCHS, EPOCHS_AT_MOST, STEPS_OF_A_TRIAL, resolve
 
 
 def test_what_is_given_is_kept() -> None:
@@ -42,3 +42,36 @@ def test_it_is_json_for_the_receipt() -> None:
 def test_nonsense_is_refused_by_name(field: str, value: float) -> None:
     with pytest.raises(ConfigError, match=field):
         resolve(replace(Recipe(), **{field: value}), 100, 2)  # type: ignore[arg-type]
+
+
+def test_a_whole_share_changes_nothing() -> None:
+    assert resolve(Recipe(share=1.0), 1000, 6) == resolve(Recipe(), 1000, 6)
+    assert not {"share", "batches_per_epoch"} & resolve(Recipe(), 1000, 6).keys()
+
+
+@pytest.mark.parametrize("rows", [5_000, 50_000])
+@pytest.mark.parametrize("share", [1 / 8, 1 / 4, 0.5, 0.99])
+def test_a_share_is_fewer_steps_of_the_same_recipe(share: float, rows: int) -> None:
+    whole, trial = resolve(Recipe(), rows, 6), resolve(Recipe(share=share), rows, 6)
+    assert trial["steps"] == trial["epochs"] * trial["batches_per_epoch"]
+    assert share * whole["steps"] <= trial["steps"] < share * whole["steps"] + trial["epochs"]
+    assert trial["batches_per_epoch"] <= whole["steps"] // whole["epochs"]
+    changed = {"share", "batches_per_epoch", "steps", "epochs"}
+    assert {name: trial[name] for name in trial.keys() - changed} == {
+        name: whole[name] for name in whole.keys() - changed
+    }
+
+
+def test_a_trial_has_enough_steps_to_say_something_and_is_the_whole_run_when_that_is_shorter() -> None:
+    assert resolve(Recipe(share=0.01), 5_000, 6)["steps"] == STEPS_OF_A_TRIAL
+    for rows in range(1, 1200, 37):
+        for epochs in (1, 2, 3):
+            whole, trial = resolve(Recipe(epochs=epochs), rows, 2), resolve(Recipe(epochs=epochs, share=1 / 8), rows, 2)
+            assert trial == whole or STEPS_OF_A_TRIAL <= trial["steps"] < whole["steps"]
+    assert resolve(Recipe(epochs=1, share=1 / 8), 600, 2) == resolve(Recipe(epochs=1), 600, 2)  # 19 steps
+
+
+@pytest.mark.parametrize("share", [0, -0.5, 1.5, math.nan])
+def test_a_share_is_a_share(share: float) -> None:
+    with pytest.raises(ConfigError, match="share"):
+        resolve(Recipe(share=share), 100, 2)

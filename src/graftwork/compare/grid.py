@@ -52,9 +52,11 @@ def run_grid(
     """Seed by seed, so that an interrupted grid has compared every method on the seeds that are done."""
     entries = [_Entry(item.label, item) for item in chosen]
     racing = [] if exhaustive else [entry for entry in entries if race.races(entry.item)]
-    runner = _Runner(shop, recipe, progress, _planned(racing) + seeds * len(entries))
+    trial_methods = len(racing) > race.ALWAYS_KEPT
+    looks = seeds - 1 + trial_methods
+    runner = _Runner(shop, recipe, progress, _planned(racing) + seeds * len(entries), looks)
     tried = {entry.label: _choose_rate(entry, runner) for entry in racing if race.rates(entry.item)}
-    if len(racing) > race.ALWAYS_KEPT:
+    if trial_methods:
         for entry in racing:
             runner.trial(entry, entry.item, race.METHOD_SHARE, race.stage_of(race.METHOD_SHARE))
         last = {entry.label: [entry.trials[-1]] for entry in racing}
@@ -67,7 +69,7 @@ def run_grid(
             full = {entry.label: entry.runs for entry in racing if entry.dropped is None}
             runner.drop(racing, full, f"seed {seed}", seeds - seed - 1)
     rows = [_row(entry, shop) for entry in entries]
-    return Grid(rows, list(runner.done.values()), _race(racing, tried, rows, shop, recipe), runner.reused)
+    return Grid(rows, list(runner.done.values()), _race(racing, tried, looks, rows, shop, recipe), runner.reused)
 
 
 def _planned(racing: Sequence[_Entry]) -> float:
@@ -92,11 +94,12 @@ def _choose_rate(entry: _Entry, runner: _Runner) -> list[Try]:
 class _Runner:
     """Runs, each id once, and what came of them."""
 
-    def __init__(self, shop: Shop, recipe: Recipe, progress: Progress, planned: float):
+    def __init__(self, shop: Shop, recipe: Recipe, progress: Progress, planned: float, looks: int):
         self.shop, self.recipe, self.progress = shop, recipe, progress
         self.headline = shop.dataset.task.metrics[0]
         self.done: dict[str, RunResult] = {}
         self.reused = 0
+        self.looks = looks  # how often methods may be dropped
         self.planned, self.place = planned, 0.0  # work in whole runs
 
     def run(self, label: str, item: Named, recipe: Recipe, seed: int, stage: str) -> RunResult:
@@ -130,7 +133,8 @@ class _Runner:
             for label, results in compared.items()
             if all(result.status == "ok" for result in results)
         ]
-        lost = {drop.method: drop for drop in race.behind(samples, metrics.get(self.headline), stage, keep)}
+        found = race.behind(samples, metrics.get(self.headline), stage, looks=self.looks, keep=keep)
+        lost = {drop.method: drop for drop in found}
         for entry in racing:
             entry.dropped = entry.dropped or lost.get(entry.label)
         self.planned -= left * len(lost)
@@ -187,7 +191,12 @@ def _test(result: RunResult, shop: Shop, status: str) -> dict[str, NDArray[np.fl
 
 
 def _race(
-    racing: Sequence[_Entry], tried: Mapping[str, Sequence[Try]], rows: Sequence[RowRuns], shop: Shop, recipe: Recipe
+    racing: Sequence[_Entry],
+    tried: Mapping[str, Sequence[Try]],
+    looks: int,
+    rows: Sequence[RowRuns],
+    shop: Shop,
+    recipe: Recipe,
 ) -> dict[str, Any] | None:
     """What the board says of the race."""
     if not racing:
@@ -202,6 +211,7 @@ def _race(
         "rule": race.rule(),
         "trials": {name: {"share": shares[name], "steps": steps[name]} for name in shares},
         "rates": race.told(tried),
+        "looks": looks,
         "dropped": [asdict(entry.dropped) for entry in racing if entry.dropped is not None],
         "search_costs": {name: asdict(cost) for name, cost in spent(trials.values()).items()},
     }

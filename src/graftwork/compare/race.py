@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from graftwork.compare.statistics import Sample, bootstrap
+from graftwork.compare.statistics import LEVEL, Sample, bootstrap
 from graftwork.core.metric import Metric
 from graftwork.run.methods import Named, named
 from graftwork.train.recipe import STEPS_OF_A_TRIAL
@@ -65,11 +65,12 @@ def best_rate(tried: Sequence[Try]) -> float:
     return max(scored or tried, key=lambda one: one.validation or 0.0).learning_rate
 
 
-def behind(samples: Sequence[Sample], metric: Metric, stage: str, keep: int = 1) -> list[Drop]:
+def behind(samples: Sequence[Sample], metric: Metric, stage: str, *, looks: int, keep: int = 1) -> list[Drop]:
     """The methods that validation shows to be worse than the best one, worst first; `keep` methods always stay.
 
     The board's own test: a paired bootstrap, corrected for all pairs, since the best one is known only from the
-    scores. With one run of a method it is over examples alone.
+    scores. With one run of a method it is over examples alone. The race's `looks` share the 5 %: each would otherwise
+    be another chance to drop a method that is as good.
     """
     if len(samples) <= keep:
         return []
@@ -79,12 +80,11 @@ def behind(samples: Sequence[Sample], metric: Metric, stage: str, keep: int = 1)
     lost = [
         (pair.b if pair.a == leader else pair.a, pair.p_holm)
         for pair in boot.differences()
-        if leader in (pair.a, pair.b) and pair.verdict != "cannot tell"
+        if leader in (pair.a, pair.b) and pair.p_holm is not None and pair.p_holm < LEVEL / looks
     ]
     lost.sort(key=lambda loser: scores[loser[0]])
     return [
-        Drop(name, stage, f"worse than {leader} on validation, p = {p:.2g} corrected", scores[name], leader,
-             scores[leader])
+        Drop(name, stage, f"worse than {leader} on validation, p = {p:.1g}", scores[name], leader, scores[leader])
         for name, p in lost[: len(samples) - keep]
     ]  # fmt: skip
 
@@ -98,7 +98,8 @@ def rule() -> str:
         " and keeps the rate with the best validation score, its own among equals; a rate that was given is kept. Then"
         f" each trains for {second} of its steps, then in full, seed by seed. After each of these but the last, a"
         " method that validation shows to be worse than the best is dropped: paired bootstrap over seeds and examples"
-        " (over examples alone while there is one run), two-sided p below 0.05 after Holm's correction for all pairs."
+        " (over examples alone while there is one run), two-sided p, after Holm's correction for all pairs, below"
+        f" {LEVEL:g} divided by the number of these looks."
         f" The best {ALWAYS_KEPT} always finish seed 0, and a method whose run failed is not judged. No price decides,"
         " and the test split is never looked at."
     )
