@@ -17,8 +17,8 @@ help: ## list these targets
 
 setup: $(INSTALLED) ## build .venv with the pinned versions; afterwards .venv/bin/graft works
 
-demo: $(INSTALLED) ## compare all methods on the built-in tickets, 3 seeds; the report is demo/report.html
-	$(BIN)/graft compare builtin:tickets --seeds 3 --out demo
+demo: $(INSTALLED) ## compare all methods in full on the built-in tickets, 3 seeds; the report is demo/report.html
+	$(BIN)/graft compare builtin:tickets --seeds 3 --exhaustive --out demo
 
 test: $(INSTALLED) ## unit tests: about a minute on 2 cores, no network
 	$(BIN)/pytest -n 2 -m "not real and not slow"

@@ -32,7 +32,8 @@ def tickets(tmp_path: Path) -> Path:
 
 
 def test_minilm_is_adapted_and_its_modules_answer(tickets: Path, tmp_path: Path) -> None:
-    board = gw.compare(tickets, methods=METHODS, seeds=1, epochs=1, out=tmp_path / "board", runs=tmp_path / "runs")
+    settings = {"methods": METHODS, "seeds": 1, "epochs": 1, "exhaustive": True}
+    board = gw.compare(tickets, **settings, out=tmp_path / "board", runs=tmp_path / "runs")
     assert board.content["backbone"]["id"] == "minilm"
     assert sum(board.content["task"]["rows"].values()) == TEAMS * ROWS_A_TEAM
     rows = {row["method"]: row for row in board.rows}
@@ -45,7 +46,7 @@ def test_minilm_is_adapted_and_its_modules_answer(tickets: Path, tmp_path: Path)
     assert trained["linear_probe"] < trained["adapter"] < 0.04 * trained["full"]
     assert rows["adapter"]["costs"]["stored_bytes"]["value"] < 0.1 * rows["full"]["costs"]["stored_bytes"]["value"]
 
-    again = gw.compare(tickets, methods=METHODS, seeds=1, epochs=1, out=tmp_path / "board", runs=tmp_path / "runs")
+    again = gw.compare(tickets, **settings, out=tmp_path / "board", runs=tmp_path / "runs")
     assert (again.executed, again.reused) == (0, len(METHODS))
 
     module = gw.TaskModule.load(tmp_path / "runs" / rows["adapter"]["runs"][0])
