@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from graftwork.errors import ConfigError
-from graftwork.units import percent, read_amount, show
+from graftwork.units import parse_bytes, parse_seconds, percent, read_amount, show
 
 
 @pytest.mark.parametrize(
@@ -64,3 +64,30 @@ def test_amounts_are_read_in_si(words: str, amount: tuple[float, str]) -> None:
 def test_no_amount_is_guessed(words: str) -> None:
     with pytest.raises(ConfigError, match="a number above 0 and its unit: 90s, 5min, 1h"):
         read_amount(words)
+
+
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [("10GB", 10**10), ("500 mb", 5 * 10**8), ("1.5GiB", 3 << 29), ("2k", 2000), ("0", 0), ("123", 123), ("7B", 7)],
+)
+def test_sizes_are_read(text: str, size: int) -> None:
+    assert parse_bytes(text) == size
+
+
+@pytest.mark.parametrize("text", ["", "GB", "ten GB", "-1GB", "1.2.3GB", "10 GBit", "5i", "1e3"])
+def test_what_is_no_size_is_said(text: str) -> None:
+    with pytest.raises(ConfigError, match="like 10GB"):
+        parse_bytes(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"), [("7d", 604800), ("12 h", 43200), ("30min", 1800), ("1.5w", 907200), ("0s", 0)]
+)
+def test_times_are_read(text: str, seconds: float) -> None:
+    assert parse_seconds(text) == seconds
+
+
+@pytest.mark.parametrize("text", ["", "7", "d", "-1d", "7 days", "1.2.3h", "5m"])
+def test_what_is_no_time_is_said(text: str) -> None:
+    with pytest.raises(ConfigError, match="like 7d"):
+        parse_seconds(text)

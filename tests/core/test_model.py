@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from dataclasses import replace
 
 import pytest
 import torch
@@ -10,6 +11,7 @@ from torch import Tensor, nn
 
 from graftwork.core.model import Model, join_towers, joined_width
 from graftwork.core.opening import open_backbone
+from graftwork.core.transformer import TransformerBackbone
 from graftwork.errors import ConfigError
 from graftwork.registry import kinds
 from graftwork.testing import tiny_dataset
@@ -173,3 +175,12 @@ def test_two_towers_are_what_differs_and_what_is_shared() -> None:
     assert joined.shape == (2, joined_width(2, 2))
     assert joined[:, 2:].sum(1).tolist() == pytest.approx([0.0, 2.0])  # D x cosine
     assert torch.equal(join_towers(torch.stack([v, u, u, u]), 2), joined)  # whichever comes first
+
+
+def test_a_network_that_cannot_start_from_kept_states_is_computed_in_full(model: Model) -> None:
+    assert isinstance(BACKBONE, TransformerBackbone)
+    model.backbone = replace(BACKBONE, card=replace(BACKBONE.card, shared_blocks=True))
+    model.own_blocks(1)
+    assert model.start == 0 and model.prefix is None
+    trained = {name.split(".")[1] for name in model.delta() if name.startswith("network.")}
+    assert trained == {"encoder"}  # the blocks, which change together, and no embeddings

@@ -15,7 +15,7 @@ import torch
 
 from graftwork.errors import ConfigError
 from graftwork.run import environment as module
-from graftwork.run.environment import ARITHMETIC, commit, environment, multiplies_bf16, numerics
+from graftwork.run.environment import ARITHMETIC, arithmetic, commit, environment, multiplies_bf16, numerics
 
 KEYS = {
     "time", "graftwork", "commit", "python", "platform", "processor", "cores", "memory_bytes", "load_average",
@@ -131,3 +131,11 @@ def test_auto_is_bf16_only_where_the_processor_multiplies_it(
 def test_without_the_library_bf16_is_not_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MKLDNN", False)
     assert not multiplies_bf16({"avx512_bf16": True})
+
+
+def test_arithmetic_follows_whatever_picks_the_routines(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = arithmetic(numerics("fp32"))
+    assert before["precision"] == "fp32" and before["torch"] == torch.__version__ and before["processor"]
+    assert json.loads(json.dumps(before)) == before
+    monkeypatch.setenv("ONEDNN_MAX_CPU_ISA", "AVX2")
+    assert arithmetic(numerics("fp32")) != before != arithmetic(numerics("bf16"))

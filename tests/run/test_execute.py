@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import subprocess
 import sys
@@ -16,6 +17,7 @@ import torch
 from graftwork.core.method import Workbench
 from graftwork.core.metric import score
 from graftwork.core.run import Recipe, RunResult
+from graftwork.core.transformer import TransformerBackbone
 from graftwork.errors import StorageError
 from graftwork.files import file_digest, read_json
 from graftwork.registry import kinds, meters, metrics
@@ -349,3 +351,43 @@ def test_a_trial_trains_on_a_part_of_the_epoch_and_leaves_the_test_split_closed(
     assert result.id != shop.spec(parse_method("lora"), Recipe(epochs=2, batch_size=2), 0).id
     again, known = execute(shop, parse_method("lora"), short, 0, lambda done, text: None)
     assert known and again == result
+
+
+@pytest.mark.parametrize(
+    ("method", "says"),
+    [
+        ("linear_probe", "every block is frozen"),
+        ("top_layers:k=1", "training starts from the kept states entering block 1"),
+        ("lora", "computes in full"),
+    ],
+)
+def test_the_receipt_says_how_frozen_blocks_were_run(method: str, says: str, open_tiny: OpenShop) -> None:
+    result, _ = run(open_tiny(), method)
+    assert result.facts["frozen"].startswith("in eval mode") and says in result.facts["frozen"]
+
+
+def test_blocks_that_share_their_weights_are_computed_in_full(open_tiny: OpenShop) -> None:
+    shop = open_tiny()
+    assert isinstance(shop.backbone, TransformerBackbone)
+    shop.backbone = dataclasses.replace(shop.backbone, card=dataclasses.replace(shop.backbone.card, shared_blocks=True))
+    result, _ = run(shop, "top_layers:k=1")  # `compare` and `train` would say first that it does not fit
+    assert result.status == "ok" and result.facts["start_block"] == 0
+    assert "computes in full: the blocks share their weights" in result.facts["frozen"]
+
+
+def test_every_split_is_tokenised_once_before_it_is_answered(
+    open_tiny: OpenShop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real, read = TransformerBackbone.encode, []
+
+    def counted(self: TransformerBackbone, examples: Any) -> Any:
+        read.append(len(examples))
+        return real(self, examples)
+
+    monkeypatch.setattr(TransformerBackbone, "encode", counted)
+    shop = open_tiny()
+    splits = [len(split.examples) for split in shop.dataset.splits.values()]
+    assert read == splits
+    for method in ("linear_probe", "top_layers:k=1"):
+        run(shop, method)
+    assert read.count(splits[0]) == 1  # of the others, predictions read the texts as a user's

@@ -30,4 +30,4 @@ def test_what_a_fit_asks_for_is_marked_in_order(open_tiny: OpenShop) -> None:
     assert trace.last("went on", otherwise=-1) == trace.times("went on")[-1]
     assert trace.last("never", otherwise=-1) == -1
     assert fitted.facts["steps"] == 3
-    assert not shop.frozen.holds(spec.backbone or "", shop.dataset.digest, "train", None)
+    assert shop.backbone and not shop.frozen.holds(shop.backbone, shop.dataset.digest, shop.dataset.train, None)

@@ -13,7 +13,7 @@ from graftwork.core.meter import Phase
 from graftwork.core.method import Workbench
 from graftwork.core.model import join_towers
 from graftwork.core.opening import open_backbone
-from graftwork.core.task import Dataset
+from graftwork.core.task import Dataset, Split
 from graftwork.core.transformer import TransformerBackbone
 from graftwork.data.buckets import by_length
 from graftwork.testing import tiny_bench, tiny_dataset
@@ -36,8 +36,12 @@ def bench(backbone: Backbone, data: Dataset = DATA) -> Workbench:
     return tiny_bench(data, backbone)
 
 
+def a_pass(backbone: Backbone, split: Split, depth: int | None) -> Pass:
+    return FrozenStore(by_length).get(backbone, "data", split, depth, bench(backbone))
+
+
 def test_pooled_features_are_those_of_each_example_alone(backbone: Backbone) -> None:
-    kept = Pass(backbone, DATA.train, None, by_length)
+    kept = a_pass(backbone, DATA.train, None)
     for row in (0, 7, 19):
         inputs = backbone.collate(kept.encoded, [row])
         mask = inputs["attention_mask"].bool()
@@ -48,7 +52,7 @@ def test_pooled_features_are_those_of_each_example_alone(backbone: Backbone) -> 
 
 @pytest.mark.parametrize("depth", [1, 2])
 def test_states_are_laid_out_as_a_batch_wants_them(backbone: Backbone, depth: int) -> None:
-    kept = Pass(backbone, DATA.train, depth, by_length)
+    kept = a_pass(backbone, DATA.train, depth)
     rows = [11, 0, 4]
     inputs = backbone.collate(kept.encoded, rows)
     mask = inputs["attention_mask"].bool()
@@ -63,13 +67,13 @@ def test_a_pair_in_two_towers_is_joined(backbone: Backbone) -> None:
     assert isinstance(backbone, TransformerBackbone)
     towers = replace(backbone, card=replace(backbone.card, towers=2))
     pairs = tiny_dataset(pair=True)
-    kept = Pass(towers, pairs.train, 1, by_length)
+    kept = a_pass(towers, pairs.train, 1)
     assert len(kept.encoded.ids) == 2 * len(pairs.train.examples)
     assert kept.pooled(2).shape == (len(pairs.train.examples), 2 * backbone.card.width)
 
 
 def test_nothing_is_kept_for_a_gradient(backbone: Backbone) -> None:
-    kept = Pass(backbone, DATA.train, 1, by_length)
+    kept = a_pass(backbone, DATA.train, 1)
     assert not kept.pooled(1).requires_grad
     mask = backbone.collate(kept.encoded, [0])["attention_mask"].bool()
     assert not kept.entering([0], mask).requires_grad
@@ -79,19 +83,19 @@ def test_a_pass_is_computed_once_and_charged_to_every_user(backbone: Backbone, s
     first, second = bench(backbone), bench(backbone)
     kept = store.get(backbone, "data", DATA.train, 1, first)
     assert store.get(backbone, "data", DATA.train, 1, second) is kept
-    assert first.charged == Phase() and second.charged == kept.cost
+    assert first.charged == Phase() and second.charged == kept.kept.cost
     assert second.charged.wall_seconds > 0
-    assert first.tally == second.tally and first.tally.flops == kept.tally.flops > 0
-    assert first.tally.padding_flops == pytest.approx(kept.tally.padding_flops)
+    assert first.tally == second.tally and first.tally.flops == kept.kept.tally.flops > 0
+    assert first.tally.padding_flops == pytest.approx(kept.kept.tally.padding_flops)
 
 
 def test_what_is_held_is_known(backbone: Backbone, store: FrozenStore) -> None:
-    revision = backbone.card.revision
-    assert not store.holds(revision, "data", "train", None)
-    store.get(backbone, "data", DATA.train, 1, bench(backbone))
-    assert store.holds(revision, "data", "train", 1) and store.holds(revision, "data", "train", None)
-    assert not store.holds(revision, "data", "train", 2)
-    assert not store.holds(revision, "data", "validation", 1) and not store.holds(revision, "other", "train", 1)
+    train, validation = DATA.train, DATA.validation
+    assert not store.holds(backbone, "data", train, None)
+    store.get(backbone, "data", train, 1, bench(backbone))
+    assert store.holds(backbone, "data", train, 1) and store.holds(backbone, "data", train, None)
+    assert not store.holds(backbone, "data", train, 2)
+    assert not store.holds(backbone, "data", validation, 1) and not store.holds(backbone, "other", train, 1)
 
 
 def test_reading_the_texts_is_part_of_the_charge(
@@ -104,7 +108,7 @@ def test_reading_the_texts_is_part_of_the_charge(
         return real(self, examples)  # type: ignore[arg-type]
 
     monkeypatch.setattr(TransformerBackbone, "encode", slowly)
-    assert store.get(backbone, "data", DATA.train, None, bench(backbone)).cost.wall_seconds > 0.05
+    assert store.get(backbone, "data", DATA.train, None, bench(backbone)).kept.cost.wall_seconds > 0.05
     user = bench(backbone)
     store.get(backbone, "data", DATA.train, None, user)
     assert user.charged.wall_seconds > 0.05
@@ -132,7 +136,7 @@ def test_other_texts_and_other_weights_are_other_passes(backbone: Backbone, stor
 
 def test_the_least_recently_used_pass_goes_first(backbone: Backbone) -> None:
     user = bench(backbone)
-    size = Pass(backbone, DATA.train, None, by_length).bytes
+    size = a_pass(backbone, DATA.train, None).kept.bytes
     store = FrozenStore(by_length, cap_bytes=2 * size)
     one, two = (store.get(backbone, name, DATA.train, None, user) for name in ("one", "two"))
     assert store.get(backbone, "one", DATA.train, None, user) is one  # now "two" has waited longest
@@ -144,7 +148,7 @@ def test_the_least_recently_used_pass_goes_first(backbone: Backbone) -> None:
 
 def test_states_read_for_their_pooled_features_only_are_used_too(backbone: Backbone) -> None:
     user = bench(backbone)
-    kept = Pass(backbone, DATA.train, 1, by_length).bytes
+    kept = a_pass(backbone, DATA.train, 1).kept.bytes
     store = FrozenStore(by_length, cap_bytes=2 * kept)
     one, _ = (store.get(backbone, name, DATA.train, 1, user) for name in ("one", "two"))
     assert store.get(backbone, "one", DATA.train, None, user) is one
@@ -155,4 +159,34 @@ def test_states_read_for_their_pooled_features_only_are_used_too(backbone: Backb
 def test_a_pass_larger_than_the_cap_still_serves(backbone: Backbone) -> None:
     store = FrozenStore(by_length, cap_bytes=1)
     kept = store.get(backbone, "one", DATA.train, 1, bench(backbone))
-    assert kept.bytes > 1 and kept.pooled(2).shape[0] == len(DATA.train.examples)
+    assert kept.kept.bytes > 1 and kept.pooled(2).shape[0] == len(DATA.train.examples)
+
+
+def test_a_split_is_tokenised_once(backbone: Backbone, store: FrozenStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    real, calls = TransformerBackbone.encode, []
+
+    def counted(self: TransformerBackbone, examples: object) -> object:
+        calls.append(examples)
+        return real(self, examples)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(TransformerBackbone, "encode", counted)
+    encoded = store.encoded(backbone, "data", DATA.train)
+    kept = [store.get(backbone, "data", DATA.train, depth, bench(backbone)) for depth in (None, 1, 2)]
+    assert len(calls) == 1 and all(one.encoded is encoded for one in kept)
+
+
+def test_tokens_read_before_the_run_are_charged_to_it(
+    backbone: Backbone, store: FrozenStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = TransformerBackbone.encode
+
+    def slowly(self: TransformerBackbone, examples: object) -> object:
+        time.sleep(0.05)
+        return real(self, examples)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(TransformerBackbone, "encode", slowly)
+    store.encoded(backbone, "data", DATA.train)
+    first, second = bench(backbone), bench(backbone)
+    kept = store.get(backbone, "data", DATA.train, None, first)
+    store.get(backbone, "data", DATA.train, None, second)
+    assert 0.05 < first.charged.wall_seconds < kept.kept.cost.wall_seconds == second.charged.wall_seconds

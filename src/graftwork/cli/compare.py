@@ -29,6 +29,8 @@ def command(
     runs: str,
     precision: str,
     threads: int | None,
+    cache: str | None,
+    cache_size: str | None,
     prices: str | None,
     **flags: str | None,
 ) -> int:
@@ -49,6 +51,7 @@ def command(
     from graftwork.cli.options import use_threads
     from graftwork.compare.leaderboard import SEEDS, compare
     from graftwork.compare.table import print_table
+    from graftwork.train.cache_folder import CACHE_SIZE
 
     use_threads(threads)
     with progress_bar() as progress:
@@ -62,6 +65,8 @@ def command(
             out=out or settings.get("out"),
             runs=runs,
             precision=precision,
+            cache=cache or settings.get("cache"),
+            cache_size=cache_size or settings.get("cache_size", CACHE_SIZE),
             prices=prices,
             progress=progress,
         )

@@ -46,6 +46,12 @@ def run_options(function: F) -> F:
         click.option("--runs", default="runs", show_default=True, metavar="DIR", help="Where runs are kept and found."),
         click.option("--precision", default="auto", show_default=True, metavar="NAME", help="auto, bf16 or fp32."),
         click.option("--threads", type=int, help="Processor threads.  [default: all cores]"),
+        click.option(
+            "--cache",
+            metavar="DIR",
+            help="Where passes of the frozen backbone are kept.  [default: ~/.cache/graftwork]",
+        ),
+        click.option("--cache-size", metavar="SIZE", help="At most so much of them; 0 keeps none.  [default: 10GB]"),
         click.option("--prices", metavar="FILE", help="Price list for money and CO2e; see docs/prices.example.toml."),
     )
     return _apply(function, flags)

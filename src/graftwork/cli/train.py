@@ -43,6 +43,8 @@ def command(
     runs: str,
     precision: str,
     threads: int | None,
+    cache: str | None,
+    cache_size: str | None,
     prices: str | None,
     **flags: str | None,
 ) -> None:
@@ -53,6 +55,8 @@ def command(
     With --budget: each method's time is measured on a few steps before it is spent. It stops when the next method is
     not affordable or not worth it, and chooses the cheapest one within the noise of the best on validation.
     """
+    from graftwork.train.cache_folder import CACHE_SIZE
+
     watch = Stopwatch()  # before anything heavy is imported: a budget counts that too
     _check(method, budget, learning_rate, out)
     task, settings = task_from_flags(data, flags)
@@ -64,6 +68,8 @@ def command(
         "runs": runs,
         "precision": precision,
         "prices": prices,
+        "cache": cache or settings.get("cache"),
+        "cache_size": cache_size or settings.get("cache_size", CACHE_SIZE),
     }
     if budget is not None:
         _climb(task, budget, out, shared, watch, as_json)

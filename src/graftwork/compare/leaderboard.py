@@ -22,6 +22,7 @@ from graftwork.run.environment import environment
 from graftwork.run.execute import Shop
 from graftwork.run.methods import Named, named, parse_method
 from graftwork.run.shop import open_shop
+from graftwork.train.cache_folder import CACHE_SIZE
 
 SEEDS = 5
 
@@ -53,6 +54,8 @@ def compare(
     runs: str | Path = "runs",
     precision: str = "auto",
     prices: str | Path | None = None,
+    cache: str | Path | None = None,
+    cache_size: str = CACHE_SIZE,
     progress: Progress = lambda done, text: None,
 ) -> Leaderboard:
     """Run every method (default: all that fit) with seeds 0 … seeds - 1 and say which differences are real.
@@ -61,8 +64,9 @@ def compare(
     on validation are dropped (`compare/race.py`). `exhaustive` runs them all in full, at their own rates.
 
     `out` (default `boards/<task>`) receives `leaderboard.json` and `report.html`. Runs that are in `runs` already
-    cost nothing. Of a task file only the task is read: what it says of the comparison (backbone, methods, seeds …) is
-    for the command line. Raises `GraftworkError` for bad data or settings; a run that fails is a row.
+    cost nothing; passes of the frozen backbone are kept under `cache` as in `train`. Of a task file only the task is
+    read: what it says of the comparison (backbone, methods, seeds …) is for the command line.
+    Raises `GraftworkError` for bad data or settings; a run that fails is a row.
     """
     if isinstance(task, str | Path):
         task = Task.from_file(task)
@@ -70,7 +74,7 @@ def compare(
         raise ConfigError("seeds must be at least 1", got=str(seeds))
     chosen = choose_methods(methods)
     folder = Path(out) if out is not None else Path("boards") / task.name
-    shop = open_shop(task, backbone, chosen, runs, precision, prices)
+    shop = open_shop(task, backbone, chosen, runs, precision, prices, cache, cache_size)
     fitting, left_out = _fitting(chosen, shop, asked=methods is not None)
     recipe = Recipe(epochs=epochs)
     for item in fitting:

@@ -77,7 +77,8 @@ class Model(nn.Module):
     def own_blocks(self, first: int, decay: float = 1.0) -> None:
         """Train a private copy of blocks `first … L - 1`; with `first` 0 of everything, embeddings included.
 
-        Each block learns at `decay` x the rate of the one above it, the embeddings slowest.
+        Each block learns at `decay` x the rate of the one above it, the embeddings slowest. Blocks that share their
+        weights change together, so with any of them the lowest one does.
         """
         assert not self._hooks, "blocks are owned before adapters are plugged into them"
         self._move_to(self.backbone.copy())
@@ -90,9 +91,9 @@ class Model(nn.Module):
     def train_from(self, first: int) -> None:
         """Of what it owns, let blocks `first … L - 1` train from now on, with `first` 0 everything; the rest rests."""
         assert not self._shared, "only blocks of its own are trained"
-        self.start = first
+        self.start = 0 if self.backbone.card.shared_blocks and first < self.backbone.card.blocks else first
         self.network.requires_grad_(first == 0)
-        for block in list(self.backbone.sites("block").values())[first:]:
+        for block in list(self.backbone.sites("block").values())[self.start :]:
             block.requires_grad_(True)
 
     def _move_to(self, backbone: Backbone) -> None:
@@ -107,8 +108,12 @@ class Model(nn.Module):
 
     @property
     def prefix(self) -> int | None:
-        """The depth up to which nothing changes and states are worth keeping; None where that is nothing or all."""
-        return self.start if 0 < self.start < self.backbone.card.blocks else None
+        """The depth up to which nothing changes and states are worth keeping; None where that is nothing or all.
+
+        None too where the network can't start from kept states: it is then computed in full.
+        """
+        card = self.backbone.card
+        return self.start if 0 < self.start < card.blocks and not card.shared_blocks else None
 
     def forward(self, inputs: Inputs, entering: Tensor | None = None) -> Tensor:
         """Inputs (S, T), and the states entering block `start` if they are at hand -> logits (B, C)."""

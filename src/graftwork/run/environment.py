@@ -24,6 +24,10 @@ VARIABLES = (
     "OPENBLAS_NUM_THREADS", "ONEDNN_MAX_CPU_ISA", "ONEDNN_DEFAULT_FPMATH_MODE", "ATEN_CPU_CAPABILITY", "KMP_AFFINITY",
     "LD_PRELOAD", "MALLOC_ARENA_MAX", "CUDA_VISIBLE_DEVICES", "PYTHONHASHSEED",
 )  # fmt: skip
+DECIDING = (  # those that pick the routines that multiply
+    "MKL_NUM_THREADS", "MKL_DYNAMIC", "MKL_CBWR", "MKL_ENABLE_INSTRUCTIONS", "ONEDNN_MAX_CPU_ISA",
+    "ONEDNN_DEFAULT_FPMATH_MODE", "ATEN_CPU_CAPABILITY", "LD_PRELOAD",
+)  # fmt: skip
 CHECKOUT = Path(__file__).resolve().parents[3]  # of src/graftwork/run/environment.py, when it runs from its sources
 GIT_SECONDS = 5
 MKLDNN: bool = torch.backends.mkldnn.is_available()  # type: ignore[no-untyped-call]
@@ -67,6 +71,20 @@ def numerics(precision: str) -> dict[str, Any]:
     if precision == "auto":
         precision = "bf16" if multiplies_bf16(torch.cpu.get_capabilities()) else "fp32"
     return {"precision": precision, "threads": torch.get_num_threads(), "device": "cpu", "arithmetic": ARITHMETIC}
+
+
+def arithmetic(computed_in: Mapping[str, Any]) -> dict[str, Any]:
+    """`numerics` and whatever else decides the last bits of a product: the key to what is reused bit for bit."""
+    return dict(computed_in) | {
+        "torch": torch.__version__,
+        "transformers": version("transformers"),
+        "processor": processor(),
+        "cpu_capability": torch.backends.cpu.get_cpu_capability(),
+        "mkldnn": MKLDNN,
+        "matmul": torch.get_float32_matmul_precision(),
+        "deterministic": torch.are_deterministic_algorithms_enabled(),
+        "variables": {name: os.environ[name] for name in DECIDING if name in os.environ},
+    }
 
 
 def multiplies_bf16(capabilities: Mapping[str, Any]) -> bool:

@@ -141,7 +141,7 @@ class _Execution:
             return {"validation": scores["validation"], "facts": _small(fitted.facts)}
         speed = predict_speed(fitted, self.shop.dataset.test.examples)
         self.readings = replace(self.readings, **speed)
-        return {"scores": scores["test"], "validation": scores["validation"], "facts": _small(fitted.facts)}
+        return {"scores": scores["test"], "validation": scores["validation"], "facts": self._facts(fitted)}
 
     def _bench(self) -> Workbench:
         data, seed = self.shop.dataset, self.spec.seed
@@ -169,6 +169,11 @@ class _Execution:
     def _frozen(self, bench: Workbench, split: Split, depth: int | None) -> Any:
         assert self.setting.backbone is not None
         return self.shop.frozen.get(self.setting.backbone, self.shop.dataset.digest, split, depth, bench)
+
+    def _facts(self, fitted: Fitted) -> dict[str, Any]:
+        """What the method says of itself, and what the engine did with the part that never changed."""
+        backbone = self.setting.backbone
+        return _small(fitted.facts) | ({"frozen": _frozen_fact(backbone, fitted.facts)} if backbone else {})
 
     def _score(self, metric: str, split: Split, logits: Logits) -> float:
         predictions = self.setting.kind.predictions(logits, self.setting.task)
@@ -208,6 +213,17 @@ class _Execution:
 def _status(error: Exception) -> str:
     memory = isinstance(error, MemoryError) or "not enough memory" in str(error) or "out of memory" in str(error)
     return "out_of_memory" if memory else "failed"
+
+
+def _frozen_fact(backbone: Backbone, facts: Mapping[str, Any]) -> str:
+    """How the blocks that no training changed were run."""
+    card, start = backbone.card, facts.get("start_block")
+    if start is None:
+        return "in eval mode, once for all epochs: every block is frozen, their features are kept"
+    if 0 < start < card.blocks:
+        return f"in eval mode, once for all epochs: training starts from the kept states entering block {start}"
+    shared = ": the blocks share their weights, so training can't start from kept states" if card.shared_blocks else ""
+    return f"in eval mode; computes in full{shared}"
 
 
 def _small(facts: Mapping[str, Any]) -> dict[str, Any]:

@@ -160,9 +160,9 @@ class Forecaster:
 
     def _prefix(self, depth: int | None) -> float:
         """Seconds of the frozen passes of a run, less what is cached already."""
-        data, revision = self.shop.dataset, self.backbone.card.revision
-        wanted = [s for s in ("train", "validation") if not self.shop.frozen.holds(revision, data.digest, s, depth)]
-        return self.pass_rate * sum(self.lengths.of_pass[name] for name in wanted)
+        data, holds = self.shop.dataset, self.shop.frozen.holds
+        wanted = [s for s in (data.train, data.validation) if not holds(self.backbone, data.digest, s, depth)]
+        return self.pass_rate * sum(self.lengths.of_pass[split.name] for split in wanted)
 
     # A sample of a run
 

@@ -22,6 +22,7 @@ from graftwork.run.forecast import Forecast, Forecaster
 from graftwork.run.methods import Named, parse_method
 from graftwork.run.shop import open_shop
 from graftwork.run.train import Run
+from graftwork.train.cache_folder import CACHE_SIZE
 from graftwork.train.loop import Attaches
 from graftwork.units import show
 
@@ -92,14 +93,17 @@ def climb(
     runs: str | Path = "runs",
     precision: str = "auto",
     prices: str | Path | None = None,
+    cache: str | Path | None = None,
+    cache_size: str = CACHE_SIZE,
     progress: Progress = lambda done, text: None,
     watch: Watch | None = None,
 ) -> Ladder:
     """Try `rungs` from the cheapest up, spending at most `budget`: a time, an energy, or money ("5min", "3Wh", "1EUR").
 
     Everything counts: reading the data, opening the backbone, measuring, and from before that what `watch` has counted
-    already. `out` (default `ladders/<task>`) receives `ladder.json`; the runs are ordinary ones in `runs`. Raises
-    `GraftworkError` for bad data or settings, and when the budget does not pay for a single run.
+    already. `out` (default `ladders/<task>`) receives `ladder.json`; the runs are ordinary ones in `runs`, and passes
+    of the frozen backbone are kept under `cache` as in `train`. Raises `GraftworkError` for bad data or settings, and
+    when the budget does not pay for a single run.
     """
     watch = watch or Stopwatch()
     listed = Prices.from_file(prices)
@@ -107,7 +111,7 @@ def climb(
     if isinstance(task, str | Path):
         task = Task.from_file(task)
     chosen = [parse_method(words) for words in rungs]
-    shop = open_shop(task, backbone, chosen, runs, precision, prices)
+    shop = open_shop(task, backbone, chosen, runs, precision, prices, cache, cache_size)
     folder = Path(out) if out is not None else Path("ladders") / task.name
     recipe = Recipe(epochs=epochs)
     forecaster = Forecaster(shop, recipe, seed, clock=purse.seconds)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,19 +15,30 @@ from graftwork.core.task import Dataset, Task
 from graftwork.data.buckets import by_length
 from graftwork.data.load import load
 from graftwork.files import require_writable
-from graftwork.run.environment import numerics
+from graftwork.run.environment import arithmetic, numerics
 from graftwork.run.execute import Shop
 from graftwork.run.methods import Named
 from graftwork.run.store import RunStore
+from graftwork.train.cache_folder import CACHE_SIZE, CacheFolder, cache_folder
 from graftwork.train.frozen import FrozenStore
+from graftwork.train.prefix_store import PrefixStore
+from graftwork.units import parse_bytes
 
 
 def open_shop(
-    task: Task, backbone: str, methods: Sequence[Named], runs: str | Path, precision: str, prices: str | Path | None
+    task: Task,
+    backbone: str,
+    methods: Sequence[Named],
+    runs: str | Path,
+    precision: str,
+    prices: str | Path | None,
+    cache: str | Path | None = None,
+    cache_size: str = CACHE_SIZE,
 ) -> Shop:
     """Read the data, then open the backbone if any of `methods` uses one; only then is anything written."""
     listed = Prices.from_file(Path(prices) if prices is not None else None)
     computed_in = numerics(precision)
+    frozen = FrozenStore(by_length, disk=_disk(cache, cache_size, computed_in))
     dataset = load(task)
     loading = Stopwatch()
     uses = any(item.method.uses_backbone for item in methods)
@@ -35,21 +46,27 @@ def open_shop(
     opening = loading.read()
     require_writable(Path(runs))
     return Shop(
-        dataset=replace(dataset, report=_with_cut(dataset, opened)) if opened else dataset,
+        dataset=replace(dataset, report=_with_cut(dataset, opened, frozen)) if opened else dataset,
         backbone=opened,
         backbone_seed=0,
         load=opening,
         store=RunStore(Path(runs)),
-        frozen=FrozenStore(by_length),
+        frozen=frozen,
         numerics=computed_in,
         prices=listed,
     )
 
 
-def _with_cut(dataset: Dataset, backbone: Backbone) -> dict[str, Any]:
+def _disk(cache: str | Path | None, cache_size: str, computed_in: Mapping[str, Any]) -> PrefixStore | None:
+    """Where passes are kept between processes; None when the user wants none kept."""
+    cap = parse_bytes(cache_size)
+    return PrefixStore(CacheFolder(cache_folder(cache), cap), arithmetic(computed_in)) if cap else None
+
+
+def _with_cut(dataset: Dataset, backbone: Backbone, frozen: FrozenStore) -> dict[str, Any]:
     """The data report with the examples per split that the backbone reads only the beginning of."""
     card = backbone.card
-    cut = {name: backbone.encode(split.examples).cut for name, split in dataset.splits.items()}
+    cut = {name: frozen.encoded(backbone, dataset.digest, split).cut for name, split in dataset.splits.items()}
     warnings = list(dataset.report["warnings"])
     if any(cut.values()):
         counts = ", ".join(f"{count:,} of {name}" for name, count in cut.items() if count)

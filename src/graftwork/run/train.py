@@ -13,6 +13,7 @@ from graftwork.run.execute import execute
 from graftwork.run.methods import parse_method
 from graftwork.run.shop import open_shop
 from graftwork.run.task_module import TaskModule
+from graftwork.train.cache_folder import CACHE_SIZE
 
 
 @dataclass(frozen=True)
@@ -41,16 +42,21 @@ def train(
     runs: str | Path = "runs",
     precision: str = "auto",
     prices: str | Path | None = None,
+    cache: str | Path | None = None,
+    cache_size: str = CACHE_SIZE,
     progress: Callable[[float, str], None] = lambda done, text: None,
 ) -> Run:
     """Fit `method` to `task` once. A run that is in `runs` already costs nothing.
+
+    Passes of the frozen backbone are kept under `cache` (default: $GRAFTWORK_CACHE, or graftwork in the user's cache
+    folder), at most `cache_size` of them ("10GB"; "0": none).
 
     Raises `GraftworkError` for bad data or settings, and for a run that failed (its receipt is kept).
     """
     if isinstance(task, str | Path):
         task = Task.from_file(task)
     chosen = parse_method(method)
-    shop = open_shop(task, backbone, [chosen], runs, precision, prices)
+    shop = open_shop(task, backbone, [chosen], runs, precision, prices, cache, cache_size)
     reason = chosen.method.unfit(shop.dataset.task, shop.backbone.card if shop.backbone else None)
     if reason:
         raise ConfigError(f"method {chosen.label!r} can't be used here: {reason}")

@@ -1,12 +1,14 @@
 """One pass of the frozen backbone over a split: pooled features of every block, and the states entering one block.
 
-What is frozen is computed once, in eval mode, and shared by epochs, seeds, methods and learning rates.
+What is frozen is computed once, in eval mode, and shared by epochs, seeds, methods and learning rates; with a
+`PrefixStore` by processes, tasks over the same texts and later days too.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import numpy as np
 import torch
@@ -14,70 +16,51 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from graftwork.core.backbone import Backbone, Encoded
-from graftwork.core.meter import Stopwatch
+from graftwork.core.meter import Phase, Stopwatch
 from graftwork.core.method import Tally, Workbench
 from graftwork.core.model import join_towers
 from graftwork.core.task import Split
 from graftwork.train.flops import StepCounter
+from graftwork.train.prefix_store import Draft, Kept, PrefixStore, Wanted
 
 Batches = Callable[[NDArray[np.int64], int], list[NDArray[np.int64]]]  # (lengths, tokens a batch) -> row numbers
 TOKENS_PER_BATCH = 4096  # padded; bounds the memory of a pass and keeps matrix products large
 
 
 class Pass:
-    """Hidden states of one split, computed once. Implements `FrozenPass`."""
+    """Hidden states of one split, in memory or mapped from a file. Implements `FrozenPass`."""
 
-    def __init__(self, backbone: Backbone, split: Split, depth: int | None, batches: Batches):
-        watch = Stopwatch()
-        self.encoded = encoded = backbone.encode(split.examples)
-        self.tally = Tally()
-        self._depth = depth
-        lengths = np.array([len(ids) for ids in encoded.ids], dtype=np.int64)
-        card = backbone.card
-        self._offsets = np.concatenate([[0], np.cumsum(lengths)])
-        self._pooled = torch.empty(card.blocks + 1, len(lengths), card.width)  # (L + 1, S, D)
-        kind = next(backbone.module.parameters()).dtype
-        self._states = None if depth is None else torch.empty(int(self._offsets[-1]), card.width, dtype=kind)
-        counter = StepCounter(self.tally)
-        for rows in batches(lengths, TOKENS_PER_BATCH):
-            self._take(backbone, encoded, rows.tolist(), counter)
-        self.cost = watch.read()
-
-    @torch.no_grad()
-    def _take(self, backbone: Backbone, encoded: Encoded, rows: list[int], counter: StepCounter) -> None:
-        inputs = backbone.collate(encoded, rows)
-        mask = inputs["attention_mask"].bool()  # (S, T)
-        states = counter.run(mask, lambda: backbone.states(inputs))
-        for block, hidden in enumerate(states):
-            self._pooled[block, rows] = backbone.pool(hidden, mask).float()
-        if self._states is not None and self._depth is not None:
-            for row, hidden, real in zip(rows, states[self._depth], mask, strict=True):
-                self._states[self._offsets[row] : self._offsets[row + 1]] = hidden[real]
-
-    @property
-    def bytes(self) -> int:
-        """Memory held."""
-        held = [self._pooled] + ([self._states] if self._states is not None else [])
-        return sum(tensor.numel() * tensor.element_size() for tensor in held)
+    def __init__(self, encoded: Encoded, kept: Kept):
+        self.encoded, self.kept = encoded, kept
+        self._offsets = np.concatenate([[0], np.cumsum(_lengths(encoded))])
 
     def pooled(self, block: int) -> Tensor:
         """(N, P) fp32 after `block` blocks."""
-        return join_towers(self._pooled[block], self.encoded.towers)
+        return join_towers(self.kept.pooled[block], self.encoded.towers)
 
     def entering(self, sequences: Sequence[int], mask: Tensor) -> Tensor:
         """(S, T, D) laid out as `mask` (S, T) says, whichever side the padding is on; zero at padding."""
-        assert self._states is not None, "no depth was asked for"
-        batch = self._states.new_zeros(*mask.shape, self._states.shape[1])
-        batch[mask] = torch.cat([self._states[self._offsets[row] : self._offsets[row + 1]] for row in sequences])
+        states = self.kept.states
+        assert states is not None, "no depth was asked for"
+        batch = states.new_zeros(*mask.shape, states.shape[1])
+        batch[mask] = torch.cat([states[self._offsets[row] : self._offsets[row + 1]] for row in sequences])
         return batch
 
 
 class FrozenStore:
-    """The passes of one process, least recently used ones dropped above `cap_bytes`."""
+    """The passes of one process, least recently used ones dropped when they hold more memory than `cap_bytes`.
 
-    def __init__(self, batches: Batches, cap_bytes: int = 4 << 30):
-        self.batches, self.cap_bytes = batches, cap_bytes
+    With `disk` they are looked for there first, and kept there. Every split is tokenised once.
+    """
+
+    def __init__(self, batches: Batches, cap_bytes: int = 4 << 30, disk: PrefixStore | None = None):
+        self.batches, self.cap_bytes, self.disk = batches, cap_bytes, disk
         self._passes: OrderedDict[tuple[str, str, str, int | None], Pass] = OrderedDict()
+        self._encoded: dict[tuple[str, str, str], tuple[Encoded, Phase]] = {}
+
+    def encoded(self, backbone: Backbone, data: str, split: Split) -> Encoded:
+        """The tokens of `split` of the data set `data` (its digest)."""
+        return self._tokens(backbone, data, split)[0]
 
     def get(self, backbone: Backbone, data: str, split: Split, depth: int | None, bench: Workbench) -> Pass:
         """The pass over `split` of the data set `data` (its digest); with `depth`, the states entering that block too.
@@ -89,15 +72,120 @@ class FrozenStore:
             key = next((other for other in self._passes if other[:3] == key[:3]), key)
         known = self._passes.get(key)
         if known is None:
-            known = self._passes[key] = Pass(backbone, split, depth, self.batches)
+            known = self._passes[key] = self._opened(backbone, data, split, depth, bench)
         else:
-            bench.charged.add(known.cost)
-        bench.tally.add(known.tally.flops, known.tally.padding_flops / max(known.tally.flops, 1.0))
+            bench.charged.add(known.kept.cost)
+        tally = known.kept.tally
+        bench.tally.add(tally.flops, tally.padding_flops / max(tally.flops, 1.0))
         self._passes.move_to_end(key)
-        while len(self._passes) > 1 and sum(p.bytes for p in self._passes.values()) > self.cap_bytes:
+        while len(self._passes) > 1 and sum(other.kept.bytes for other in self._passes.values()) > self.cap_bytes:
             self._passes.popitem(last=False)
         return known
 
-    def holds(self, revision: str, data: str, split: str, depth: int | None) -> bool:
-        """Whether `get` would compute nothing for this backbone (its revision), data set, split and depth."""
-        return any(key[:3] == (revision, data, split) and depth in (None, key[3]) for key in self._passes)
+    def holds(self, backbone: Backbone, data: str, split: Split, depth: int | None) -> bool:
+        """Whether `get` would compute nothing."""
+        asked = (backbone.card.revision, data, split.name)
+        if any(key[:3] == asked and depth in (None, key[3]) for key in self._passes):
+            return True
+        if self.disk is None:
+            return False
+        return self.disk.find(self._wanted(backbone, self.encoded(backbone, data, split), depth)[0]) is not None
+
+    def _opened(self, backbone: Backbone, data: str, split: Split, depth: int | None, bench: Workbench) -> Pass:
+        """A pass from the disk, charged in full; or computed, where only the tokens may be older than the run."""
+        read_before = key_of(backbone, data, split) in self._encoded
+        encoded, reading = self._tokens(backbone, data, split)
+        wanted, batches = self._wanted(backbone, encoded, depth)
+        found = self.disk.find(wanted) if self.disk else None
+        if found is not None:
+            bench.charged.add(found.cost)
+            return Pass(encoded, found)
+        if read_before:
+            bench.charged.add(reading)
+        return Pass(encoded, self._computed(backbone, encoded, wanted, batches, reading))
+
+    def _wanted(
+        self, backbone: Backbone, encoded: Encoded, depth: int | None
+    ) -> tuple[Wanted, list[NDArray[np.int64]]]:
+        """What a pass is looked for by, and the batches that compute it."""
+        batches = self.batches(_lengths(encoded), TOKENS_PER_BATCH)
+        return Wanted.of(backbone, encoded, depth, batches, self.disk.numerics if self.disk else {}), batches
+
+    def _computed(
+        self, backbone: Backbone, encoded: Encoded, wanted: Wanted, batches: list[NDArray[np.int64]], reading: Phase
+    ) -> Kept:
+        watch = Stopwatch()
+        draft = self.disk.draft(wanted) if self.disk else None
+        try:
+            tensors = draft.tensors if draft else _in_memory(wanted)
+            pooled, states = tensors["pooled"], tensors.get("states")
+            tally = fill(backbone, encoded, batches, pooled, states, wanted.depth)
+            cost = self._finish(draft, watch, reading, tally)
+        finally:
+            if draft:
+                draft.close()
+        return Kept(pooled, states, cost, tally, mapped=draft is not None)
+
+    def _finish(self, draft: Draft | None, watch: Stopwatch, reading: Phase, tally: Tally) -> Phase:
+        """What the pass took, writing included; the draft is kept, or the disk's trouble told."""
+        try:
+            if draft:
+                draft.flush()
+            cost = watch.read()
+            cost.add(reading)
+            if draft:
+                draft.keep(cost, tally)
+        except OSError as error:
+            assert self.disk is not None
+            self.disk.trouble(error)
+            cost = watch.read()
+            cost.add(reading)
+        return cost
+
+    def _tokens(self, backbone: Backbone, data: str, split: Split) -> tuple[Encoded, Phase]:
+        key = key_of(backbone, data, split)
+        if key not in self._encoded:
+            watch = Stopwatch()
+            encoded = backbone.encode(split.examples)
+            self._encoded[key] = (encoded, watch.read())
+        return self._encoded[key]
+
+
+def key_of(backbone: Backbone, data: str, split: Split) -> tuple[str, str, str]:
+    """What decides the tokens of a split."""
+    return (backbone.card.revision, data, split.name)
+
+
+@torch.no_grad()
+def fill(
+    backbone: Backbone,
+    encoded: Encoded,
+    batches: Sequence[NDArray[np.int64]],
+    pooled: Tensor,
+    states: Tensor | None,
+    depth: int | None,
+) -> Tally:
+    """Run the backbone batch by batch into `pooled` (L + 1, S, D) and `states` (tokens, D) at `depth`; the FLOPs."""
+    tally = Tally()
+    counter = StepCounter(tally)
+    offsets = np.concatenate([[0], np.cumsum(_lengths(encoded))])
+    for batch in batches:
+        rows = batch.tolist()
+        inputs = backbone.collate(encoded, rows)
+        mask = inputs["attention_mask"].bool()  # (S, T)
+        hidden = counter.run(mask, partial(backbone.states, inputs))
+        for block, after in enumerate(hidden):
+            pooled[block, rows] = backbone.pool(after, mask).float()
+        if states is not None and depth is not None:
+            for row, sequence, real in zip(rows, hidden[depth], mask, strict=True):
+                states[offsets[row] : offsets[row + 1]] = sequence[real]
+    return tally
+
+
+def _in_memory(wanted: Wanted) -> dict[str, Tensor]:
+    return {name: torch.empty(shape, dtype=dtype) for name, (dtype, shape) in wanted.shapes.items()}
+
+
+def _lengths(encoded: Encoded) -> NDArray[np.int64]:
+    """(S,) tokens of each sequence."""
+    return np.array([len(ids) for ids in encoded.ids], dtype=np.int64)

@@ -1,0 +1,67 @@
+"""List or clear the kept passes of frozen backbones."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from graftwork.errors import ConfigError, UnknownName, printable
+from graftwork.units import duration, parse_bytes, parse_seconds, show
+
+if TYPE_CHECKING:
+    from graftwork.train.cache_folder import CacheFolder, Entry
+
+
+@click.command("cache")
+@click.argument("action", default="ls")
+@click.option("--cache", metavar="DIR", help="The cache.  [default: $GRAFTWORK_CACHE or ~/.cache/graftwork]")
+@click.option("--older-than", metavar="TIME", help="Clear only what was not used for that long, e.g. 7d or 12h.")
+def command(action: str, cache: str | None, older_than: str | None) -> None:
+    """ACTION is ls (the default: what is kept, the latest used first) or clear.
+
+    A run finds what earlier ones computed of the frozen backbone; clearing costs time only, never a result.
+    """
+    from graftwork.files import storage_errors
+    from graftwork.train.cache_folder import CacheFolder, cache_folder
+
+    if action not in ("ls", "clear"):
+        raise UnknownName("action", action, ["ls", "clear"])
+    if older_than is not None and action != "clear":
+        raise ConfigError("--older-than says what to clear", got=f"graft cache {action}", do="graft cache clear")
+    unused = parse_seconds(older_than) if older_than is not None else 0.0
+    folder = CacheFolder(cache_folder(cache))
+    with storage_errors(folder.root):
+        lines = _listed(folder) if action == "ls" else [_cleared(folder.clear(unused), folder.root)]
+    click.echo(printable("\n".join(lines)))
+
+
+def _listed(folder: CacheFolder) -> list[str]:
+    from graftwork.train.cache_folder import CACHE_SIZE
+
+    now, entries = time.time(), folder.entries()
+    lines = [_line(entry, now) for entry in reversed(entries)]
+    cap = f"at most {show(parse_bytes(CACHE_SIZE), 'bytes')} are kept unless --cache-size says otherwise"
+    total = f"{show(sum(entry.bytes for entry in entries), 'bytes')} in {_several(len(entries))}"
+    return [*lines, f"{total} under {folder.root}; {cap}"]
+
+
+def _line(entry: Entry, now: float) -> str:
+    about = entry.about()
+    depth = about.get("depth", "")
+    what = f"states entering block {depth}" if depth else "pooled features" if about else "torn"
+    rows = f"{int(about['rows']):,} sequences" if about.get("rows", "").isdigit() else ""
+    used = f"used {duration(max(0.0, now - entry.used))} ago"
+    name = entry.path.name[:12]
+    return f"{name}  {about.get('backbone', '–'):<20} {what:<24} {rows:<20} {show(entry.bytes, 'bytes'):>8}  {used}"
+
+
+def _cleared(removed: list[Entry], root: Path) -> str:
+    freed = show(sum(entry.bytes for entry in removed), "bytes")
+    return f"removed {_several(len(removed))} under {root} and freed {freed}"
+
+
+def _several(count: int) -> str:
+    return f"{count:,} {'pass' if count == 1 else 'passes'}"

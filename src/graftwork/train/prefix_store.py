@@ -1,0 +1,274 @@
+"""Passes of a frozen backbone on disk, addressed by what decides them, read by memory map.
+
+Hidden states depend, in their last bits, on the batch in which they were computed. So an entry is the whole ordered
+list of sequences of a split, in the batches that the pass used, and not single texts: what is read is bit for bit what
+would be computed. Its name is the hash of the backbone's revision, the exact tokens in order, the batches and the
+arithmetic; labels are no part of it, so tasks over the same texts in the same splits share one entry.
+
+An entry is one safetensors file: `pooled` (L + 1, S, D) fp32, `states` (tokens, D) in the backbone's own dtype where a
+depth was asked for, and `cost` (4,): what the pass took, so that a later user is charged for it in full.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import hashlib
+import json
+import logging
+import math
+import mmap
+import os
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import accumulate, chain
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from graftwork import __version__
+from graftwork.core.backbone import Backbone, Encoded
+from graftwork.core.meter import Phase
+from graftwork.core.method import Tally
+from graftwork.core.run import ENGINE
+from graftwork.errors import StorageError
+from graftwork.files import canonical, digest, safe_load, sync_folder
+from graftwork.train.cache_folder import CacheFolder, read_header
+from graftwork.units import scaled
+
+FORMAT = 1
+ZEROS = bytes(1 << 20)
+DTYPES = {torch.float64: "F64", torch.float32: "F32", torch.float16: "F16", torch.bfloat16: "BF16"}
+Batches = Sequence[NDArray[np.int64]]  # row numbers, batch by batch
+
+log = logging.getLogger("graftwork")  # with no handler set up, a warning is one line on the error stream
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """One pass: what decides it, and the sizes that follow."""
+
+    key: Mapping[str, Any]  # JSON; nothing of the task's labels, names or files
+    name: str  # of the backbone, for people
+    depth: int | None  # the block whose entering states are kept
+    blocks: int  # L
+    sequences: int  # S
+    tokens: int
+    width: int  # D
+    dtype: torch.dtype  # of the states
+
+    @classmethod
+    def of(
+        cls, backbone: Backbone, encoded: Encoded, depth: int | None, batches: Batches, numerics: Mapping[str, Any]
+    ) -> Wanted:
+        """The pass of `backbone` over these sequences in these batches."""
+        card, weight = backbone.card, next(backbone.module.parameters())
+        tokens = [np.fromiter(chain.from_iterable(rows), np.int64) for rows in (encoded.ids, encoded.types)]
+        lengths = np.fromiter(map(len, encoded.ids), np.int64)
+        key = {
+            "format": FORMAT,
+            "engine": ENGINE,
+            "graftwork": __version__,
+            "backbone": card.revision,
+            "tokens": _digest_of([lengths, *tokens]),
+            "batches": _digest_of([np.array([len(rows) for rows in batches], np.int64), *batches]),
+            "numerics": dict(numerics) | {"weights": str(weight.dtype), "on": weight.device.type},
+        }
+        sizes = {"blocks": card.blocks, "sequences": len(lengths), "tokens": int(lengths.sum()), "width": card.width}
+        return cls(key=key, name=card.id, depth=depth, dtype=weight.dtype, **sizes)
+
+    @property
+    def shapes(self) -> dict[str, tuple[torch.dtype, tuple[int, ...]]]:
+        """The tensors of the entry, in the file's order: widest numbers first, so that all are aligned."""
+        shapes: dict[str, tuple[torch.dtype, tuple[int, ...]]] = {
+            "cost": (torch.float64, (4,)),  # wall and processor seconds, FLOP, FLOP on padding
+            "pooled": (torch.float32, (self.blocks + 1, self.sequences, self.width)),
+        }
+        if self.depth is not None:
+            shapes["states"] = (self.dtype, (self.tokens, self.width))
+        return shapes
+
+    @property
+    def about(self) -> dict[str, str]:
+        """What a person may want to know of the entry."""
+        depth = "" if self.depth is None else str(self.depth)
+        about = {"backbone": self.name, "revision": str(self.key["backbone"]), "depth": depth}
+        return about | {"rows": str(self.sequences), "tokens": str(self.tokens), "key": canonical(dict(self.key))}
+
+
+@dataclass(frozen=True)
+class Kept:
+    """The tensors of one pass and what it took."""
+
+    pooled: Tensor  # (L + 1, S, D) fp32
+    states: Tensor | None  # (tokens, D)
+    cost: Phase
+    tally: Tally
+    mapped: bool  # backed by a file: it holds no memory that the system could not take back
+
+    @property
+    def bytes(self) -> int:
+        """Memory held."""
+        held = [tensor for tensor in (self.pooled, self.states) if tensor is not None and not self.mapped]
+        return sum(tensor.numel() * tensor.element_size() for tensor in held)
+
+
+class PrefixStore:
+    """Finds and keeps passes in a folder. Trouble with the disk is a warning, said once, and never an error."""
+
+    def __init__(self, folder: CacheFolder, numerics: Mapping[str, Any]):
+        self.folder = folder
+        self.numerics = numerics  # all that decides the bits of a result beside the tokens and the weights
+        self._warned = False
+
+    def find(self, wanted: Wanted) -> Kept | None:
+        """The entry, opened and not read; with no depth wanted, an entry of any depth. Torn or odd ones are absent."""
+        exact = self._path(wanted)
+        others = () if wanted.depth is not None else sorted(self.folder.root.glob(f"{digest(dict(wanted.key))}-*"))
+        for path in (exact, *(other for other in others if other != exact)):
+            kept = _opened(path, wanted)
+            if kept is not None:
+                self.folder.touch(path)
+                return kept
+        return None
+
+    def draft(self, wanted: Wanted) -> Draft | None:
+        """An entry to be filled, its space taken already; None, after a warning, where that can't be had."""
+        path = self._path(wanted)
+        header = _header(wanted)
+        size = len(header) + _ends(wanted)[-1]
+        try:
+            with self.folder.room_for(size) as free:
+                if free:
+                    return Draft(path, wanted, header, size)
+            cap = scaled(self.folder.cap_bytes, "B")
+            self._warn(f"a pass of {scaled(size, 'B')} has no room in a cache of {cap} (--cache-size)")
+        except (OSError, ValueError) as error:
+            self.trouble(error)
+        return None
+
+    def trouble(self, error: Exception) -> None:
+        """Say that something could not be kept, and why."""
+        self._warn(f"nothing can be kept in the cache {self.folder.root}: {getattr(error, 'strerror', None) or error}")
+
+    def _warn(self, what: str) -> None:
+        if not self._warned:
+            log.warning("graft: %s; frozen states stay in memory, results are the same", what)
+        self._warned = True
+
+    def _path(self, wanted: Wanted) -> Path:
+        what = "pooled" if wanted.depth is None else str(wanted.depth)
+        return self.folder.root / f"{digest(dict(wanted.key))}-{what}.safetensors"
+
+
+class Draft:
+    """An entry under a temporary name, mapped into memory to be filled; `keep` renames it into place."""
+
+    def __init__(self, path: Path, wanted: Wanted, header: bytes, size: int):
+        self.path = path
+        self._handle, self._part = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
+        try:
+            _take_space(self._handle, size)
+            self._map = mmap.mmap(self._handle, size)
+            self._map[: len(header)] = header
+        except BaseException:
+            self.close()
+            raise
+        starts = [len(header) + end for end in (0, *_ends(wanted))]
+        self.tensors = {
+            name: torch.frombuffer(self._map, dtype=dtype, count=math.prod(shape), offset=start).view(shape)
+            for (name, (dtype, shape)), start in zip(wanted.shapes.items(), starts, strict=False)
+        }
+
+    def flush(self) -> None:
+        """Write out what was filled in. Raises `OSError`."""
+        self._map.flush()
+
+    def keep(self, cost: Phase, tally: Tally) -> None:
+        """Complete the entry and put it in place; of two that were computed at once the later stays.
+
+        Raises `OSError`. The tensors stay usable either way.
+        """
+        costs = [cost.wall_seconds, cost.cpu_seconds, tally.flops, tally.padding_flops]
+        self.tensors["cost"].copy_(torch.tensor(costs, dtype=torch.float64))
+        self._map.flush()
+        os.fsync(self._handle)
+        os.replace(self._part, self.path)
+        sync_folder(self.path.parent)
+
+    def close(self) -> None:
+        """Let the file go; what was not kept is removed. The tensors stay usable."""
+        os.close(self._handle)
+        with contextlib.suppress(OSError):
+            os.unlink(self._part)
+
+
+def _take_space(handle: int, size: int) -> None:
+    """Make a file of `size` bytes that has its space on the disk. Raises `OSError`.
+
+    Without it a full disk would show only when the map is written to, as a signal that kills the process.
+    """
+    try:
+        os.posix_fallocate(handle, 0, size)
+        return
+    except AttributeError:  # macOS, Windows
+        pass
+    except OSError as error:
+        if error.errno not in (errno.EOPNOTSUPP, errno.EINVAL):
+            raise
+    with open(handle, "wb", closefd=False) as stream:  # where no space can be promised, it is used
+        for start in range(0, size, len(ZEROS)):
+            stream.write(ZEROS[: size - start])
+
+
+def _opened(path: Path, wanted: Wanted) -> Kept | None:
+    """The entry at `path`, mapped; None unless everything about it is as it has to be."""
+    try:
+        if read_header(path)["__metadata__"].get("key") != wanted.about["key"]:
+            return None
+        tensors = safe_load(path)
+        states = tensors.get("states")
+        pooled, costs = tensors["pooled"], tensors["cost"].tolist()
+    except (StorageError, OSError, ValueError, KeyError, RuntimeError):
+        return None
+    shapes = wanted.shapes
+    if wanted.depth is None:
+        shapes.pop("states", None)
+        tensors.pop("states", None)
+        states = None
+    sound = {name: (tensor.dtype, tuple(tensor.shape)) for name, tensor in tensors.items()} == shapes
+    if not (sound and all(math.isfinite(cost) and cost >= 0 for cost in costs) and costs[0] > 0):
+        return None
+    return Kept(pooled, states, Phase(costs[0], costs[1]), Tally(costs[2], costs[3]), mapped=True)
+
+
+def _header(wanted: Wanted) -> bytes:
+    """The head of a safetensors file: its length, then JSON, padded so that the tensors are aligned."""
+    content: dict[str, Any] = {"__metadata__": wanted.about}
+    start = 0
+    for (name, (dtype, shape)), end in zip(wanted.shapes.items(), _ends(wanted), strict=True):
+        content[name] = {"dtype": DTYPES[dtype], "shape": list(shape), "data_offsets": [start, end]}
+        start = end
+    text = json.dumps(content).encode()
+    text += b" " * (-(8 + len(text)) % 64)
+    return len(text).to_bytes(8, "little") + text
+
+
+def _ends(wanted: Wanted) -> list[int]:
+    """Where each tensor ends, in bytes after the header."""
+    sizes = [dtype.itemsize * math.prod(shape) for dtype, shape in wanted.shapes.values()]
+    return list(accumulate(sizes))
+
+
+def _digest_of(arrays: Sequence[NDArray[np.int64]]) -> str:
+    """sha256 over arrays and their lengths."""
+    content = hashlib.sha256()
+    for array in arrays:
+        content.update(len(array).to_bytes(8, "little"))
+        content.update(array.astype("<i8", copy=False).tobytes())
+    return content.hexdigest()

@@ -1,0 +1,70 @@
+"""Where the cache is, and that only files of its own are ever touched."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from graftwork.train.cache_folder import CacheFolder, Entry, cache_folder
+
+NAME = f"{'0' * 63}%d-pooled.safetensors"
+
+
+def entry(root: Path, number: int, size: int, age: float) -> Path:
+    path = root / (NAME % number)
+    path.write_bytes(bytes(size))
+    os.utime(path, (time.time() - age, time.time() - age))
+    return path
+
+
+def test_the_folder_is_named_by_the_user_or_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GRAFTWORK_CACHE", "/own")
+    monkeypatch.setenv("XDG_CACHE_HOME", "/shared")
+    assert cache_folder("/given") == Path("/given/prefix")
+    assert cache_folder() == Path("/own/prefix")
+    monkeypatch.delenv("GRAFTWORK_CACHE")
+    assert cache_folder() == Path("/shared/graftwork/prefix")
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    assert cache_folder() == Path.home() / ".cache" / "graftwork" / "prefix"
+
+
+def test_room_is_made_by_the_least_recently_used(tmp_path: Path) -> None:
+    old, older, new = (entry(tmp_path, number, 100, age) for number, age in ((1, 20), (2, 30), (3, 10)))
+    folder = CacheFolder(tmp_path, 320)
+    with folder.room_for(20) as free:
+        assert free and older.exists()
+    with folder.room_for(100) as free:
+        assert free and not older.exists() and old.exists()
+    folder.touch(old)
+    with folder.room_for(150) as free:
+        assert free and old.exists() and not new.exists()
+    with folder.room_for(321) as free:
+        assert not free and old.exists()
+
+
+def test_what_another_process_is_writing_counts_and_stays(tmp_path: Path) -> None:
+    part = tmp_path / f".{NAME % 1}.abc.part"
+    part.write_bytes(bytes(200))
+    kept = entry(tmp_path, 2, 100, 10)
+    with CacheFolder(tmp_path, 320).room_for(100) as free:
+        assert free and not kept.exists()
+    with CacheFolder(tmp_path, 320).room_for(130) as free:
+        assert not free and part.exists()
+
+
+def test_files_of_others_are_left_alone(tmp_path: Path) -> None:
+    for name in ("model.safetensors", "notes.txt", "x-pooled.safetensors"):
+        (tmp_path / name).write_bytes(b"mine")
+    entry(tmp_path, 1, 10, 10)
+    folder = CacheFolder(tmp_path, 10)
+    assert [one.bytes for one in folder.clear()] == [10]
+    assert sorted(os.listdir(tmp_path)) == [".lock", "model.safetensors", "notes.txt", "x-pooled.safetensors"]
+
+
+def test_no_folder_is_an_empty_cache(tmp_path: Path) -> None:
+    folder = CacheFolder(tmp_path / "none")
+    assert folder.entries() == [] and folder.clear() == [] and not folder.root.exists()
+    assert Entry(tmp_path / "gone", 0, 0.0).about() == {}

@@ -1,0 +1,387 @@
+"""Passes on disk: bit for bit what would be computed, found only when nothing has changed, never in the way."""
+
+from __future__ import annotations
+
+import errno
+import logging
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from safetensors import safe_open
+
+from graftwork.core.backbone import Backbone, Encoded
+from graftwork.core.example import Example
+from graftwork.core.meter import Phase
+from graftwork.core.method import Workbench
+from graftwork.core.opening import open_backbone
+from graftwork.core.task import Split
+from graftwork.data.buckets import by_length
+from graftwork.testing import tiny_bench, tiny_dataset
+from graftwork.train import frozen, prefix_store
+from graftwork.train.cache_folder import CacheFolder, read_header
+from graftwork.train.frozen import FrozenStore, Pass
+from graftwork.train.prefix_store import PrefixStore, Wanted
+
+DATA = tiny_dataset()
+BACKBONE = open_backbone("tiny_text", precision="bf16")
+NUMERICS = {"precision": "bf16", "threads": 1, "device": "cpu"}
+CAP = 1 << 30
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    return tmp_path / "cache" / "prefix"
+
+
+def store(root: Path, cap: int = CAP, numerics: Any = None) -> FrozenStore:
+    """What a new process would open."""
+    return FrozenStore(by_length, disk=PrefixStore(CacheFolder(root, cap), numerics or NUMERICS))
+
+
+def get(
+    opened: FrozenStore, depth: int | None = 1, split: Split = DATA.train, backbone: Backbone = BACKBONE
+) -> tuple[Pass, Workbench]:
+    user = tiny_bench(DATA, backbone)
+    return opened.get(backbone, "data", split, depth, user), user
+
+
+def files(root: Path) -> list[str]:
+    return sorted(path.name for path in root.iterdir() if path.name != ".lock")
+
+
+def names(root: Path) -> set[str]:
+    return {path.name for path in root.glob("*.safetensors")}
+
+
+def same(one: Pass, other: Pass) -> bool:
+    """Equal to the bit, whatever was read."""
+    mask = torch.ones(1, len(one.encoded.ids[3]), dtype=torch.bool)
+    pooled = all(torch.equal(one.pooled(block), other.pooled(block)) for block in range(3))
+    if one.kept.states is None or other.kept.states is None:
+        return pooled
+    return pooled and torch.equal(one.entering([3], mask), other.entering([3], mask))
+
+
+@pytest.fixture
+def no_computing(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
+    """From its call on, a pass that is computed is an error."""
+
+    def forbid() -> None:
+        def computed(*rest: Any) -> None:
+            raise AssertionError("computed again")
+
+        monkeypatch.setattr(frozen, "fill", computed)
+
+    return forbid
+
+
+@pytest.mark.parametrize("depth", [None, 1, 2])
+def test_what_is_read_is_what_was_computed(root: Path, depth: int | None, no_computing: Callable[[], None]) -> None:
+    never_kept, _ = get(FrozenStore(by_length), depth)
+    cold, _ = get(store(root), depth)
+    no_computing()
+    warm, _ = get(store(root), depth)
+    assert same(cold, never_kept) and same(warm, cold)
+    assert warm.kept.mapped and cold.kept.mapped and warm.kept.bytes == cold.kept.bytes == 0
+    if depth is not None:
+        assert warm.kept.states is not None and warm.kept.states.dtype == torch.bfloat16
+
+
+def test_a_hit_is_charged_what_the_miss_took(root: Path) -> None:
+    cold, first = get(store(root))
+    warm, second = get(store(root))
+    assert first.charged == Phase() and second.charged == cold.kept.cost == warm.kept.cost
+    assert second.charged.wall_seconds > 0
+    assert first.tally == second.tally and first.tally.flops > first.tally.padding_flops > 0
+
+
+def test_an_entry_of_any_depth_has_the_pooled_features(root: Path, no_computing: Callable[[], None]) -> None:
+    get(store(root), 2)
+    no_computing()
+    kept, user = get(store(root), None)
+    assert user.charged == kept.kept.cost and kept.kept.states is None
+    with pytest.raises(AssertionError, match="computed again"):
+        get(store(root), 1)
+
+
+def test_an_entry_is_a_whole_safetensors_file_that_says_what_it_is(root: Path) -> None:
+    get(store(root))
+    (name,) = files(root)
+    with safe_open(root / name, "pt") as opened:
+        assert set(opened.keys()) == {"cost", "pooled", "states"}
+        about = opened.metadata()
+    assert about["backbone"] == "tiny_text" and about["depth"] == "1" and about["rows"] == "20"
+    assert name.endswith("-1.safetensors") and (root / name).stat().st_mode & 0o077 == 0  # texts may be private
+
+
+@pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="the system does not list what is mapped")
+def test_states_are_mapped_and_not_read(root: Path) -> None:
+    get(store(root))
+    kept, _ = get(store(root))
+    (name,) = files(root)
+    assert str(root / name) in Path("/proc/self/maps").read_text()
+    os.unlink(root / name)  # as another process would evict it
+    assert same(kept, get(FrozenStore(by_length))[0])
+
+
+def wanted(**changes: Any) -> str:
+    """The name's part that is the key, for one changed ingredient."""
+    parts: dict[str, Any] = {
+        "backbone": BACKBONE,
+        "encoded": Encoded([[1, 2], [3, 4, 5]], [[0, 0], [0, 0, 1]], 1, 0),
+        "depth": None,
+        "batches": [np.array([1, 0])],
+        "numerics": NUMERICS,
+    }
+    return prefix_store.digest(dict(Wanted.of(**(parts | changes)).key))
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"backbone": open_backbone("random:tiny_text", precision="bf16", seed=3)},
+        {"backbone": open_backbone("tiny_text", precision="fp32")},
+        {"encoded": Encoded([[1, 2], [3, 4, 6]], [[0, 0], [0, 0, 1]], 1, 0)},
+        {"encoded": Encoded([[1, 2], [3, 4, 5]], [[0, 0], [0, 1, 1]], 1, 0)},
+        {"encoded": Encoded([[1, 2, 3], [4, 5]], [[0, 0, 0], [0, 1]], 1, 0)},
+        {"encoded": Encoded([[3, 4, 5], [1, 2]], [[0, 0, 1], [0, 0]], 1, 0)},
+        {"batches": [np.array([0, 1])]},
+        {"batches": [np.array([1]), np.array([0])]},
+        {"numerics": NUMERICS | {"threads": 2}},
+        {"numerics": NUMERICS | {"torch": "9.9"}},
+    ],
+    ids=["weights", "dtype", "token", "type", "lengths", "order", "rows of a batch", "batches", "threads", "library"],
+)
+def test_whatever_decides_the_bits_is_in_the_key(changes: dict[str, Any]) -> None:
+    assert wanted() == wanted() != wanted(**changes)
+
+
+@pytest.mark.parametrize("constant", ["FORMAT", "ENGINE", "__version__"])
+def test_another_version_is_another_key(constant: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = wanted()
+    monkeypatch.setattr(prefix_store, constant, "another")
+    assert wanted() != before
+
+
+def test_a_changed_text_is_a_miss_and_changed_labels_are_none(root: Path) -> None:
+    get(store(root))
+    before = names(root)
+    relabelled = replace(DATA.train, name="test", targets=1 - DATA.train.targets)
+    get(store(root), split=relabelled)
+    assert names(root) == before
+    first, *rest = DATA.train.examples
+    changed = (Example(first.id, {"text": first.inputs["text"] + " so"}, first.target), *rest)
+    get(store(root), split=replace(DATA.train, examples=changed))
+    assert len(names(root)) == 2
+
+
+def test_a_shorter_maximum_is_a_miss(root: Path) -> None:
+    get(store(root))
+    cut = open_backbone("tiny_text", precision="bf16")
+    cut.tokenizer.enable_truncation(5)  # type: ignore[attr-defined]
+    get(store(root), backbone=cut)
+    assert len(names(root)) == 2
+
+
+def torn(path: Path) -> None:
+    os.truncate(path, path.stat().st_size - 7)
+
+
+def longer(path: Path) -> None:
+    with path.open("ab") as stream:
+        stream.write(b"more")
+
+
+def empty(path: Path) -> None:
+    path.write_bytes(b"")
+
+
+def no_header(path: Path) -> None:
+    path.write_bytes(b"\xff" * path.stat().st_size)
+
+
+def a_list(path: Path) -> None:
+    path.write_bytes((2).to_bytes(8, "little") + b"[]")
+
+
+def another_key(path: Path) -> None:
+    path.write_bytes(path.read_bytes().replace(b"bf16", b"fp32"))
+
+
+def never_finished(path: Path) -> None:
+    start = len(path.read_bytes()) - read_header(path)["states"]["data_offsets"][1]
+    with path.open("r+b") as stream:
+        stream.seek(start)
+        stream.write(bytes(32))
+
+
+def other_shape(path: Path) -> None:
+    path.write_bytes(path.read_bytes().replace(b'"shape": [3, 20, 32]', b'"shape": [20, 3, 32]'))
+
+
+@pytest.mark.parametrize(
+    "damage", [torn, longer, empty, no_header, a_list, another_key, never_finished, other_shape],
+    ids=lambda damage: damage.__name__,
+)  # fmt: skip
+def test_an_odd_file_is_computed_again_and_replaced(root: Path, damage: Callable[[Path], None]) -> None:
+    get(store(root))
+    (name,) = files(root)
+    whole = (root / name).read_bytes()
+    damage(root / name)
+    assert (root / name).read_bytes() != whole
+    again, user = get(store(root))
+    assert user.charged == Phase() and same(again, get(FrozenStore(by_length))[0])
+    (mended,) = files(root)
+    assert mended == name and len((root / name).read_bytes()) == len(whole)
+    assert get(store(root))[1].charged == again.kept.cost
+
+
+def test_the_least_recently_used_entry_goes_first(root: Path) -> None:
+    splits = [replace(DATA.train, examples=DATA.train.examples[start : start + 8]) for start in (0, 4, 8)]
+    for split in splits[:2]:
+        get(store(root), None, split)
+    one, two = CacheFolder(root).entries()
+    for entry, age in ((one, 100), (two, 50)):
+        os.utime(entry.path, (time.time() - age, time.time() - age))
+    get(store(root), None, splits[0])
+    used = max(CacheFolder(root).entries(), key=lambda entry: entry.used).path
+    waiting = ({one.path, two.path} - {used}).pop()
+    get(store(root, cap=one.bytes + two.bytes + 100), None, splits[2])
+    assert used.exists() and not waiting.exists() and len(names(root)) == 2
+
+
+def test_a_pass_larger_than_the_cap_stays_in_memory_and_drives_nothing_out(
+    root: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    get(store(root), None, DATA.validation)
+    before = names(root)
+    kept, _ = get(store(root, cap=5000))
+    assert names(root) == before and not kept.kept.mapped and kept.kept.bytes > 5000
+    assert "--cache-size" in caplog.text and same(kept, get(FrozenStore(by_length))[0])
+
+
+def full(*rest: Any) -> None:
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+def read_only(*rest: Any, **named: Any) -> Any:
+    raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+
+
+@pytest.mark.parametrize(
+    ("name", "fails", "reason"),
+    [
+        ("os.posix_fallocate", full, "No space left on device"),
+        ("os.fsync", full, "No space left on device"),
+        ("os.replace", full, "No space left on device"),
+        ("tempfile.mkstemp", read_only, "Permission denied"),
+        ("pathlib.Path.mkdir", read_only, "Permission denied"),
+    ],
+    ids=["full at the start", "full at the end", "not renamed", "read-only", "no folder"],
+)
+def test_trouble_with_the_disk_is_one_warning(
+    root: Path, name: str, fails: Any, reason: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    expected = get(FrozenStore(by_length))[0]
+    monkeypatch.setattr(name, fails)
+    opened = store(root)
+    kept, user = get(opened)
+    assert user.charged == Phase() and same(kept, expected)
+    assert get(opened)[0] is kept  # nothing is lost
+    get(opened, split=DATA.validation)
+    monkeypatch.undo()
+    assert [record.levelno for record in caplog.records] == [logging.WARNING]
+    assert reason in caplog.text and "\n" not in caplog.records[0].getMessage()
+    assert not root.exists() or files(root) == []
+
+
+@pytest.mark.parametrize("code", [errno.EOPNOTSUPP, errno.EINVAL])
+def test_a_file_system_that_promises_no_space_is_written_to(
+    root: Path, code: int, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def unknown(*rest: Any) -> None:
+        raise OSError(code, os.strerror(code))
+
+    monkeypatch.setattr("os.posix_fallocate", unknown)
+    cold, _ = get(store(root))
+    warm, user = get(store(root))
+    assert user.charged == cold.kept.cost and same(warm, cold) and not caplog.records
+
+
+def test_a_read_only_folder_is_still_read(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    cold, _ = get(store(root))
+    for name in ("tempfile.mkstemp", "os.utime"):
+        monkeypatch.setattr(name, read_only)
+    warm, user = get(store(root))
+    assert user.charged == cold.kept.cost and same(warm, cold)
+
+
+def test_an_interrupted_pass_leaves_nothing(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def stop(*rest: Any) -> None:
+        assert any(name.endswith(".part") for name in files(root))
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(frozen, "fill", stop)
+    with pytest.raises(KeyboardInterrupt):
+        get(store(root))
+    assert files(root) == []
+
+
+def test_what_a_killed_process_left_is_swept_after_an_hour(root: Path) -> None:
+    root.mkdir(parents=True)
+    old, new, foreign = (root / name for name in (f".{'a' * 64}-1.x.part", f".{'b' * 64}-1.x.part", "mine.part"))
+    for path in (old, new, foreign):
+        path.write_bytes(b"half")
+    for path in (old, foreign):
+        os.utime(path, (time.time() - 4000, time.time() - 4000))
+    get(store(root))
+    assert not old.exists() and new.exists() and foreign.exists()
+
+
+CHILD = """
+import sys, torch
+from pathlib import Path
+from graftwork.core.opening import open_backbone
+from graftwork.data.buckets import by_length
+from graftwork.testing import tiny_bench, tiny_dataset
+from graftwork.train import frozen
+from graftwork.train.cache_folder import CacheFolder
+from graftwork.train.prefix_store import PrefixStore
+
+torch.set_num_threads(1)
+data, backbone = tiny_dataset(), open_backbone("tiny_text", precision="bf16")
+disk = PrefixStore(CacheFolder(Path(sys.argv[1])), {"precision": "bf16", "threads": 1, "device": "cpu"})
+real = frozen.fill
+
+def together(*rest):
+    print("computing", flush=True)
+    sys.stdin.readline()
+    return real(*rest)
+
+frozen.fill = together
+kept = frozen.FrozenStore(by_length, disk=disk).get(backbone, "data", data.train, 1, tiny_bench(data, backbone))
+print(float(kept.pooled(2).sum()), flush=True)
+"""
+
+
+@pytest.mark.slow
+def test_two_processes_may_compute_the_same_at_once(root: Path) -> None:
+    command = [sys.executable, "-c", CHILD, str(root)]
+    both = [subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) for _ in range(2)]
+    for child in both:
+        assert child.stdout is not None and child.stdout.readline() == "computing\n"  # neither found the other's
+    assert len(files(root)) == 2 and names(root) == set()
+    answers = [child.communicate("go\n")[0] for child in both]
+    assert [child.returncode for child in both] == [0, 0] and answers[0] == answers[1]
+    assert len(files(root)) == 1
+    kept, user = get(store(root))
+    assert user.charged.wall_seconds > 0 and f"{float(kept.pooled(2).sum())}\n" == answers[0]
