@@ -142,3 +142,12 @@ def test_flags_that_do_not_go_together(graft: Graft, tickets: Path, flags: tuple
     assert done.code == 2
     assert message in " ".join(done.err.split())
     assert not Path("runs").exists()
+
+
+def test_the_profile_adds_up_to_the_wall_time(graft: Graft, tickets: Path) -> None:
+    done = graft("train", tickets.name, "--method", "lora", "--profile", *QUICK)
+    shown = done.out[done.out.index("where the time went, of ") :].splitlines()
+    phases = {line.split()[0]: float(line.split()[-2]) for line in shown if line.endswith("%")}
+    assert {"tokenise", "forward", "backward", "optimiser", "evaluate", "write"} < phases.keys()
+    whole = float(next(line for line in shown if "in all" in line).split()[-2])
+    assert 98 <= whole <= 102

@@ -391,3 +391,11 @@ def test_every_split_is_tokenised_once_before_it_is_answered(
     for method in ("linear_probe", "top_layers:k=1"):
         run(shop, method)
     assert read.count(splits[0]) == 1  # of the others, predictions read the texts as a user's
+
+
+def test_the_receipt_says_where_the_time_went(open_tiny: OpenShop) -> None:
+    result, folder = run(open_tiny(), "full")
+    profile = read_json(folder / "result.json")["profile"]
+    assert {"tokenise", "prefix", "head start", "forward", "backward", "optimiser", "evaluate", "write"} < set(profile)
+    assert sum(profile.values()) == pytest.approx(result.spent.wall_seconds, rel=0.02)
+    assert profile["other"] < 0.1 * result.spent.wall_seconds

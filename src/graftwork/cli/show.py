@@ -16,8 +16,9 @@ from graftwork.units import show
 @click.command("show")
 @click.argument("what")
 @click.option("--runs", default="runs", show_default=True, metavar="DIR", help="Where runs are kept.")
+@click.option("--profile", is_flag=True, help="Of a run: where its time went.")
 @click.option("--json", "as_json", is_flag=True, help="Print the receipt, or module.json, as it is.")
-def command(what: str, runs: str, as_json: bool) -> None:
+def command(what: str, runs: str, profile: bool, as_json: bool) -> None:
     """WHAT is a run (its id, the beginning of it, or its folder) or the folder of a task module."""
     folder = Path(what)
     if not folder.is_dir():
@@ -36,7 +37,20 @@ def command(what: str, runs: str, as_json: bool) -> None:
             content |= read_json(folder / name)
         click.echo(json.dumps(content, indent=1, ensure_ascii=False))
         return
-    click.echo(printable("\n".join(run_lines(folder) if is_run else module_lines(folder))))
+    lines = run_lines(folder) if is_run else module_lines(folder)
+    click.echo(printable("\n".join(lines + (profile_lines(folder) if is_run and profile else []))))
+
+
+def profile_lines(folder: Path) -> list[str]:
+    """The phases of a run with their seconds and shares, and the sum beside the run's wall time."""
+    result = read_json(folder / "result.json")
+    seconds, wall = result.get("profile", {}), result["spent"]["wall_seconds"]
+    if not seconds:
+        return ["where the time went", "  not recorded: the run is older than its recording"]
+    rows = {**seconds, "in all": sum(seconds.values())}
+    return [f"where the time went, of {show(wall, 's')}"] + [
+        f"  {name:<11}{show(value, 's'):>9}{100 * value / wall:>7.1f} %" for name, value in rows.items()
+    ]
 
 
 def run_lines(folder: Path) -> list[str]:

@@ -28,6 +28,7 @@ from graftwork.units import show
 @click.option("--seed", type=int, default=0, show_default=True, help="Decides initialisation and data order.")
 @click.option("--learning-rate", type=float, help="Peak of the schedule, with --method.  [default: the method's]")
 @click.option("--out", metavar="DIR", help="Folder for ladder.json, with --budget.  [default: ladders/TASK]")
+@click.option("--profile", is_flag=True, help="Print where the run's time went.")
 @click.option("--json", "as_json", is_flag=True, help="Print the result, or ladder.json, as JSON.")
 @run_options
 def command(
@@ -37,6 +38,7 @@ def command(
     seed: int,
     learning_rate: float | None,
     out: str | None,
+    profile: bool,
     as_json: bool,
     backbone: str | None,
     epochs: int | None,
@@ -72,9 +74,9 @@ def command(
         "cache_size": cache_size or settings.get("cache_size", CACHE_SIZE),
     }
     if budget is not None:
-        _climb(task, budget, out, shared, watch, as_json)
+        _climb(task, budget, out, shared, watch, as_json, profile)
     elif method is not None:
-        _train(task, method, learning_rate, shared, as_json)
+        _train(task, method, learning_rate, shared, as_json, profile)
 
 
 def _check(method: str | None, budget: str | None, learning_rate: float | None, out: str | None) -> None:
@@ -90,7 +92,9 @@ def _check(method: str | None, budget: str | None, learning_rate: float | None, 
             raise ConfigError(f"{flag} means nothing with {other}", do=f"leave {flag} out")
 
 
-def _train(task: Task, method: str, learning_rate: float | None, shared: dict[str, Any], as_json: bool) -> None:
+def _train(
+    task: Task, method: str, learning_rate: float | None, shared: dict[str, Any], as_json: bool, profile: bool
+) -> None:
     from graftwork.run.train import train
 
     with progress_bar() as progress:
@@ -99,16 +103,18 @@ def _train(task: Task, method: str, learning_rate: float | None, shared: dict[st
         found = {"module": str(run.folder / "module"), "reused": run.reused, "warnings": run.warnings}
         click.echo(json.dumps(finite(asdict(run.result) | found), indent=1, ensure_ascii=False))
         return
-    from graftwork.cli.show import run_lines
+    from graftwork.cli.show import profile_lines, run_lines
 
-    lines = run_lines(run.folder) + _about(run.warnings)
+    lines = run_lines(run.folder) + (profile_lines(run.folder) if profile else []) + _about(run.warnings)
     click.echo(printable("\n".join(lines)))
     if run.reused:
         click.echo("This run was there already and cost nothing.")
     click.echo(f'Task module: {run.folder / "module"}\nUse it:      graft predict {run.folder / "module"} "…"')
 
 
-def _climb(task: Task, budget: str, out: str | None, shared: dict[str, Any], watch: Stopwatch, as_json: bool) -> None:
+def _climb(
+    task: Task, budget: str, out: str | None, shared: dict[str, Any], watch: Stopwatch, as_json: bool, profile: bool
+) -> None:
     from graftwork.run.ladder import climb
 
     with progress_bar() as progress:
@@ -117,7 +123,10 @@ def _climb(task: Task, budget: str, out: str | None, shared: dict[str, Any], wat
         click.echo(json.dumps(ladder.content, indent=1, ensure_ascii=False))
         return
     module = ladder.run.folder / "module"
-    lines = ladder_lines(ladder.content) + _about(ladder.run.warnings)
+    from graftwork.cli.show import profile_lines
+
+    lines = ladder_lines(ladder.content) + (profile_lines(ladder.run.folder) if profile else [])
+    lines += _about(ladder.run.warnings)
     click.echo(printable("\n".join(lines)))
     click.echo(
         f'Written: {ladder.folder / "ladder.json"}\nTask module: {module}\nUse it:      graft predict {module} "…"'

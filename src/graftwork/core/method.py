@@ -13,6 +13,7 @@ from graftwork.core.backbone import Backbone, BackboneCard, Encoded, Inputs
 from graftwork.core.example import Example
 from graftwork.core.kind import Kind
 from graftwork.core.meter import Phase
+from graftwork.core.profile import Profile
 from graftwork.core.task import Split, Task
 
 if TYPE_CHECKING:
@@ -77,6 +78,7 @@ class Workbench:
     progress: Callable[[float, str], None] = lambda done, text: None  # fraction of the fit, what goes on
     tally: Tally = field(default_factory=Tally)
     charged: Phase = field(default_factory=Phase)  # shared work that an earlier run had paid for
+    profile: Profile = field(default_factory=Profile)
 
 
 class Fitted(Protocol):

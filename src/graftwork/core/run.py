@@ -52,5 +52,6 @@ class RunResult:
     costs: Mapping[str, Cost] = field(default_factory=dict)  # the price tag: what it would cost alone
     spent: Phase = field(default_factory=Phase)  # what it really took, without the shared work that was there already
     facts: Mapping[str, Any] = field(default_factory=dict)  # JSON: chosen block, epochs run, tokens, head start …
+    profile: Mapping[str, float] = field(default_factory=dict)  # phase -> wall seconds; they add up to the run's
     environment: Mapping[str, Any] = field(default_factory=dict)
     error: str = ""  # why it failed

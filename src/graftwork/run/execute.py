@@ -23,6 +23,7 @@ from graftwork.core.backbone import Backbone
 from graftwork.core.meter import Phase, Readings, Stopwatch
 from graftwork.core.method import Fitted, Logits, Setting, Workbench
 from graftwork.core.metric import score
+from graftwork.core.profile import Profile
 from graftwork.core.run import Recipe, RunResult, RunSpec
 from graftwork.core.task import Dataset, Split
 from graftwork.data.buckets import bucket
@@ -95,11 +96,12 @@ class _Execution:
         self.setting = Setting(task, kinds.get(task.kind), backbone)
         self.readings = Readings(phases={"load": shop.load} if backbone else {})
         self.log = io.StringIO()
-        self.watch = Stopwatch()
+        self.watch, self.profile = Stopwatch(), Profile()
 
     def run(self) -> RunResult:
         """Everything, failures caught: a failed run has a price tag too."""
-        marks = begin_all()
+        with self.profile.phase("meter"):
+            marks = begin_all()
         parts: dict[str, Any] = {"status": "ok"}
         try:
             parts |= self._work()
@@ -109,12 +111,14 @@ class _Execution:
             parts = {"status": _status(error), "error": str(error) or type(error).__name__}
             if not isinstance(error, GraftworkError):
                 self._log({"traceback": traceback.format_exc()})
-        costs = read_costs(marks, self.readings, self.shop.prices)
-        write_text(self.folder / "log.jsonl", self.log.getvalue())
-        if (self.folder / "module" / "module.json").is_file():
-            add_price_tag(self.folder / "module", {name: asdict(cost) for name, cost in costs.items()})
-        receipt: dict[str, Any] = {"costs": costs, "spent": self.watch.read(), "environment": environment()}
-        return RunResult(id=self.spec.id, seed=self.spec.seed, **receipt, **parts)
+        with self.profile.phase("meter"):
+            costs, surroundings = read_costs(marks, self.readings, self.shop.prices), environment()
+        with self.profile.phase("write"):
+            write_text(self.folder / "log.jsonl", self.log.getvalue())
+            if (self.folder / "module" / "module.json").is_file():
+                add_price_tag(self.folder / "module", {name: asdict(cost) for name, cost in costs.items()})
+        receipt: dict[str, Any] = {"costs": costs, "spent": self.watch.read(), "environment": surroundings}
+        return RunResult(id=self.spec.id, seed=self.spec.seed, profile=self.profile.read(), **receipt, **parts)
 
     def _work(self) -> dict[str, Any]:
         bench = self._bench()
@@ -129,17 +133,18 @@ class _Execution:
         self.progress(1.0, "evaluating")
         trial = "share" in self.spec.recipe
         splits = [self.shop.dataset.validation] if trial else [self.shop.dataset.validation, self.shop.dataset.test]
-        with self._phase("evaluate"):
+        with self._phase("evaluate"), self.profile.phase("evaluate"):
             answers = [(split, fitted.logits(split.examples)) for split in splits]
         scores = {split.name: self._scores(split, logits) for split, logits in answers}
-        with self._phase("save"):
+        with self._phase("save"), self.profile.phase("write"):
             decoded = {s.name: self.setting.kind.decode(logits, self.setting.task) for s, logits in answers}
             write_predictions(self.folder, answers, decoded)
             if not trial:
                 self._save(fitted, scores["test"])
         if trial:
             return {"validation": scores["validation"], "facts": _small(fitted.facts)}
-        speed = predict_speed(fitted, self.shop.dataset.test.examples)
+        with self.profile.phase("meter"):
+            speed = predict_speed(fitted, self.shop.dataset.test.examples)
         self.readings = replace(self.readings, **speed)
         return {"scores": scores["test"], "validation": scores["validation"], "facts": self._facts(fitted)}
 
@@ -157,6 +162,7 @@ class _Execution:
             score=lambda logits: self._score(headline, data.validation, logits),
             log=self._log,
             progress=self.progress,
+            profile=self.profile,
         )
         return bench
 

@@ -94,7 +94,8 @@ class FrozenStore:
     def _opened(self, backbone: Backbone, data: str, split: Split, depth: int | None, bench: Workbench) -> Pass:
         """A pass from the disk, charged in full; or computed, where only the tokens may be older than the run."""
         read_before = key_of(backbone, data, split) in self._encoded
-        encoded, reading = self._tokens(backbone, data, split)
+        with bench.profile.phase("tokenise"):
+            encoded, reading = self._tokens(backbone, data, split)
         wanted, batches = self._wanted(backbone, encoded, depth)
         found = self.disk.find(wanted) if self.disk else None
         if found is not None:
@@ -102,7 +103,8 @@ class FrozenStore:
             return Pass(encoded, found)
         if read_before:
             bench.charged.add(reading)
-        return Pass(encoded, self._computed(backbone, encoded, wanted, batches, reading))
+        with bench.profile.phase("prefix"):
+            return Pass(encoded, self._computed(backbone, encoded, wanted, batches, reading))
 
     def _wanted(
         self, backbone: Backbone, encoded: Encoded, depth: int | None

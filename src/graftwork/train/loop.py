@@ -122,7 +122,8 @@ def fit_by_gradient(method: Attaches, bench: Workbench) -> FittedModel:
     plan = plan_of(method, model, bench.recipe)
     facts |= plan.facts(model, rate)
     passes = open_passes(plan.lowest[0], model, bench)
-    facts["head_start"] = _start_head(model, bench, passes)
+    with bench.profile.phase("head start"):
+        facts["head_start"] = _start_head(model, bench, passes)
     facts |= _train(model, bench, passes, plan, rate)
     return FittedModel(model, facts)
 
@@ -155,7 +156,8 @@ def _train(model: Model, bench: Workbench, passes: Passes, plan: Plan, rate: flo
     counter, looking = StepCounter(bench.tally), StepCounter(bench.tally)
 
     def validate() -> float:
-        return bench.score(answer(model, passes["validation"].encoded, passes["validation"], looking))
+        with bench.profile.phase("evaluate"):
+            return bench.score(answer(model, passes["validation"].encoded, passes["validation"], looking))
 
     # The head start is no candidate: its penalty was chosen on the same rows, so its score there flatters it.
     history, step = [validate()], 0
@@ -169,7 +171,8 @@ def _train(model: Model, bench: Workbench, passes: Passes, plan: Plan, rate: flo
         for rows in bench.order(passes["train"].encoded.lengths, epoch):
             share = plan.share(step)
             loss = _step(model, bench, passes["train"], rows.tolist(), targets[rows], counter)
-            norm = optimiser.step(share)
+            with bench.profile.phase("optimiser"):
+                norm = optimiser.step(share)
             if not (math.isfinite(loss) and math.isfinite(norm)):
                 raise Diverged(f"training diverged at step {step}", got=f"loss {loss}, gradient norm {norm}")
             bench.log({"step": step, "loss": loss, "rate": rate * share, "norm": norm})
@@ -198,15 +201,17 @@ def _step(
     model: Model, bench: Workbench, frozen: FrozenPass, rows: list[int], targets: Tensor, counter: StepCounter
 ) -> float:
     """Forward and backward over one batch; the gradients stay on the parameters."""
-    sequences = frozen.encoded.sequences(rows)
-    inputs = model.backbone.collate(frozen.encoded, sequences)
+    with bench.profile.phase("forward"):
+        sequences = frozen.encoded.sequences(rows)
+        inputs = model.backbone.collate(frozen.encoded, sequences)
 
-    def work() -> float:
-        loss = bench.setting.kind.loss(model(inputs, _entering(model, inputs, sequences, frozen)), targets)
-        loss.backward()  # type: ignore[no-untyped-call]
-        return float(loss.detach())
+        def work() -> float:
+            loss = bench.setting.kind.loss(model(inputs, _entering(model, inputs, sequences, frozen)), targets)
+            with bench.profile.phase("backward"):
+                loss.backward()  # type: ignore[no-untyped-call]
+            return float(loss.detach())
 
-    return counter.run(inputs["attention_mask"], work)
+        return counter.run(inputs["attention_mask"], work)
 
 
 def _entering(model: Model, inputs: Inputs, sequences: list[int], frozen: FrozenPass | None) -> Tensor | None:
