@@ -132,19 +132,16 @@ class FlatAdamW:
         norm = math.sqrt(sum(map(float, squares)))
         if not math.isfinite(norm):
             return norm
-        if norm > self.clip:
-            for gradient in (
-                *(group.master.grad for group in self.groups),
-                *(table.gradient for table, _ in self.tables),
-            ):
-                assert gradient is not None
-                gradient.mul_(self.clip / norm)
+        excess = max(1.0, norm / self.clip)
+        # The fused kernel divides by it, so that clipping takes no pass of its own.
+        self.adam.grad_scale = torch.tensor(excess) if excess > 1 else None  # type: ignore[attr-defined]
         for settings in self.adam.param_groups:
             settings["lr"] = self.learning_rate * rate * settings["share"]
         self.adam.step()
         for group in self.groups:
             group.scatter()
         for table, share in self.tables:
+            table.gradient.div_(excess)
             table.update(self.learning_rate * rate * share)
         return norm
 
