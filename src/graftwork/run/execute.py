@@ -86,6 +86,12 @@ def execute(shop: Shop, method: Named, recipe: Recipe, seed: int, progress: Prog
     return result, False
 
 
+def workbench(shop: Shop, method: Named, recipe: Recipe, seed: int) -> Workbench:
+    """What `execute` would fit this run in: for whoever measures or studies a fit by itself. Nothing is written."""
+    spec = shop.spec(method, recipe, seed)
+    return _Execution(shop, method, spec, shop.store.root / spec.id, lambda done, text: None).bench()
+
+
 class _Execution:
     """One run on its way: the folder it fills and what was read so far."""
 
@@ -121,7 +127,7 @@ class _Execution:
         return RunResult(id=self.spec.id, seed=self.spec.seed, profile=self.profile.read(), **receipt, **parts)
 
     def _work(self) -> dict[str, Any]:
-        bench = self._bench()
+        bench = self.bench()
         try:
             with self._phase("fit"):
                 fitted = self.method.method.fit(bench)
@@ -148,7 +154,8 @@ class _Execution:
         self.readings = replace(self.readings, **speed)
         return {"scores": scores["test"], "validation": scores["validation"], "facts": self._facts(fitted)}
 
-    def _bench(self) -> Workbench:
+    def bench(self) -> Workbench:
+        """What the method fits in."""
         data, seed = self.shop.dataset, self.spec.seed
         headline = data.task.metrics[0]
         bench = Workbench(

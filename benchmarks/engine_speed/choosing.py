@@ -1,0 +1,117 @@
+"""Which settings are a peer's best: the fastest whose validation accuracy is within a point of the best one's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+from driver import Heat
+
+from graftwork.files import read_json
+
+Settings = dict[str, Any]
+Result = dict[str, Any]
+TOLERANCE = 0.01  # of validation accuracy
+RATES: Mapping[str, tuple[float, ...]] = {  # the first is what a user would write first
+    "all": (5e-5, 1e-4, 2e-4),
+    "top:2": (5e-5, 3e-4, 1e-3),
+    "lora": (1e-3, 2e-3, 5e-4),
+    "bias": (1e-3,),
+    "head": (1e-3,),
+}
+CHOSEN_ON = {"all": ("trec6", "imdb"), "top:2": ("trec6",), "lora": ("trec6",)}  # of imdb only the speed is looked at
+LIKE = {"bias": "lora", "head": "top:2"}  # what these take over
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """What was chosen, by what trains and on which data: "all@imdb"."""
+
+    settings: Mapping[str, Settings] = field(default_factory=dict)
+
+    @classmethod
+    def read(cls, path: Path) -> Chosen:
+        """From the result of `choose`; nothing when that has not been run."""
+        return cls(read_json(path)["chosen"]) if path.exists() else cls()
+
+    def best(self, trains: str, piece: str) -> Settings:
+        """The settings for `trains` on `piece`: those of that data set, else of trec6, else a good guess."""
+        like = LIKE.get(trains, trains)
+        guess = _settings(like, "sdpa", "autocast", True)
+        found = self.settings.get(f"{like}@{piece}") or self.settings.get(f"{like}@trec6") or guess
+        rate = RATES[trains][0] if trains in LIKE else found["learning_rate"]
+        return {**found, "trains": trains, "learning_rate": rate}
+
+
+def _settings(trains: str, attention: str, precision: str, dropout: bool) -> Settings:
+    return {
+        "trains": trains,
+        "attention": attention,
+        "precision": precision,
+        "dropout": dropout,
+        "padding": "dynamic",
+        "grouped": True,
+        "loaders": 0,
+        "compiled": False,
+        "learning_rate": RATES[trains][0],
+    }
+
+
+def choose(bench: Any) -> Result:
+    """Three heats each: attention x precision x dropout; then a loading process and compilation; then the rate.
+
+    On data other than trec6 the first two only, and the rate of trec6.
+    """
+    heats: list[Result] = []
+    chosen: dict[str, Settings] = {}
+    for trains, names in CHOSEN_ON.items():
+        for name in names:
+            piece = bench.piece(name)
+
+            def heat(stage: str, options: Mapping[str, Settings], piece: Any = piece, place: str = name) -> Settings:
+                entrants = [bench.peer(piece, label, settings) for label, settings in options.items()]
+                heats.append(bench.run(Heat(f"{options_of(options)} on {place}: {stage}", entrants, epochs=3)))
+                return options[fastest(heats[-1])]
+
+            best = _faster(trains, heat)
+            if name == "trec6":
+                rates = {f"rate {rate:g}": best | {"learning_rate": rate} for rate in RATES[trains]}
+                heat("rate", rates)
+                best = rates[most_accurate(heats[-1])]
+            else:
+                best = best | {"learning_rate": chosen[f"{trains}@trec6"]["learning_rate"]}
+            chosen[f"{trains}@{name}"] = best
+    return {"heats": heats, "chosen": chosen, "tolerance": TOLERANCE}
+
+
+def options_of(options: Mapping[str, Settings]) -> str:
+    """What all of them train."""
+    return str(next(iter(options.values()))["trains"])
+
+
+def _faster(trains: str, heat: Callable[[str, Mapping[str, Settings]], Settings]) -> Settings:
+    grid = {
+        f"{attention}, {precision}, {'dropout' if dropout else 'no dropout'}": _settings(
+            trains, attention, precision, dropout
+        )
+        for attention, precision, dropout in product(("sdpa", "eager"), ("autocast", "bf16"), (True, False))
+    }
+    best = heat("numerics", grid)
+    return heat("process", {"as it is": best, "1 loader": best | {"loaders": 1}, "compiled": best | {"compiled": True}})
+
+
+def fastest(heat: Result) -> str:
+    """The contender with the shortest epochs among those that score about as well as the best."""
+    done = {name: entry for name, entry in heat["contenders"].items() if "error" not in entry}
+    best = max(entry["validation"]["median"] for entry in done.values())
+    equal = [name for name, entry in done.items() if entry["validation"]["median"] >= best - TOLERANCE]
+    return min(equal, key=lambda name: done[name]["epoch_seconds"]["median"])
+
+
+def most_accurate(heat: Result) -> str:
+    """The contender with the best validation accuracy, the first of equals."""
+    done = {name: entry for name, entry in heat["contenders"].items() if "error" not in entry}
+    return max(done, key=lambda name: done[name]["validation"]["median"])

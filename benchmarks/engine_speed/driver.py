@@ -1,0 +1,220 @@
+"""Runs contenders in turn, one at a time with all threads, and sums up what they answered."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+WORKER = Path(__file__).parent / "worker.py"
+REST_SECONDS = 0.3  # between two contenders: threads of the last one stop spinning
+TAIL_LINES = 3  # of a failed worker's standard error that are kept
+
+Answer = dict[str, Any]
+
+
+class WorkerFailed(Exception):
+    """A worker ended before it answered; the message is the end of what it wrote."""
+
+
+@dataclass(frozen=True)
+class Entrant:
+    """A contender as the driver knows it: a name, and what `worker.make` needs."""
+
+    name: str
+    kind: str  # "ours" | "peer" | "machine" | "board"
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Heat:
+    """Contenders that are measured together: for every seed a start, epochs and a score, in turn."""
+
+    label: str
+    entrants: Sequence[Entrant]
+    seeds: int = 1
+    epochs: int = 3
+    ratios: Sequence[tuple[str, str]] = ()  # (ours, peer): how many times longer the peer takes
+
+
+class Worker:
+    """A contender's process. Use as a context: it ends with the block, whatever happens in it."""
+
+    def __init__(self, entrant: Entrant, script: Path = WORKER) -> None:
+        self.name = entrant.name
+        self._errors = tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace")  # noqa: SIM115 - until `close`
+        described = json.dumps({"kind": entrant.kind, "settings": dict(entrant.settings)})
+        self._process = subprocess.Popen(
+            [sys.executable, str(script), described],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._errors,
+            text=True,
+            encoding="utf-8",
+        )
+
+    def answer(self) -> Answer:
+        """The next line. Raises `WorkerFailed` when there is none."""
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline()
+        if not line:
+            self._process.wait()
+            self._errors.seek(0)
+            written = [text for text in self._errors.read().splitlines() if text.strip()]
+            raise WorkerFailed(" | ".join(written[-TAIL_LINES:]) or f"ended with {self._process.returncode}")
+        answered: Answer = json.loads(line)
+        return answered
+
+    def ask(self, command: Mapping[str, Any]) -> Answer:
+        """Give a command and wait for its answer. Raises `WorkerFailed`."""
+        assert self._process.stdin is not None
+        with contextlib.suppress(BrokenPipeError):  # `answer` says why it ended
+            self._process.stdin.write(json.dumps(command) + "\n")
+            self._process.stdin.flush()
+        return self.answer()
+
+    def close(self) -> None:
+        """End the process."""
+        assert self._process.stdin is not None and self._process.stdout is not None
+        self._process.kill()
+        self._process.wait()
+        with contextlib.suppress(BrokenPipeError):
+            self._process.stdin.close()
+        self._process.stdout.close()
+        self._errors.close()
+
+
+def run(heat: Heat, script: Path = WORKER, say: Callable[[str], None] = lambda text: None) -> dict[str, Any]:
+    """Every answer of `heat`, and its summary. A contender that fails is left out from there on, and its error kept."""
+    workers: dict[str, Worker] = {}
+    errors: dict[str, str] = {}
+    about: dict[str, Answer] = {}
+    raw: list[Answer] = []
+    try:
+        for entrant in heat.entrants:  # one loads at a time, too
+            workers[entrant.name] = Worker(entrant, script)
+            _try(workers, errors, entrant.name, lambda worker: about.update({worker.name: worker.answer()}))
+            say(f"{heat.label}: {entrant.name}: {errors.get(entrant.name, 'loaded')}")
+        for turn, command in enumerate(_plan(heat)):
+            names = [entrant.name for entrant in heat.entrants if entrant.name not in errors]
+            for name in names if turn % 2 == 0 else reversed(names):
+                time.sleep(REST_SECONDS)
+                head = {"contender": name, "turn": turn, **command}
+                _try(workers, errors, name, lambda worker, head=head: raw.append(head | worker.ask(command)))  # noqa: B023
+                say(f"{heat.label}: {name}: {_brief(raw, errors, name)}")
+    finally:
+        for worker in workers.values():
+            worker.close()
+    return {"label": heat.label, "status": "partial" if errors else "ok"} | {
+        "contenders": {
+            entrant.name: {"kind": entrant.kind, "settings": public(entrant.settings), "about": about.get(entrant.name)}
+            | summary([answer for answer in raw if answer["contender"] == entrant.name])
+            | ({"error": errors[entrant.name]} if entrant.name in errors else {})
+            for entrant in heat.entrants
+        },
+        "ratios": [ratio(raw, ours, peer) for ours, peer in heat.ratios if not errors.keys() & {ours, peer}],
+        "raw": raw,
+    }
+
+
+def _plan(heat: Heat) -> list[Answer]:
+    plan: list[Answer] = []
+    for seed in range(heat.seeds):
+        plan.append({"do": "start", "seed": seed, "epochs": heat.epochs})
+        plan += [{"do": "epoch", "epoch": epoch, "seed": seed} for epoch in range(1, heat.epochs + 1)]
+        plan.append({"do": "score", "seed": seed})
+    return plan
+
+
+def _try(workers: Mapping[str, Worker], errors: dict[str, str], name: str, work: Callable[[Worker], Any]) -> None:
+    try:
+        work(workers[name])
+    except WorkerFailed as error:
+        errors[name] = str(error)
+
+
+def _brief(raw: Sequence[Answer], errors: Mapping[str, str], name: str) -> str:
+    if name in errors:
+        return f"failed: {errors[name]}"
+    last = raw[-1]
+    if last["do"] == "score":
+        return f"test {last['test']:.4f}" if "test" in last else "scored"
+    return f"{last['do']} {last['seconds']:.2f} s"
+
+
+def public(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings without the place of the data, which is nobody's business."""
+    return {key: value for key, value in settings.items() if key != "data"}
+
+
+def summary(raw: Sequence[Answer]) -> dict[str, Any]:
+    """One contender's answers: seconds to start, per epoch and per fit (start and all epochs), rates and scores."""
+    epochs = [answer for answer in raw if answer["do"] == "epoch"]
+    starts = [answer for answer in raw if answer["do"] == "start"]
+    fits = fit_seconds(raw)
+    result: dict[str, Any] = {}
+    for key, values in (
+        ("start_seconds", [answer["seconds"] for answer in starts]),
+        ("epoch_seconds", [answer["seconds"] for answer in epochs]),
+        ("epoch_cpu_seconds", [answer["cpu_seconds"] for answer in epochs]),
+        ("fit_seconds", list(fits.values())),
+        ("tokens_per_second", [a["tokens"] / a["seconds"] for a in epochs if a.get("tokens") and a["seconds"]]),
+        ("flops_per_second", [a["flops_per_second"] for a in epochs if "flops_per_second" in a]),
+        ("validation", [answer["validation"] for answer in raw if "validation" in answer]),
+        ("test", [answer["test"] for answer in raw if "test" in answer]),
+    ):
+        if values:
+            result[key] = spread(values)
+    if fits:
+        result["all_fits_seconds"] = sum(fits.values())
+    if raw:
+        result["peak_bytes"] = max(answer.get("peak_bytes", 0) for answer in raw)
+    return result
+
+
+def fit_seconds(raw: Sequence[Answer]) -> dict[int, float]:
+    """Seconds of start and all epochs, by seed."""
+    fits: dict[int, float] = {}
+    for answer in raw:
+        if answer["do"] in ("start", "epoch"):
+            fits[answer["seed"]] = fits.get(answer["seed"], 0.0) + answer["seconds"]
+    return fits
+
+
+def spread(values: Sequence[float]) -> dict[str, float]:
+    """Median and mean, least and most, and how many."""
+    return {
+        "median": statistics.median(values),
+        "mean": statistics.fmean(values),
+        "min": min(values),
+        "max": max(values),
+        "n": len(values),
+    }
+
+
+def ratio(raw: Sequence[Answer], ours: str, peer: str) -> dict[str, Any]:
+    """How many times longer the peer takes: per epoch, over pairs of the same turn, and in all.
+
+    An answer with a `share` is of so much of an epoch, and is scaled; starts are not, so there is no "in all" then.
+    """
+    ours_raw, peer_raw = ([answer for answer in raw if answer["contender"] == name] for name in (ours, peer))
+    mine, theirs = (
+        {answer["turn"]: answer["seconds"] / answer.get("share", 1.0) for answer in part if answer["do"] == "epoch"}
+        for part in (ours_raw, peer_raw)
+    )
+    fits = [sum(fit_seconds(part).values()) for part in (ours_raw, peer_raw)]
+    whole = all("share" not in answer for answer in (*ours_raw, *peer_raw))
+    return {
+        "ours": ours,
+        "peer": peer,
+        "epoch": spread([theirs[turn] / mine[turn] for turn in mine.keys() & theirs.keys()]),
+        "all_fits": fits[1] / fits[0] if whole else None,
+    }

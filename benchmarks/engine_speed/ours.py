@@ -1,0 +1,196 @@
+"""Graftwork's own engine as a contender, and the same engine with one of its rules switched off.
+
+The loop itself is the package's: `fit_by_gradient` asks its workbench for the order of every epoch and for the score
+of every validation, and there the watch is read. What a user pays for an epoch counts, validation does not.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from pieces import Piece, task
+from protocol import Answer, Gate, Trained, Watch
+
+from graftwork.core import transformer
+from graftwork.core.method import Logits, Workbench
+from graftwork.core.model import Model
+from graftwork.core.run import Recipe
+from graftwork.core.task import Split
+from graftwork.run.execute import Shop, workbench
+from graftwork.run.methods import parse_method
+from graftwork.run.shop import open_shop
+from graftwork.train.loop import Attaches, fit_by_gradient
+
+SWITCHES = {
+    "bf16": "weights and matrix products in fp32",
+    "length_buckets": "batches drawn at random, padded to their longest",
+    "short_padding": "every batch padded to 128 tokens",
+    "touched_rows": "dense gradients and updates for the embedding tables",
+    "no_dropout": "dropout in every block, as the network was configured",
+    "prefix_cache": "frozen blocks computed again in every step",
+    "shared_pass": "the frozen pass computed anew for every seed",
+    "no_frozen_gradients": "gradients computed for frozen weights too, and thrown away",
+}
+PADDED = 128
+
+
+@dataclass
+class Switched:
+    """A method with some of the engine's rules taken back. Implements `Attaches`."""
+
+    method: Attaches
+    off: frozenset[str]
+    model: Model | None = None
+
+    @property
+    def learning_rate(self) -> float:
+        """The method's."""
+        return self.method.learning_rate
+
+    def attach(self, model: Model) -> None:
+        """Attach the method, then undo."""
+        self.method.attach(model)
+        self.model = model
+        if "prefix_cache" in self.off:
+            model.start = 0
+        if self.off & {"touched_rows", "no_frozen_gradients"}:
+            for table in model.backbone.sites("embedding").values():
+                cast(torch.nn.Embedding, table).sparse = False
+        if "no_frozen_gradients" in self.off:
+            trained = model.delta()
+            vars(model)["delta"] = lambda: trained
+            model.requires_grad_(True)
+
+    def before_epoch(self) -> None:
+        """Dropout is on while the epoch trains."""
+        if "no_dropout" in self.off and self.model is not None:
+            self.model.network.train()
+
+    def after_step(self) -> None:
+        """Gradients that no optimiser takes are thrown away."""
+        if "no_frozen_gradients" in self.off and self.model is not None:
+            for parameter in self.model.parameters():
+                parameter.grad = None
+
+    def after_epoch(self) -> None:
+        """Validation sees the network without dropout."""
+        if self.model is not None:
+            self.model.eval()
+
+
+@dataclass
+class _Timed:
+    """The workbench's callbacks during one fit: where an epoch begins and ends, and what it came to."""
+
+    bench: Workbench
+    method: Switched
+    gate: Gate
+    facts: Answer
+    watch: Watch
+    left: int = 0  # steps of the epoch
+    loss: float | None = None
+
+    def order(self, lengths: NDArray[np.int64], epoch: int) -> list[NDArray[np.int64]]:
+        """Called when an epoch begins: all before it is told, and the next command awaited."""
+        self.gate(self.lap())
+        self.watch.go()
+        self.method.before_epoch()
+        batches = self._batches(lengths, epoch)
+        self.left = len(batches)
+        return batches
+
+    def _batches(self, lengths: NDArray[np.int64], epoch: int) -> list[NDArray[np.int64]]:
+        if "length_buckets" not in self.method.off:
+            return self.bench.order(lengths, epoch)
+        shuffled = np.random.default_rng([self.bench.seed, epoch]).permutation(len(lengths))
+        size = self.bench.recipe["batch_size"]
+        return [shuffled[start : start + size] for start in range(0, len(shuffled), size)]
+
+    def progress(self, done: float, text: str) -> None:
+        """Called after every step: after the last one, validation begins."""
+        self.method.after_step()
+        self.left -= 1
+        if self.left == 0:
+            self.watch.stop()
+            self.method.after_epoch()
+
+    def score(self, logits: Logits) -> float:
+        """Called when a validation ends: what follows, keeping the best weights, is the epoch's again."""
+        reached = self.bench.score(logits)
+        self.watch.go()
+        return reached
+
+    def log(self, line: Mapping[str, Any]) -> None:
+        """The loss of the epoch."""
+        if "epoch" in line:
+            self.loss = line["loss"]
+
+    def lap(self) -> Answer:
+        """What was measured since the last gate."""
+        return self.watch.lap() | self.facts | {"loss": self.loss}
+
+
+class Graftwork:
+    """The engine with one method on one piece of data. Implements `Contender`."""
+
+    def __init__(self, piece: Piece, data: Path, *, method: str, backbone: str, off: list[str]) -> None:
+        unknown = set(off) - SWITCHES.keys()
+        if unknown:
+            raise ValueError(f"no such switch: {', '.join(sorted(unknown))}")
+        self.off = frozenset(off)
+        self.named = parse_method(method)
+        self.folder = Path(tempfile.mkdtemp(prefix="engine_speed_"))
+        self.task, self.backbone = task(piece, data, self.folder / "data"), backbone
+        if "short_padding" in self.off:
+            transformer.LENGTH_STEP = PADDED
+        self.shop = self._open()
+        assert self.shop.backbone is not None
+        lengths = self.shop.backbone.encode(self.shop.dataset.train.examples).ids
+        squares = sum(len(ids) ** 2 for ids in lengths)
+        self.facts: Answer = {"tokens": sum(map(len, lengths)), "squared_lengths": squares}
+
+    def _open(self) -> Shop:
+        """The data and the backbone, with an empty cache of its own: nothing is found that was not paid for."""
+        os.environ["XDG_CACHE_HOME"] = tempfile.mkdtemp(dir=self.folder)
+        precision = "fp32" if "bf16" in self.off else "auto"
+        return open_shop(self.task, self.backbone, [self.named], self.folder / "runs", precision, None)
+
+    def about(self) -> Answer:
+        """The data as it is trained on, the numerics, and the network's size."""
+        assert self.shop.backbone is not None
+        blocks = self.shop.backbone.sites("block").values()
+        card = self.shop.backbone.card
+        return self.facts | {
+            "train_rows": len(self.shop.dataset.train.examples),
+            "test_rows": len(self.shop.dataset.test.examples),
+            "numerics": dict(self.shop.numerics),
+            "method": dict(self.named.config),
+            "block_parameters": sum(weight.numel() for block in blocks for weight in block.parameters()),
+            "width": card.width,
+            "blocks": card.blocks,
+        }
+
+    def fit(self, seed: int, epochs: int, gate: Gate) -> Trained:
+        """Head start, then epochs; the answer to "start" holds the frozen pass and the head start."""
+        if "shared_pass" in self.off:
+            self.shop = self._open()
+        method = Switched(cast(Attaches, self.named.method), self.off)
+        bench = workbench(self.shop, self.named, Recipe(epochs=epochs), seed)
+        timed = _Timed(bench, method, gate, self.facts, Watch())
+        fitted = fit_by_gradient(
+            method, replace(bench, order=timed.order, score=timed.score, log=timed.log, progress=timed.progress)
+        )
+        data = self.shop.dataset
+
+        def accuracy(split: Split) -> float:
+            return float((fitted.logits(split.examples).argmax(axis=1) == split.targets).mean())
+
+        return Trained(timed.lap(), lambda: {"validation": accuracy(data.validation), "test": accuracy(data.test)})

@@ -1,0 +1,67 @@
+"""The data sets of this benchmark, and pieces of them: drawn by a fixed seed, so that every worker sees the same."""
+
+from __future__ import annotations
+
+import gzip
+import random
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+import graftwork as gw
+from graftwork.core.task import Dataset, Split
+
+SEED = 20_240
+SPLITS = {"train": "train", "validation": "dev", "test": "test"}
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A data set, or so many of its rows. `train` and `validation` are cut from what the training file leaves."""
+
+    name: str
+    train: int | None = None  # rows of the training file; None: all
+    test: int | None = None
+    max_length: int = 128  # tokens, of the peers' tokenizer; the engine cuts at what the backbone takes
+
+    def at_most(self, rows: int | None) -> Piece:
+        """The same data set, at most `rows` rows of each file: to try the benchmark, not to run it."""
+        if rows is None:
+            return self
+        return replace(self, train=min(rows, self.train or rows), test=min(rows, self.test or rows))
+
+
+def task(piece: Piece, data: Path, folder: Path) -> gw.Task:
+    """The task of `piece`, read from the collection `data`; files that are cut are written to `folder`."""
+    paths = {}
+    for split, stem in SPLITS.items():
+        candidates = (data / piece.name / f"{stem}.tsv", data / piece.name / f"{stem}.tsv.gz")
+        path = next((path for path in candidates if path.exists()), None)
+        rows = {"train": piece.train, "validation": piece.test, "test": piece.test}[split]
+        if path is not None:
+            paths[split] = path if rows is None else _draw(path, rows, folder / f"{stem}.tsv")
+    return gw.Task.from_file(
+        paths["train"], name=piece.name, validation=paths.get("validation"), test=paths.get("test")
+    )
+
+
+def _draw(path: Path, rows: int, to: Path) -> Path:
+    """`rows` random rows of a file, in the file's order, and its header."""
+    content = path.read_bytes()
+    text = (gzip.decompress(content) if path.suffix == ".gz" else content).decode()
+    header, *lines = [line for line in text.split("\n") if line]
+    chosen = sorted(random.Random(SEED).sample(range(len(lines)), min(rows, len(lines))))
+    to.parent.mkdir(parents=True, exist_ok=True)
+    to.write_text("\n".join([header, *(lines[i] for i in chosen)]) + "\n", encoding="utf-8")
+    return to
+
+
+def with_portion(dataset: Dataset, rows: int | None) -> Dataset:
+    """The data set with `rows` random rows of its training split: an epoch of it, scaled, is an epoch of the whole."""
+    train = dataset.train
+    if rows is None or rows >= len(train.examples):
+        return dataset
+    chosen = np.sort(np.random.default_rng(SEED).permutation(len(train.examples))[:rows])
+    part = Split("train", tuple(train.examples[i] for i in chosen), train.targets[chosen])
+    return replace(dataset, splits={**dataset.splits, "train": part}, digest=f"{dataset.digest}:{rows}")

@@ -1,0 +1,217 @@
+"""The questions of this benchmark: which contenders meet on what, and what is made of their answers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from choosing import Chosen
+from driver import Entrant, Heat
+from pieces import Piece
+
+Result = dict[str, Any]
+LONG = 256  # tokens that imdb is cut at
+PIECES = {
+    "trec6": Piece("trec6"),
+    "sst2": Piece("sst2"),
+    "mrpc": Piece("mrpc"),
+    "imdb": Piece("imdb", train=2_000, test=1_000, max_length=LONG),
+}
+PORTION = 1_600  # rows of an epoch of the slowest peer: 50 steps of 32
+SIZES = (1_000, 4_000, 16_000, 64_000)
+BOARD = ("majority", "tfidf_svm", "linear_probe", "bitfit", "lora", "adapter", "top_layers", "full")
+BOARD_PEERS = {  # method -> what the Trainer trains for it; what is not named costs the peer nothing
+    "linear_probe": "head", "bitfit": "bias", "lora": "lora", "adapter": "lora", "top_layers": "top:2", "full": "all",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Bench:
+    """Where the data is, how long to measure, and what runs a heat."""
+
+    data: Path
+    heat: Callable[[Heat], Result]
+    chosen: Chosen
+    backbone: str = "minilm"
+    epochs: int | None = None  # in place of a question's own number
+    seeds: int | None = None
+    rows: int | None = None  # at most, of every file: to try it
+
+    def piece(self, name: str) -> Piece:
+        """A data set of `PIECES`, cut when the benchmark is only tried."""
+        return PIECES[name].at_most(self.rows)
+
+    def ours(self, piece: Piece, method: str, name: str | None = None, off: Sequence[str] = ()) -> Entrant:
+        """Graftwork's engine."""
+        settings = {"method": method, "backbone": self.backbone, "off": list(off)}
+        return Entrant(name or f"graftwork {method}", "ours", self._on(piece) | settings)
+
+    def peer(self, piece: Piece, name: str, settings: Mapping[str, Any], portion: int | None = None) -> Entrant:
+        """The Trainer with these `PeerSettings`."""
+        return Entrant(name, "peer", self._on(piece) | {"peer": dict(settings), "portion": portion})
+
+    def best(self, piece: Piece, trains: str, name: str = "Trainer, best") -> Entrant:
+        """The Trainer with the settings that were fastest at an equal score."""
+        return self.peer(piece, name, self.chosen.best(trains, piece.name))
+
+    def _on(self, piece: Piece) -> dict[str, Any]:
+        return {"piece": asdict(piece), "data": str(self.data.absolute())}
+
+    def run(self, heat: Heat) -> Result:
+        """Measure, with the number of epochs and seeds that was asked for."""
+        return self.heat(replace(heat, epochs=self.epochs or heat.epochs, seeds=self.seeds or heat.seeds))
+
+
+def full(bench: Bench) -> Result:
+    """Full fine-tuning: tokens per second, and how many times longer each peer takes for the same rows."""
+    heats = []
+    for name in PIECES:
+        piece = bench.piece(name)
+        entrants = [
+            bench.ours(piece, "full"),
+            bench.best(piece, "all"),
+            bench.peer(piece, "Trainer, dynamic fp32", {"padding": "dynamic"}),
+            bench.peer(piece, "Trainer, run_glue", {}, portion=PORTION),
+        ]
+        heats.append(bench.run(Heat(name, entrants, epochs=5, ratios=_against(entrants))))
+    return {"heats": heats}
+
+
+def machine_share(bench: Bench) -> Result:
+    """The share of the machine's own bf16 matrix rate that full fine-tuning on sst2 reaches, real tokens only."""
+    entrants = [bench.ours(bench.piece("sst2"), "full"), Entrant("machine", "machine", {})]
+    heat = bench.run(Heat("sst2", entrants, epochs=5))
+    return {"heats": [heat], "share": share(heat)}
+
+
+def share(heat: Result) -> Result | None:
+    """FLOPs = 6 x the blocks' parameters x tokens + attention's 12 x blocks x width x the sum of squared lengths.
+
+    Forward and backward, 2 FLOP per multiply-add, real tokens only. Pairs are epochs measured one after the other.
+    """
+    ours = heat["contenders"]["graftwork full"]["about"]
+    if heat["status"] != "ok":
+        return None
+    weights = 6.0 * ours["block_parameters"] * ours["tokens"]
+    attention = 12.0 * ours["blocks"] * ours["width"] * ours["squared_lengths"]
+    by_turn: dict[int, dict[str, Any]] = {}
+    for answer in heat["raw"]:
+        if answer["do"] == "epoch":
+            by_turn.setdefault(answer["turn"], {})[answer["contender"]] = answer
+    pairs = [
+        (weights + attention) / turn["graftwork full"]["seconds"] / turn["machine"]["flops_per_second"]
+        for turn in by_turn.values()
+    ]
+    return {"flops_per_epoch": weights + attention, "attention_flops": attention, "shares": pairs}
+
+
+def top_layers(bench: Bench) -> Result:
+    """Two blocks trained, 5 epochs x 5 seeds: the whole time, the frozen pass included."""
+    heats = []
+    for name in ("trec6", "sst2"):
+        piece = bench.piece(name)
+        entrants = [bench.ours(piece, "top_layers:k=2"), bench.best(piece, "top:2")]
+        heats.append(bench.run(Heat(name, entrants, seeds=5, epochs=5, ratios=_against(entrants))))
+    return {"heats": heats}
+
+
+def adapters(bench: Bench) -> Result:
+    """Adapter and LoRA per epoch, against peft's LoRA at its best: peft has no bottleneck adapter."""
+    heats = []
+    for name in ("trec6", "sst2"):
+        piece = bench.piece(name)
+        peers = [
+            bench.best(piece, "lora", "peft LoRA, best"),
+            bench.peer(
+                piece, "peft LoRA, dynamic fp32", {"trains": "lora", "padding": "dynamic", "learning_rate": 2e-3}
+            ),
+        ]
+        entrants = [bench.ours(piece, "adapter"), bench.ours(piece, "lora"), *peers]
+        ratios = [(ours.name, peer.name) for ours in entrants[:2] for peer in peers]
+        heats.append(bench.run(Heat(name, entrants, epochs=5, ratios=ratios)))
+    return {"heats": heats}
+
+
+RULES = {  # method -> switches that mean something for it
+    "full": ("bf16", "length_buckets", "short_padding", "touched_rows", "no_dropout"),
+    "top_layers:k=2": ("bf16", "length_buckets", "prefix_cache", "shared_pass", "no_dropout"),
+    "lora": ("bf16", "length_buckets", "short_padding", "no_dropout", "no_frozen_gradients"),
+}
+
+
+def rules(bench: Bench) -> Result:
+    """Every rule of the engine switched off in turn on trec6: how many times longer it takes without it."""
+    heats = []
+    piece = bench.piece("trec6")
+    for method, switches in RULES.items():
+        entrants = [bench.ours(piece, method, "all rules")]
+        entrants += [bench.ours(piece, method, f"without {switch}", [switch]) for switch in switches]
+        heats.append(bench.run(Heat(method, entrants, seeds=2, epochs=3, ratios=_against(entrants))))
+    return {"heats": heats}
+
+
+def growth(bench: Bench) -> Result:
+    """Seconds and peak memory of fitting one epoch of sst2_glue, by rows: each size in a process of its own."""
+    heats = []
+    for method in ("full", "top_layers:k=2"):
+        sized = [(rows, Piece("sst2_glue", train=rows, test=500).at_most(bench.rows)) for rows in SIZES]
+        entrants = [bench.ours(piece, method, f"{rows} rows", ["shared_pass"]) for rows, piece in sized]
+        heats.append(bench.run(Heat(method, entrants, seeds=3, epochs=1)))
+    return {"heats": heats, "slopes": {heat["label"]: slope(heat) for heat in heats}}
+
+
+def slope(heat: Result) -> float | None:
+    """The exponent e of seconds ~ rows^e between the smallest and the largest size."""
+    points = [
+        (entry["about"]["train_rows"], entry["fit_seconds"]["median"])
+        for entry in heat["contenders"].values()
+        if "fit_seconds" in entry
+    ]
+    (least, first), (most, last) = min(points), max(points)
+    return math.log(last / first) / math.log(most / least) if most > least else None
+
+
+def board(bench: Bench) -> Result:
+    """The whole board on trec6, 8 methods x 5 seeds, against the same runs one by one with the peers."""
+    piece, seeds = bench.piece("trec6"), bench.seeds or 5
+    settings = bench._on(piece) | {"methods": list(BOARD), "seeds": seeds, "backbone": bench.backbone}
+    entrants = [Entrant("graft compare", "board", settings)]
+    entrants += [bench.best(piece, trains, f"Trainer: {trains}") for trains in dict.fromkeys(BOARD_PEERS.values())]
+    heat = bench.heat(Heat("trec6", entrants, epochs=bench.epochs or 2))
+    return {"heats": [heat], "seeds": seeds, "peers": one_by_one(heat, seeds)}
+
+
+def one_by_one(heat: Result, seeds: int, epochs: int = 5) -> Result | None:
+    """What the peers would take: seeds x (start + epochs) of each, from medians. Computed, not run.
+
+    Five epochs are what the recipe gives 6 classes. Majority and TF-IDF + SVM are counted as nothing.
+    """
+    if heat["status"] != "ok":
+        return None
+    seconds = {}
+    for method, trains in BOARD_PEERS.items():
+        entry = heat["contenders"][f"Trainer: {trains}"]
+        rounds = 1 if trains == "head" else epochs  # the features of a frozen network are computed once, at best
+        seconds[method] = seeds * (entry["start_seconds"]["median"] + rounds * entry["epoch_seconds"]["median"])
+    ours = heat["contenders"]["graft compare"]["epoch_seconds"]["median"]
+    whole = sum(seconds.values())
+    return {"computed": True, "epochs": epochs, "seconds": seconds, "sum": whole, "ratio": whole / ours}
+
+
+def _against(entrants: Sequence[Entrant]) -> list[tuple[str, str]]:
+    """The first contender against each of the others."""
+    return [(entrants[0].name, other.name) for other in entrants[1:]]
+
+
+QUESTIONS: Mapping[str, Callable[[Bench], Result]] = {
+    "full": full,
+    "machine_share": machine_share,
+    "top_layers": top_layers,
+    "adapters": adapters,
+    "rules": rules,
+    "growth": growth,
+    "board": board,
+}

@@ -1,0 +1,82 @@
+"""Measures the engine against its peers: `python benchmarks/engine_speed/run.py --data FOLDER [QUESTION …]`."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import time
+from pathlib import Path
+
+import driver
+from choosing import Chosen, choose
+from driver import Heat
+from questions import QUESTIONS, Bench, Result
+
+from graftwork.files import write_json
+from graftwork.run.environment import environment, version
+
+HERE = Path(__file__).parent
+SETTINGS = "peer_settings"
+PEERS = ("transformers", "accelerate", "peft", "torch")
+
+
+def main() -> None:
+    """One file of results per question, written when it has been answered."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("questions", nargs="*", metavar="QUESTION", default=[SETTINGS, *QUESTIONS])
+    parser.add_argument("--data", type=Path, required=True, help="folder with one folder per data set")
+    parser.add_argument("--out", type=Path, default=HERE / "results")
+    parser.add_argument("--epochs", type=int, help="in place of a question's own number")
+    parser.add_argument("--seeds", type=int, help="in place of a question's own number")
+    parser.add_argument("--rows", type=int, help="at most so many of every file: to try it; needs --out")
+    chosen = parser.parse_args()
+    unknown = set(chosen.questions) - {SETTINGS, *QUESTIONS}
+    if unknown:
+        parser.error(f"no such question: {', '.join(sorted(unknown))}; there are {SETTINGS}, {', '.join(QUESTIONS)}")
+    if chosen.rows is not None and chosen.out == HERE / "results":
+        parser.error("--rows is for trying: give --out another folder")
+    os.environ |= {"HF_HUB_OFFLINE": "1", "TOKENIZERS_PARALLELISM": "false"}
+    for name in chosen.questions:
+        settings = chosen.out / f"{SETTINGS}.json"
+        bench = Bench(
+            data=chosen.data,
+            heat=measured,
+            chosen=Chosen.read(settings),
+            epochs=chosen.epochs,
+            seeds=chosen.seeds,
+            rows=chosen.rows,
+        )
+        answer(name, bench, chosen.out)
+
+
+def answer(name: str, bench: Bench, out: Path) -> None:
+    """Measure one question and write its result, whatever came of it."""
+    question = choose if name == SETTINGS else QUESTIONS[name]
+    before, begun = environment(), time.time()
+    result = question(bench)
+    write_json(
+        out / f"{name}.json",
+        {
+            "format": 1,
+            "question": name,
+            "asked": " ".join((question.__doc__ or "").split()),
+            "status": "ok" if all(heat["status"] == "ok" for heat in result["heats"]) else "partial",
+            "rows_at_most": bench.rows,
+            "peer_settings_measured": bool(bench.chosen.settings),
+            "seconds": round(time.time() - begun, 1),
+            "versions": {package: version(package) for package in PEERS},
+            "environment": before,
+            "load_average_after": environment()["load_average"],
+        }
+        | result,
+    )
+    print(f"{name}: written to {out / name}.json", flush=True)
+
+
+def measured(heat: Heat) -> Result:
+    """Run a heat and say how it goes."""
+    return driver.run(heat, say=lambda text: print(text, flush=True))
+
+
+if __name__ == "__main__":
+    main()
