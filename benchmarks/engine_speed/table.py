@@ -1,0 +1,157 @@
+"""Prints what stands in `results/` as Markdown; the README of this folder shows the same, and a test compares them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from graftwork.units import duration, percent, scaled
+
+RESULTS = Path(__file__).parent / "results"
+Result = dict[str, Any]
+Rows = list[list[str]]
+
+
+def table(folder: Path = RESULTS) -> str:
+    """A section per question that has been answered; nothing where there are no results."""
+    parts = []
+    for name, (title, lines) in SECTIONS.items():
+        path = folder / f"{name}.json"
+        if path.exists():
+            result = json.loads(path.read_text(encoding="utf-8"))
+            parts.append(f"### {title}\n\n{lines(result)}\n\n{_origin(result)}")
+    return "\n\n".join(parts)
+
+
+def _origin(result: Result) -> str:
+    """Where and when, and what went wrong."""
+    where = result["environment"]
+    commit = (where["commit"] or {}).get("hash", "unknown")[:8]
+    versions = ", ".join(f"{name} {number}" for name, number in result["versions"].items())
+    cores = f"{where['torch']['threads']} threads on {where['cores']} cores"
+    said = f"{where['processor']}, {cores}; commit {commit}, {versions}; {where['time'][:10]}."
+    errors = [
+        f"{heat['label']}: {name} failed: {entry['error']}."
+        for heat in result["heats"]
+        for name, entry in heat["contenders"].items()
+        if "error" in entry
+    ]
+    if result["rows_at_most"]:
+        errors.append("Tried on a few rows only: these numbers say nothing.")
+    return " ".join([said, *errors])
+
+
+def _markdown(header: Sequence[str], rows: Rows) -> str:
+    return "\n".join("| " + " | ".join(cells) + " |" for cells in [list(header), ["---"] * len(header), *rows])
+
+
+def _contenders(result: Result) -> str:
+    """Every contender: time per epoch and for the whole fit, rate, score, and how many times ours its time is."""
+    rows = []
+    for heat in result["heats"]:
+        for name, entry in heat["contenders"].items():
+            scores, epoch = entry.get("test"), entry.get("epoch_seconds")
+            shared = "share" in (entry["about"] or {})
+            rows.append(
+                [
+                    heat["label"],
+                    name + (" (a part, scaled)" if shared else ""),
+                    _seconds(epoch, (entry["about"] or {}).get("share", 1.0)),
+                    "–" if shared else _seconds(entry.get("fit_seconds")),
+                    scaled(entry["tokens_per_second"]["median"], "").strip() if "tokens_per_second" in entry else "–",
+                    "–" if scores is None or shared else percent(scores["mean"]),
+                    "; ".join(_ratios(heat, name)) or "–",
+                ]
+            )
+    header = ("data", "contender", "an epoch", "a fit", "tokens/s", "test accuracy", "times as long (epochs; in all)")
+    return _markdown(header, rows)
+
+
+def _ratios(heat: Result, peer: str) -> Iterable[str]:
+    several = len({ratio["ours"] for ratio in heat["ratios"]}) > 1
+    for ratio in heat["ratios"]:
+        if ratio["peer"] == peer:
+            whole = "" if ratio["all_fits"] is None else f"; {ratio['all_fits']:.2f}"
+            of = f" of {ratio['ours']}" if several else ""
+            yield f"{_spread(ratio['epoch'])}{whole}{of}"
+
+
+def _spread(values: Mapping[str, float]) -> str:
+    return f"{values['median']:.2f} ({values['min']:.2f}–{values['max']:.2f})"
+
+
+def _seconds(values: Mapping[str, float] | None, share: float = 1.0) -> str:
+    if values is None:
+        return "–"
+    return f"{duration(values['median'] / share)} ({values['min'] / share:.3g}–{values['max'] / share:.3g})"
+
+
+def _share(result: Result) -> str:
+    """The share of the machine's rate, the rate, and what was counted."""
+    found = result["share"]
+    machine = result["heats"][0]["contenders"]["machine"]
+    if found is None:
+        return "No share: a contender failed."
+    shares = sorted(found["shares"])
+    middle = shares[len(shares) // 2]
+    rate = machine["flops_per_second"]["median"]
+    row = [
+        f"{percent(middle)} % ({percent(shares[0])}–{percent(shares[-1])})",
+        scaled(rate, "FLOP/s"),
+        scaled(found["flops_per_epoch"], "FLOP"),
+    ]
+    return _markdown(("share", "the machine's rate", "an epoch of sst2"), [row])
+
+
+def _growth(result: Result) -> str:
+    rows = [
+        [
+            heat["label"],
+            f"{entry['about']['train_rows']:,}",
+            _seconds(entry["fit_seconds"]),
+            f"{entry['fit_seconds']['median'] / entry['about']['train_rows'] * 1000:.3g}",
+            scaled(entry["peak_bytes"], "B"),
+        ]
+        for heat in result["heats"]
+        for entry in heat["contenders"].values()
+        if "fit_seconds" in entry
+    ]
+    grows = "; ".join(f"{name}: rows^{value:.2f}" for name, value in result["slopes"].items() if value is not None)
+    text = _markdown(("method", "rows", "fit of one epoch", "ms a row", "peak memory"), rows)
+    return f"{text}\n\nBetween the smallest and the largest, time grows as {grows}." if grows else text
+
+
+def _board(result: Result) -> str:
+    found, heat = result["peers"], result["heats"][0]
+    ours = heat["contenders"]["graft compare"]
+    rows = [["graft compare, measured", _seconds(ours.get("epoch_seconds")), "1"]]
+    if found is not None:
+        rows.append(["peers one by one, computed", duration(found["sum"]), f"{found['ratio']:.2f}"])
+        for method, seconds in found["seconds"].items():
+            rows.append([f"of it {method}", duration(seconds), "–"])
+    return _markdown(("", f"8 methods x {result['seeds']} seeds", "times as long"), rows)
+
+
+def _settings(result: Result) -> str:
+    """What was chosen, and what it was chosen from."""
+    keys = ("attention", "precision", "dropout", "loaders", "compiled", "learning_rate")
+    rows = [[name, *(str(chosen[key]) for key in keys)] for name, chosen in result["chosen"].items()]
+    return _markdown(("trains@data", *keys), rows) + "\n\n" + _contenders(result)
+
+
+SECTIONS: Mapping[str, tuple[str, Callable[[Result], str]]] = {
+    "full": ("Full fine-tuning", _contenders),
+    "machine_share": ("Share of the machine's own bf16 matrix rate", _share),
+    "top_layers": ("Two blocks trained, 5 epochs x 5 seeds", _contenders),
+    "adapters": ("Adapter and LoRA", _contenders),
+    "rules": ("Each rule of the engine switched off", _contenders),
+    "growth": ("Growth with the rows", _growth),
+    "board": ("The whole board", _board),
+    "peer_settings": ("How the peers' best settings were chosen", _settings),
+}
+
+
+if __name__ == "__main__":
+    print(table())
