@@ -12,6 +12,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import dropout as dropped
 from torch.nn.functional import scaled_dot_product_attention
 from transformers import AttentionInterface
 from transformers.masking_utils import AttentionMaskInterface, bidirectional_mask_function, sdpa_mask
@@ -95,16 +96,21 @@ def attend(
 ) -> tuple[Tensor, None]:
     """transformers' attention interface: (S, H, T, d) each, mask (S, 1, T, T) bool or None -> (S, T, H, d), no weights.
 
-    Masks that differ between queries (left-to-right and windowed networks) and accelerators take torch's own kernel.
+    Accelerators have a kernel of their own; a processor's is slower than plain products at the lengths of a text. Masks
+    that differ between queries (left-to-right and windowed networks) take a softmax.
     """
-    assert dropout == 0.0, "networks here run in eval mode"
     scale = query.shape[-1] ** -0.5 if scaling is None else scaling
     by_key = attention_mask is None or (attention_mask.shape[1] == 1 and attention_mask.stride(2) == 0)
-    if query.is_cuda or not by_key:
-        output = scaled_dot_product_attention(query, key, value, attention_mask, scale=scale)
-    else:
+    if query.is_cuda:
+        output = scaled_dot_product_attention(query, key, value, attention_mask, dropout, scale=scale)
+    elif by_key and dropout == 0.0:
         real = None if attention_mask is None else attention_mask[:, 0, 0]  # (S, T)
         output = ShortAttention.apply(query, key, value, real, scale)  # type: ignore[no-untyped-call]
+    else:
+        scores = torch.matmul(query, key.transpose(2, 3)) * scale  # (S, H, T, T)
+        if attention_mask is not None:  # the least number, not -inf: a row of padding alone must stay a number
+            scores = scores.masked_fill(~attention_mask, torch.finfo(scores.dtype).min)
+        output = torch.matmul(dropped(scores.softmax(dim=-1), dropout), value)
     return output.transpose(1, 2).contiguous(), None
 
 
