@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast
@@ -18,12 +18,14 @@ import torch
 from numpy.typing import NDArray
 from pieces import Piece, task
 from protocol import Answer, Gate, Trained, Watch
+from torch.nn.functional import pad
 
-from graftwork.core import transformer
+from graftwork.core.backbone import Encoded, Inputs
 from graftwork.core.method import Logits, Workbench
 from graftwork.core.model import Model
 from graftwork.core.run import Recipe
 from graftwork.core.task import Split
+from graftwork.core.transformer import TransformerBackbone
 from graftwork.run.execute import Shop, workbench
 from graftwork.run.methods import parse_method
 from graftwork.run.shop import open_shop
@@ -138,6 +140,19 @@ class _Timed:
         return self.watch.lap() | self.facts | {"loss": self.loss}
 
 
+def _pad_to(length: int) -> None:
+    """From now on this process pads every batch to `length` tokens at least."""
+    collate = TransformerBackbone.collate
+
+    def padded(backbone: TransformerBackbone, encoded: Encoded, sequences: Sequence[int]) -> Inputs:
+        inputs = collate(backbone, encoded, sequences)
+        short = max(0, length - inputs["attention_mask"].shape[1])
+        fillers = {"input_ids": backbone.pad_id}
+        return {name: pad(tensor, (0, short), value=fillers.get(name, 0)) for name, tensor in inputs.items()}
+
+    setattr(TransformerBackbone, "collate", padded)  # noqa: B010 - for a type checker a method is no variable
+
+
 class Graftwork:
     """The engine with one method on one piece of data. Implements `Contender`."""
 
@@ -150,7 +165,7 @@ class Graftwork:
         self.folder = Path(tempfile.mkdtemp(prefix="engine_speed_"))
         self.task, self.backbone = task(piece, data, self.folder / "data"), backbone
         if "short_padding" in self.off:
-            transformer.LENGTH_STEP = PADDED
+            _pad_to(PADDED)
         self.shop = self._open()
         assert self.shop.backbone is not None
         lengths = self.shop.backbone.encode(self.shop.dataset.train.examples).ids
