@@ -161,3 +161,15 @@ def test_runs_on_one_shared_backbone_do_not_see_each_other() -> None:
     examples = DATA.test.examples
     assert np.array_equal(after.logits(examples), alone.logits(examples))
     assert not any(np.array_equal(fitted.logits(examples), alone.logits(examples)) for fitted in lived)
+
+
+def test_half_way_back_to_the_head_start() -> None:
+    def fitted(share: float, learning_rate: float = 1e-2) -> FittedModel:
+        bench = tiny_bench(DATA, BACKBONE)
+        bench.recipe = {**bench.recipe, "kept_share": share}
+        return fit_by_gradient(TopLayers(k=1, learning_rate=learning_rate), bench)
+
+    start, end, half = fitted(1.0, learning_rate=1e-30).delta(), fitted(1.0).delta(), fitted(0.5).delta()
+    assert any((end[name] - start[name]).abs().max() > 1e-2 for name in start)
+    for name, weight in half.items():
+        torch.testing.assert_close(weight, (start[name] + end[name]) / 2)

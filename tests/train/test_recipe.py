@@ -10,7 +10,7 @@ import pytest
 from graftwork.core.run import Recipe
 from graftwork.errors import ConfigError
 from graftwork.files import canonical
-from graftwork.train.recipe import EPOCHS, EPOCHS_AT_MOST, STEPS_OF_A_TRIAL, resolve
+from graftwork.train.recipe import EPOCHS, EPOCHS_AT_MOST, KEPT_OF_MANY, STEPS_OF_A_TRIAL, resolve
 
 
 def test_what_is_given_is_kept() -> None:
@@ -31,6 +31,8 @@ def test_few_rows_are_seen_more_often_and_many_classes_longer() -> None:
     assert epochs[0] == EPOCHS_AT_MOST and epochs[-1] == EPOCHS[0][1]
     by_outputs = [resolve(Recipe(), 10_000, outputs)["epochs"] for outputs in (1, 2, 3, 20, 21, 300)]
     assert by_outputs == [3, 3, 5, 5, 10, 10]
+    shares = [resolve(Recipe(), 10_000, outputs)["kept_share"] for outputs in (2, 20, 21)]
+    assert shares == [1.0, 1.0, KEPT_OF_MANY]
 
 
 def test_it_is_json_for_the_receipt() -> None:

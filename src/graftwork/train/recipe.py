@@ -11,6 +11,7 @@ from graftwork.errors import ConfigError
 
 EPOCHS = ((2, 3), (20, 5))  # (outputs at most, epochs): the more there is to tell apart, the longer it takes
 STEPS_AT_LEAST, EPOCHS_AT_MOST = 300, 10  # small data is seen more often; more outputs are, too
+KEPT_OF_MANY = 0.5  # with more outputs than `EPOCHS` names: half way from the head start to the best epoch
 STEPS_OF_A_TRIAL = 20  # at least, however small its share
 WEIGHT_DECAY = 0.01
 CLIP = 1.0
@@ -44,6 +45,7 @@ def resolve(recipe: Recipe, rows: int, outputs: int, schedule: Mapping[str, Any]
         "dropout": "none: frozen and trained blocks run in eval mode",
         "head_start": "linear layer fitted on frozen features",
         "kept": "the epoch that is best on validation, the last of equals",
+        "kept_share": 1.0 if outputs <= EPOCHS[-1][0] else KEPT_OF_MANY,  # of the way there from the head start
     }
     return resolved | _cut(recipe.share, epochs, steps_per_epoch)
 
