@@ -105,13 +105,13 @@ def _faster(trains: str, heat: Callable[[str, Mapping[str, Settings]], Settings]
 
 def fastest(heat: Result) -> str:
     """The contender with the shortest epochs among those that score about as well as the best."""
-    done = {name: entry for name, entry in heat["contenders"].items() if "error" not in entry}
+    done: Result = {name: entry for name, entry in heat["contenders"].items() if "error" not in entry}
     best = max(entry["validation"]["median"] for entry in done.values())
     equal = [name for name, entry in done.items() if entry["validation"]["median"] >= best - TOLERANCE]
-    return min(equal, key=lambda name: done[name]["epoch_seconds"]["median"])
+    return min(equal, key=lambda name: float(done[name]["epoch_seconds"]["median"]))
 
 
 def most_accurate(heat: Result) -> str:
     """The contender with the best validation accuracy, the first of equals."""
-    done = {name: entry for name, entry in heat["contenders"].items() if "error" not in entry}
-    return max(done, key=lambda name: done[name]["validation"]["median"])
+    done: Result = {name: entry for name, entry in heat["contenders"].items() if "error" not in entry}
+    return max(done, key=lambda name: float(done[name]["validation"]["median"]))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
+import re
 import statistics
 import subprocess
 import sys
@@ -16,7 +18,9 @@ from typing import Any
 
 WORKER = Path(__file__).parent / "worker.py"
 REST_SECONDS = 0.3  # between two contenders: threads of the last one stop spinning
+PATIENCE_SECONDS = 10  # for a worker to end by itself
 TAIL_LINES = 3  # of a failed worker's standard error that are kept
+FOLDERS = r"(?:/[\w.+-]+)+/"  # of a path: where a result was made is nobody's business
 
 Answer = dict[str, Any]
 
@@ -46,11 +50,12 @@ class Heat:
 
 
 class Worker:
-    """A contender's process. Use as a context: it ends with the block, whatever happens in it."""
+    """A contender's process; whoever makes it closes it."""
 
     def __init__(self, entrant: Entrant, script: Path = WORKER) -> None:
         self.name = entrant.name
         self._errors = tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace")  # noqa: SIM115 - until `close`
+        self._place = tempfile.TemporaryDirectory(prefix="engine_speed_")  # all that it writes
         described = json.dumps({"kind": entrant.kind, "settings": dict(entrant.settings)})
         self._process = subprocess.Popen(
             [sys.executable, str(script), described],
@@ -59,6 +64,7 @@ class Worker:
             stderr=self._errors,
             text=True,
             encoding="utf-8",
+            env=os.environ | {"TMPDIR": self._place.name},
         )
 
     def answer(self) -> Answer:
@@ -69,7 +75,8 @@ class Worker:
             self._process.wait()
             self._errors.seek(0)
             written = [text for text in self._errors.read().splitlines() if text.strip()]
-            raise WorkerFailed(" | ".join(written[-TAIL_LINES:]) or f"ended with {self._process.returncode}")
+            said = re.sub(FOLDERS, "", " | ".join(written[-TAIL_LINES:]))
+            raise WorkerFailed(said or f"ended with {self._process.returncode}")
         answered: Answer = json.loads(line)
         return answered
 
@@ -82,14 +89,18 @@ class Worker:
         return self.answer()
 
     def close(self) -> None:
-        """End the process."""
+        """End the process; what it wrote goes with it."""
         assert self._process.stdin is not None and self._process.stdout is not None
-        self._process.kill()
-        self._process.wait()
         with contextlib.suppress(BrokenPipeError):
             self._process.stdin.close()
+        try:
+            self._process.wait(PATIENCE_SECONDS)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
         self._process.stdout.close()
         self._errors.close()
+        self._place.cleanup()
 
 
 def run(heat: Heat, script: Path = WORKER, say: Callable[[str], None] = lambda text: None) -> dict[str, Any]:
@@ -101,14 +112,19 @@ def run(heat: Heat, script: Path = WORKER, say: Callable[[str], None] = lambda t
     try:
         for entrant in heat.entrants:  # one loads at a time, too
             workers[entrant.name] = Worker(entrant, script)
-            _try(workers, errors, entrant.name, lambda worker: about.update({worker.name: worker.answer()}))
+            try:
+                about[entrant.name] = workers[entrant.name].answer()
+            except WorkerFailed as error:
+                errors[entrant.name] = str(error)
             say(f"{heat.label}: {entrant.name}: {errors.get(entrant.name, 'loaded')}")
         for turn, command in enumerate(_plan(heat)):
             names = [entrant.name for entrant in heat.entrants if entrant.name not in errors]
             for name in names if turn % 2 == 0 else reversed(names):
                 time.sleep(REST_SECONDS)
-                head = {"contender": name, "turn": turn, **command}
-                _try(workers, errors, name, lambda worker, head=head: raw.append(head | worker.ask(command)))  # noqa: B023
+                try:
+                    raw.append({"contender": name, "turn": turn, **command} | workers[name].ask(command))
+                except WorkerFailed as error:
+                    errors[name] = str(error)
                 say(f"{heat.label}: {name}: {_brief(raw, errors, name)}")
     finally:
         for worker in workers.values():
@@ -132,13 +148,6 @@ def _plan(heat: Heat) -> list[Answer]:
         plan += [{"do": "epoch", "epoch": epoch, "seed": seed} for epoch in range(1, heat.epochs + 1)]
         plan.append({"do": "score", "seed": seed})
     return plan
-
-
-def _try(workers: Mapping[str, Worker], errors: dict[str, str], name: str, work: Callable[[Worker], Any]) -> None:
-    try:
-        work(workers[name])
-    except WorkerFailed as error:
-        errors[name] = str(error)
 
 
 def _brief(raw: Sequence[Answer], errors: Mapping[str, str], name: str) -> str:

@@ -26,7 +26,8 @@ class Machine:
 
     def fit(self, seed: int, epochs: int, gate: Gate) -> Trained:
         """The same work before every gate: seed and data mean nothing here."""
-        watch, last = Watch(), {"loss": None}
+        watch = Watch()
+        last: Answer = {}
         for _ in range(epochs):
             gate(watch.lap() | last)
             watch.go()

@@ -59,6 +59,7 @@ class Switched:
 
     def attach(self, model: Model) -> None:
         """Attach the method, then undo."""
+        model.network.requires_grad_(False)  # shared with the model of the seed before
         self.method.attach(model)
         self.model = model
         if "prefix_cache" in self.off:

@@ -7,13 +7,15 @@ import re
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
+import numpy as np
 import torch
 from peft import LoraConfig, get_peft_model
 from pieces import Piece, task, with_portion
 from protocol import Answer, Gate, Trained, Watch
 from torch import nn
+from torch.utils.data import Dataset
 from transformers import (
     AutoConfig,
     AutoModelForSequenceClassification,
@@ -144,7 +146,8 @@ class Peer:
                 lora_dropout=0.0,
                 target_modules=["query", "value"],
             )
-            return get_peft_model(model, low_rank)
+            adapted: nn.Module = get_peft_model(model, low_rank)
+            return adapted
         choose_trained(model, chosen.trains)
         return model
 
@@ -152,8 +155,9 @@ class Peer:
         """Accuracy, by the label ids that come back: a grouped sampler reorders the rows that are evaluated, too."""
         scores = {}
         for split in ("validation", "test"):
-            answered = trainer.predict(self.splits[split])
-            scores[split] = float((answered.predictions.argmax(axis=1) == answered.label_ids).mean())
+            answered = trainer.predict(cast(Dataset[Any], self.splits[split]))
+            predicted = np.asarray(answered.predictions).argmax(axis=1)
+            scores[split] = float((predicted == answered.label_ids).mean())
         return scores
 
 
@@ -161,8 +165,7 @@ def choose_trained(model: nn.Module, trains: str) -> None:
     """Leave gradients on for what `trains` names; the classifier always learns. The network must be a BERT."""
     if trains == "all":
         return
-    blocks = model.bert.encoder.layer
-    lowest = len(blocks) - int(trains.partition(":")[2] or 0)
+    lowest = len(cast(nn.ModuleList, model.get_submodule("bert.encoder.layer"))) - int(trains.partition(":")[2] or 0)
     for name, parameter in model.named_parameters():
         place = re.search(r"encoder\.layer\.(\d+)\.", name)
         above = int(place[1]) >= lowest if place else "pooler" in name

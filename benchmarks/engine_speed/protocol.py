@@ -44,15 +44,15 @@ class Contender(Protocol):
 
 
 class Watch:
-    """Adds up the stretches between `go` and `stop`; `lap` reads and begins anew."""
+    """Adds up the stretches between `go` and `stop`, and runs when it is made; `lap` reads and begins anew."""
 
     def __init__(self) -> None:
-        self._taken, self._running = Phase(), None
-        self.go()
+        self._taken = Phase()
+        self._running: Stopwatch | None = Stopwatch()
 
     def go(self) -> None:
         """Go on; nothing happens when it is running."""
-        self._running: Stopwatch | None = self._running or Stopwatch()
+        self._running = self._running or Stopwatch()
 
     def stop(self) -> None:
         """Stop; nothing happens when it stands."""

@@ -92,9 +92,9 @@ def share(heat: Result) -> Result | None:
 
     Forward and backward, 2 FLOP per multiply-add, real tokens only. Pairs are epochs measured one after the other.
     """
-    ours = heat["contenders"]["graftwork full"]["about"]
     if heat["status"] != "ok":
         return None
+    ours = heat["contenders"]["graftwork full"]["about"]
     weights = 6.0 * ours["block_parameters"] * ours["tokens"]
     attention = 12.0 * ours["blocks"] * ours["width"] * ours["squared_lengths"]
     by_turn: dict[int, dict[str, Any]] = {}
