@@ -38,6 +38,7 @@ from graftwork.run.task_module import SELF_TEST_EXAMPLES
 from graftwork.run.trial import Clock, Trace, try_out
 from graftwork.train.flops import counted
 from graftwork.train.loop import Attaches, build_model
+from graftwork.train.mix import BATCH
 from graftwork.train.seeds import derive
 
 SHARE = 0.015  # of a run's steps that are timed
@@ -190,11 +191,13 @@ class Forecaster:
         order = np.random.default_rng(0).permutation(total)
         checked = np.arange(min(len(data.validation.examples), TIMED_AT_ONCE))
         self._try(method, order[:rows], checked)  # warm-up
-        times = []
-        for size in (rows, 2 * rows):
+        times: dict[int, float] = {}
+        for size in (rows, 2 * rows, rows, 2 * rows):
             fitted, trace = self._try(method, order[:size], checked)
-            times.append(trace.ended - trace.began)
-        fit = times[0] + max(0.0, times[1] - times[0]) * (total - rows) / rows
+            times[size] = min(trace.ended - trace.began, times.get(size, math.inf))
+        once, twice = times.values()
+        line = once + max(0.0, twice - once) * (total - rows) / rows
+        fit = min(line, twice * max(1.0, total / (2 * rows)))  # a line through two times near zero may be steep
         per_row = self._answering(fitted, data.validation, checked) / len(checked)
         evaluation = per_row * (len(data.validation.examples) + len(data.test.examples))
         return Forecast({"fit": fit} | self._afterwards(fitted, evaluation))
@@ -208,7 +211,7 @@ class Forecaster:
         last = trace.last("went on", otherwise=ended)
         mixed = min(trace.times("scored", after=last), default=last)  # between them the mix is learned, in batches
         losses = trace.times("loss", before=last, after=began) + trace.times("loss", after=mixed)
-        growth = len(self.shop.dataset.train.examples) / len(rows)
+        growth = math.ceil(len(self.shop.dataset.train.examples) / BATCH) / math.ceil(len(rows) / BATCH)
         fits = self._convex(ended - began - (mixed - last), len(losses), len(rows)) + growth * (mixed - last)
         return Forecast({"prefix": self._prefix(None), "fit": fits} | self._after_backbone(fitted, checked))
 
