@@ -131,7 +131,7 @@ class Peer:
         config = AutoConfig.from_pretrained(package_folder(), num_labels=self.classes)
         if not chosen.dropout:
             config.hidden_dropout_prob = config.attention_probs_dropout_prob = 0.0
-        model = AutoModelForSequenceClassification.from_pretrained(
+        model: nn.Module = AutoModelForSequenceClassification.from_pretrained(
             package_folder(),
             config=config,
             dtype=torch.bfloat16 if chosen.precision == "bf16" else torch.float32,
