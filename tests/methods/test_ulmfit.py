@@ -25,7 +25,7 @@ from graftwork.methods.ulmfit import Ulmfit, slanted_triangular, unfreezing
 from graftwork.registry import kinds
 from graftwork.testing import tiny_bench, tiny_dataset
 from graftwork.train import loop
-from graftwork.train.loop import build_model, fit_by_gradient, restore_by_attaching
+from graftwork.train.loop import FittedModel, build_model, fit_by_gradient, restore_by_attaching
 from graftwork.train.optim import FlatAdamW
 
 DATA = tiny_dataset()
@@ -181,10 +181,14 @@ def test_training_from_the_store_ends_where_computing_in_full_does(monkeypatch: 
     monkeypatch.setattr(Model, "prefix", None)
     whole = fit_by_gradient(Ulmfit(), tiny_bench(DATA, backbone, epochs=3))
     np.testing.assert_allclose(cached.logits(DATA.test.examples), whole.logits(DATA.test.examples), atol=1e-4)
-    for name, tensor in whole.delta().items():
-        torch.testing.assert_close(cached.delta()[name], tensor, atol=1e-4, rtol=0)
-    start = fit_by_gradient(Ulmfit(learning_rate=1e-30), tiny_bench(DATA, backbone, epochs=3)).delta()
-    assert any((tensor - start[name]).abs().max() > 10 * 1e-4 for name, tensor in whole.delta().items())
+    start = fit_by_gradient(Ulmfit(learning_rate=1e-30), tiny_bench(DATA, backbone, epochs=3))
+
+    def between(one: FittedModel, other: FittedModel) -> Tensor:
+        differences = [(tensor - other.delta()[name]).flatten() for name, tensor in one.delta().items()]
+        return torch.cat(differences).norm()
+
+    # AdamW makes a step of the rate's size of a rounding error, so single weights may differ.
+    assert between(cached, whole) < 0.02 * between(start, whole)
 
 
 def test_a_run_equals_itself_and_its_restored_self() -> None:

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import json
+from typing import TYPE_CHECKING
 
 import click
 
 from graftwork.cli.options import progress_bar, run_options, split_words, task_from_flags, task_options
+
+if TYPE_CHECKING:
+    from graftwork.compare.leaderboard import Leaderboard
 
 
 @click.command("compare")
@@ -70,13 +74,16 @@ def command(
             prices=prices,
             progress=progress,
         )
-    code = 0 if any(row["status"] == "ok" for row in board.rows) else 1
     if as_json:
         click.echo(json.dumps(board.content, indent=1, ensure_ascii=False))
-        return code
-    print_table(dict(board.content), Console())
+    else:
+        print_table(dict(board.content), Console())
+        _say_where(board)
+    return 0 if any(row["status"] == "ok" for row in board.rows) else 1
+
+
+def _say_where(board: Leaderboard) -> None:
     if board.reused:
         click.echo(f"{board.reused} of {board.reused + board.executed} runs were there already and cost nothing.")
     assert board.folder is not None
     click.echo(f"Written: {board.folder / 'leaderboard.json'}, {board.folder / 'report.html'}")
-    return code
