@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -39,6 +39,11 @@ class Bench:
     epochs: int | None = None  # in place of a question's own number
     seeds: int | None = None
     rows: int | None = None  # at most, of every file: to try it
+    only: Sequence[str] = ()  # of the data sets; all where none is named
+
+    def names(self, usual: Iterable[str]) -> list[str]:
+        """The data sets of a question that are wanted."""
+        return [name for name in usual if name in self.only or not self.only]
 
     def piece(self, name: str) -> Piece:
         """A data set of `PIECES`, cut when the benchmark is only tried."""
@@ -68,7 +73,7 @@ class Bench:
 def full(bench: Bench) -> Result:
     """Full fine-tuning: tokens per second, and how many times longer each peer takes for the same rows."""
     heats = []
-    for name in PIECES:
+    for name in bench.names(PIECES):
         piece = bench.piece(name)
         entrants = [
             bench.ours(piece, "full"),
@@ -111,7 +116,7 @@ def share(heat: Result) -> Result | None:
 def top_layers(bench: Bench) -> Result:
     """Two blocks trained, 5 epochs x 5 seeds: the whole time, the frozen pass included."""
     heats = []
-    for name in ("trec6", "sst2"):
+    for name in bench.names(("trec6", "sst2")):
         piece = bench.piece(name)
         entrants = [bench.ours(piece, "top_layers:k=2"), bench.best(piece, "top:2")]
         heats.append(bench.run(Heat(name, entrants, seeds=5, epochs=5, ratios=_against(entrants))))
@@ -121,7 +126,7 @@ def top_layers(bench: Bench) -> Result:
 def adapters(bench: Bench) -> Result:
     """Adapter and LoRA per epoch, against peft's LoRA at its best: peft has no bottleneck adapter."""
     heats = []
-    for name in ("trec6", "sst2"):
+    for name in bench.names(("trec6", "sst2")):
         piece = bench.piece(name)
         peers = [
             bench.best(piece, "lora", "peft LoRA, best"),

@@ -28,6 +28,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=HERE / "results")
     parser.add_argument("--epochs", type=int, help="in place of a question's own number")
     parser.add_argument("--seeds", type=int, help="in place of a question's own number")
+    parser.add_argument("--only", nargs="+", default=[], metavar="DATA", help="of the data sets of full, top_layers …")
     parser.add_argument("--rows", type=int, help="at most so many of every file: to try it; needs --out")
     chosen = parser.parse_args()
     unknown = set(chosen.questions) - {SETTINGS, *QUESTIONS}
@@ -45,6 +46,7 @@ def main() -> None:
             epochs=chosen.epochs,
             seeds=chosen.seeds,
             rows=chosen.rows,
+            only=chosen.only,
         )
         answer(name, bench, chosen.out)
 
