@@ -10,7 +10,7 @@ import pytest
 from graftwork.core.run import Recipe
 from graftwork.errors import ConfigError
 from graftwork.files import canonical
-from graftwork.train.recipe import EPOCHS, EPOCHS_AT_MOST, KEPT_OF_MANY, STEPS_OF_A_TRIAL, resolve
+from graftwork.train.recipe import EPOCHS, EPOCHS_AT_MOST, HEAD_OF_MANY, KEPT_OF_MANY, STEPS_OF_A_TRIAL, resolve
 
 
 def test_what_is_given_is_kept() -> None:
@@ -28,11 +28,12 @@ def test_steps_are_whole_batches_of_every_epoch() -> None:
 def test_few_rows_are_seen_more_often_and_many_classes_longer() -> None:
     epochs = [resolve(Recipe(), rows, 2)["epochs"] for rows in (10, 1_000, 5_000, 1_000_000)]
     assert epochs == sorted(epochs, reverse=True)
-    assert epochs[0] == EPOCHS_AT_MOST and epochs[-1] == EPOCHS[0][1]
+    assert epochs[0] == EPOCHS_AT_MOST and epochs[-1] == EPOCHS
     by_outputs = [resolve(Recipe(), 10_000, outputs)["epochs"] for outputs in (1, 2, 3, 20, 21, 300)]
-    assert by_outputs == [3, 3, 5, 5, 10, 10]
+    assert by_outputs == [3, 3, 5, 5, 5, 5]
     shares = [resolve(Recipe(), 10_000, outputs)["kept_share"] for outputs in (2, 20, 21)]
     assert shares == [1.0, 1.0, KEPT_OF_MANY]
+    assert [resolve(Recipe(), 10_000, outputs)["head_rate"] for outputs in (2, 20, 21)] == [1.0, 1.0, HEAD_OF_MANY]
 
 
 def test_it_is_json_for_the_receipt() -> None:

@@ -61,7 +61,7 @@ class Adapter:
 
     size: int = 64  # width of the bottleneck
     placement: str = "houlsby"  # "pfeiffer": after the feed-forward part only, norms left alone
-    learning_rate: float = 1e-3  # peak of the schedule
+    learning_rate: float = 2e-3  # peak of the schedule
 
     VERSION: ClassVar[int] = 1
     uses_backbone: ClassVar[bool] = True

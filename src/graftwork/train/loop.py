@@ -151,7 +151,8 @@ def _start_head(model: Model, bench: Workbench, passes: Passes) -> dict[str, Any
 
 def _train(model: Model, bench: Workbench, passes: Passes, plan: Plan, rate: float) -> dict[str, Any]:
     recipe = bench.recipe
-    optimiser = FlatAdamW(model.delta(), rate, recipe["weight_decay"], recipe["clip"], model.tables(), model.rates)
+    rates = model.rates | {f"head.{name}": recipe["head_rate"] for name, _ in model.head.named_parameters()}
+    optimiser = FlatAdamW(model.delta(), rate, recipe["weight_decay"], recipe["clip"], model.tables(), rates)
     targets = torch.from_numpy(bench.train.targets)
     counter, looking = StepCounter(bench.tally), StepCounter(bench.tally)
 

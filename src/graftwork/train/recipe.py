@@ -9,9 +9,10 @@ from typing import Any
 from graftwork.core.run import Recipe
 from graftwork.errors import ConfigError
 
-EPOCHS = ((2, 3), (20, 5))  # (outputs at most, epochs): the more there is to tell apart, the longer it takes
-STEPS_AT_LEAST, EPOCHS_AT_MOST = 300, 10  # small data is seen more often; more outputs are, too
-KEPT_OF_MANY = 0.5  # with more outputs than `EPOCHS` names: half way from the head start to the best epoch
+EPOCHS, EPOCHS_OF_SEVERAL = 3, 5  # with one or two outputs, and with more to tell apart
+STEPS_AT_LEAST, EPOCHS_AT_MOST = 300, 10  # small data is seen more often
+MANY = 20  # outputs; with more, a class has few rows and the fitted head is better than what training makes of it:
+KEPT_OF_MANY, HEAD_OF_MANY = 0.5, 0.1  # half of the way from the head start is kept, the head learns ten times slower
 STEPS_OF_A_TRIAL = 20  # at least, however small its share
 WEIGHT_DECAY = 0.01
 CLIP = 1.0
@@ -31,8 +32,7 @@ def resolve(recipe: Recipe, rows: int, outputs: int, schedule: Mapping[str, Any]
         raise ConfigError("share must be above 0 and at most 1", got=repr(recipe.share))
     steps_per_epoch = math.ceil(rows / recipe.batch_size)
     enough = math.ceil(STEPS_AT_LEAST / steps_per_epoch)
-    usual = next((epochs for most, epochs in EPOCHS if outputs <= most), EPOCHS_AT_MOST)
-    wanted = min(max(usual, enough), EPOCHS_AT_MOST)
+    wanted = min(max(EPOCHS if outputs <= 2 else EPOCHS_OF_SEVERAL, enough), EPOCHS_AT_MOST)
     epochs = recipe.epochs or wanted
     resolved = {
         "epochs": epochs,
@@ -45,7 +45,8 @@ def resolve(recipe: Recipe, rows: int, outputs: int, schedule: Mapping[str, Any]
         "dropout": "none: frozen and trained blocks run in eval mode",
         "head_start": "linear layer fitted on frozen features",
         "kept": "the epoch that is best on validation, the last of equals",
-        "kept_share": 1.0 if outputs <= EPOCHS[-1][0] else KEPT_OF_MANY,  # of the way there from the head start
+        "kept_share": KEPT_OF_MANY if outputs > MANY else 1.0,  # of the way there from the head start
+        "head_rate": HEAD_OF_MANY if outputs > MANY else 1.0,  # share of the learning rate
     }
     return resolved | _cut(recipe.share, epochs, steps_per_epoch)
 
