@@ -174,10 +174,12 @@ def test_results_are_whole_and_private() -> None:
 
 @pytest.mark.real
 @pytest.mark.slow
-@pytest.mark.parametrize("question", ["full", "machine_share", "top_layers", "adapters", "rules", "growth", "board"])
-def test_every_question_runs_on_a_few_rows(question: str, shared: Path, table: ModuleType, tmp_path: Path) -> None:
+@pytest.mark.parametrize("question", ["machine_share", "adapters"])
+def test_a_question_runs_on_a_few_rows(question: str, shared: Path, table: ModuleType, tmp_path: Path) -> None:
+    for peer in ("accelerate", "peft"):
+        pytest.importorskip(peer)
     words = ["--data", str(shared / "data"), "--out", str(tmp_path), "--rows", "64", "--epochs", "1", "--seeds", "1"]
-    subprocess.run([sys.executable, str(FOLDER / "run.py"), *words, question], check=True)
+    subprocess.run([sys.executable, str(FOLDER / "run.py"), *words, "--only", "trec6", "--", question], check=True)
     result = json.loads((tmp_path / f"{question}.json").read_text())
     errors = [entry.get("error") for heat in result["heats"] for entry in heat["contenders"].values()]
     assert not [error for error in errors if error]
