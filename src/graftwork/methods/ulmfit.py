@@ -41,7 +41,7 @@ def unfreezing(blocks: int, epochs: int) -> list[int]:
 class Ulmfit:
     """Full fine-tuning from the top down: its early epochs train on the cached states below the blocks unfrozen yet."""
 
-    learning_rate: float = 1e-3  # peak of the schedule, for the head and the highest block
+    learning_rate: float = 5e-4  # peak of the schedule, for the head and the highest block
     divisor: float = 2.6  # rate of a block: that of the one above it, divided by this
     cut_frac: float = 0.1  # share of the steps in which the rate rises
     ratio: float = 32.0  # the highest rate by the lowest
