@@ -15,7 +15,7 @@ import torch
 
 from graftwork.errors import ConfigError
 from graftwork.run import environment as module
-from graftwork.run.environment import ARITHMETIC, arithmetic, commit, environment, multiplies_bf16, numerics
+from graftwork.run.environment import arithmetic, commit, environment, multiplies_bf16, numerics
 
 KEYS = {
     "time", "graftwork", "commit", "python", "platform", "processor", "cores", "memory_bytes", "load_average",
@@ -101,8 +101,7 @@ def test_asking_again_is_quick() -> None:
 
 
 def test_numerics_are_words_and_numbers() -> None:
-    threads = torch.get_num_threads()
-    assert numerics("fp32") == {"precision": "fp32", "threads": threads, "device": "cpu", "arithmetic": ARITHMETIC}
+    assert numerics("fp32") == {"precision": "fp32", "threads": torch.get_num_threads(), "device": "cpu"}
     assert numerics("bf16")["precision"] == "bf16"
     with pytest.raises(ConfigError, match="fp16") as caught:
         numerics("fp16")

@@ -62,7 +62,7 @@ def environment() -> dict[str, Any]:
 
 
 def numerics(precision: str) -> dict[str, Any]:
-    """The part of a run's identity that is arithmetic: `{"precision": "bf16", "threads": 2, "device": "cpu", …}`.
+    """The part of a run's identity that is arithmetic: `{"precision": "bf16", "threads": 2, "device": "cpu"}`.
 
     "auto" is "bf16" on a processor that multiplies in it, else "fp32". Raises `ConfigError` for another word.
     """
@@ -70,7 +70,7 @@ def numerics(precision: str) -> dict[str, Any]:
         raise ConfigError(f"unknown precision {precision!r}", expected=f"one of {', '.join(PRECISIONS)}")
     if precision == "auto":
         precision = "bf16" if multiplies_bf16(torch.cpu.get_capabilities()) else "fp32"
-    return {"precision": precision, "threads": torch.get_num_threads(), "device": "cpu", "arithmetic": ARITHMETIC}
+    return {"precision": precision, "threads": torch.get_num_threads(), "device": "cpu"}
 
 
 def arithmetic(computed_in: Mapping[str, Any]) -> dict[str, Any]:
