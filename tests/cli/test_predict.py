@@ -277,7 +277,13 @@ def test_ctrl_c_leaves_no_answers(module: Path, tmp_path: Path) -> None:
     (tmp_path / "in.csv").write_text("text\n" + "the app has crashed again\n" * 300_000, encoding="utf-8")
     command = [sys.executable, "-m", "graftwork", "predict", str(module), "--file", "in.csv", "--out", "out.csv"]
     surroundings = {**os.environ, "PYTHONPATH": str(Path(graftwork.__file__).parents[1])}
-    running = subprocess.Popen(command, cwd=tmp_path, env=surroundings, stderr=subprocess.DEVNULL)
+    running = subprocess.Popen(
+        command,
+        cwd=tmp_path,
+        env=surroundings,
+        stderr=subprocess.DEVNULL,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # a job in the background inherits "ignored"
+    )
     try:
         deadline = time.monotonic() + 120
         while not list(tmp_path.glob(".out.csv.*")):
