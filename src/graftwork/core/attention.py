@@ -29,13 +29,13 @@ class ShortAttention(torch.autograd.Function):
         """Each (S, H, T, d), `real` (S, T) bool or None for all -> (S, H, T, d)."""
         sequences, heads, length, width = value.shape
         q, k = query.flatten(0, 1), key.flatten(0, 1)  # (S H, T, d)
-        v = _with_column(value, torch.ones((), dtype=value.dtype, device=value.device), real)  # (S H, T, d + 1)
+        v = _with_ones(value, real)  # (S H, T, d + 1)
         weights = _exponentials(_product(q, k.transpose(1, 2), scale), real, heads)  # (S H, T, T), rows not yet to 1
         summed = torch.bmm(weights, v)
         share = summed[..., width:].reciprocal()  # (S H, T, 1)
         output = summed[..., :width] * share
         ctx.save_for_backward(q, k, v, weights, share, output, real)
-        ctx.scale, ctx.heads = scale, heads
+        ctx.scale = scale
         return output.view(sequences, heads, length, width)
 
     @staticmethod
@@ -59,12 +59,12 @@ class ShortAttention(torch.autograd.Function):
         return of_query, of_key, of_value, None, None
 
 
-def _with_column(value: Tensor, column: Tensor, real: Tensor | None) -> Tensor:
-    """(S, H, T, d) and a scalar -> (S H, T, d + 1), rows of padding zero."""
+def _with_ones(value: Tensor, real: Tensor | None) -> Tensor:
+    """(S, H, T, d) -> (S H, T, d + 1): a column of ones behind it, rows of padding zero."""
     sequences, heads, length, width = value.shape
     wide = value.new_empty(sequences, heads, length, width + 1)
     wide[..., :width] = value
-    wide[..., width] = column
+    wide[..., width] = 1.0
     if real is not None:
         wide *= real[:, None, :, None]
     return wide.flatten(0, 1)

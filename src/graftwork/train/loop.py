@@ -162,8 +162,8 @@ def _train(model: Model, bench: Workbench, passes: Passes, plan: Plan, rate: flo
 
     # The head start is no candidate: its penalty was chosen on the same rows, so its score there flatters it.
     history, step = [validate()], 0
-    start = best = _snapshot(plan.delta)
-    best_score, best_epoch = -math.inf, 0
+    best_score, best_epoch, best = -math.inf, 0, _snapshot(plan.delta)
+    start = best if recipe["kept_share"] < 1 else {}  # held to the end only where it is gone back to
     for epoch, lowest in enumerate(plan.lowest, start=1):
         if lowest != model.start:
             passes = open_passes(lowest, model, bench, passes)
@@ -228,7 +228,7 @@ def _between(start: Mapping[str, Tensor], end: Mapping[str, Tensor], share: floa
     Where a class has few rows, the fitted head is good and training adds noise to it: half way keeps most of what was
     learnt and loses most of the noise.
     """
-    if share == 1.0:
+    if share == 1:
         return dict(end)
     return {
         name: torch.lerp(start[name].float(), weight.float(), share).to(weight.dtype) for name, weight in end.items()
