@@ -98,9 +98,8 @@ def test_what_is_held_is_known(backbone: Backbone, store: FrozenStore) -> None:
     assert not store.holds(backbone, "data", validation, 1) and not store.holds(backbone, "other", train, 1)
 
 
-def test_reading_the_texts_is_part_of_the_charge(
-    backbone: Backbone, store: FrozenStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def read_slowly(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tokenising takes 0.05 s and more."""
     real = TransformerBackbone.encode
 
     def slowly(self: TransformerBackbone, examples: object) -> object:
@@ -108,6 +107,12 @@ def test_reading_the_texts_is_part_of_the_charge(
         return real(self, examples)  # type: ignore[arg-type]
 
     monkeypatch.setattr(TransformerBackbone, "encode", slowly)
+
+
+def test_reading_the_texts_is_part_of_the_charge(
+    backbone: Backbone, store: FrozenStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read_slowly(monkeypatch)
     assert store.get(backbone, "data", DATA.train, None, bench(backbone)).kept.cost.wall_seconds > 0.05
     user = bench(backbone)
     store.get(backbone, "data", DATA.train, None, user)
@@ -178,13 +183,7 @@ def test_a_split_is_tokenised_once(backbone: Backbone, store: FrozenStore, monke
 def test_tokens_read_before_the_run_are_charged_to_it(
     backbone: Backbone, store: FrozenStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real = TransformerBackbone.encode
-
-    def slowly(self: TransformerBackbone, examples: object) -> object:
-        time.sleep(0.05)
-        return real(self, examples)  # type: ignore[arg-type]
-
-    monkeypatch.setattr(TransformerBackbone, "encode", slowly)
+    read_slowly(monkeypatch)
     store.encoded(backbone, "data", DATA.train)
     first, second = bench(backbone), bench(backbone)
     kept = store.get(backbone, "data", DATA.train, None, first)
