@@ -1,31 +1,33 @@
-"""`graft compare` as a contender: the whole board, every method x seeds, as a user types it."""
+"""`graft compare` as a contender: the whole board, every method x seeds, as a user types it, race on or off."""
 
 from __future__ import annotations
 
-import json
-import os
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
-from typing import Any
 
 from pieces import Piece, task
 from protocol import Answer, Gate, Trained, Watch
+
+from graftwork.files import read_json
 
 
 class Board:
     """An epoch is a whole comparison into an empty folder, with an empty cache. Implements `Contender`."""
 
-    def __init__(self, piece: Piece, data: Path, *, methods: list[str], seeds: int, backbone: str) -> None:
+    def __init__(
+        self, piece: Piece, data: Path, *, methods: list[str], seeds: int, backbone: str, exhaustive: bool
+    ) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="engine_speed_"))
         self.task = task(piece, data, self.folder / "data")
         self.methods, self.seeds, self.backbone = methods, seeds, backbone
-        self.content: dict[str, Any] = {}
+        self.exhaustive = exhaustive  # no race: every method in full
+        self.place = self.folder  # of the last comparison
 
     def about(self) -> Answer:
         """What is compared."""
-        return {"methods": self.methods, "seeds": self.seeds, "exhaustive": self._exhaustive()}
+        return {"methods": self.methods, "seeds": self.seeds, "exhaustive": self.exhaustive}
 
     def fit(self, seed: int, epochs: int, gate: Gate) -> Trained:
         """Reading the data, opening the backbone and writing the report are in the time: a user pays them."""
@@ -37,25 +39,37 @@ class Board:
         return Trained(watch.lap(), self._scores)
 
     def _compare(self) -> None:
-        place = Path(tempfile.mkdtemp(dir=self.folder))
-        flags = {"runs": place / "runs", "out": place / "board", "seeds": self.seeds, "backbone": self.backbone}
+        """The one place where the comparison is called."""
+        self.place = place = Path(tempfile.mkdtemp(dir=self.folder))
+        flags = {
+            "methods": ",".join(self.methods),
+            "seeds": self.seeds,
+            "backbone": self.backbone,
+            "runs": place / "runs",
+            "out": place / "board",
+            "cache": place / "cache",
+        }
         flags |= {key: getattr(self.task, key) for key in ("validation", "test") if getattr(self.task, key)}
         words = [word for key, value in flags.items() for word in (f"--{key}", str(value))]
-        command = [*_graft("compare", str(self.task.data), "--methods", ",".join(self.methods)), *words]
-        surroundings = os.environ | {"XDG_CACHE_HOME": str(place / "cache")}
-        subprocess.run([*command, *self._exhaustive()], check=True, env=surroundings, stdout=subprocess.DEVNULL)
-        self.content = json.loads((place / "board" / "leaderboard.json").read_text())
-
-    def _exhaustive(self) -> list[str]:
-        """The flag that keeps every run, where `compare` would drop some."""
-        said = subprocess.run(_graft("compare", "--help"), check=True, capture_output=True, text=True).stdout
-        return ["--exhaustive"] if "--exhaustive" in said else []
+        command = [sys.executable, "-m", "graftwork", "compare", str(self.task.data), *words]
+        command += ["--exhaustive"] if self.exhaustive else []
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
 
     def _scores(self) -> Answer:
-        headline = self.content["headline_metric"]
-        rows = self.content["rows"]
-        return {"test_by_method": {row["method"]: row["scores"][headline]["mean"] for row in rows if row["scores"]}}
+        """What the last comparison found. `best` is the method that it names best; rows come best first."""
+        content = read_json(self.place / "board" / "leaderboard.json")
+        scored = [row for row in content["rows"] if row["scores"]]
+        return {
+            "headline_metric": content["headline_metric"],
+            "best": scored[0]["method"],
+            "test_by_method": {
+                row["method"]: {metric: score["mean"] for metric, score in row["scores"].items()} for row in scored
+            },
+            "epochs_of_a_run": self._epochs(),
+            "race": content["race"],
+        }
 
-
-def _graft(*words: str) -> list[str]:
-    return [sys.executable, "-m", "graftwork", *words]
+    def _epochs(self) -> int:
+        """What the recipe gave the runs of full length, the same for every method: trials have no more."""
+        specs = [read_json(path) for path in (self.place / "runs").glob("*/spec.json")]
+        return max(spec["recipe"].get("epochs", 0) for spec in specs)

@@ -14,6 +14,7 @@ from graftwork.core.task import Dataset, Split
 
 SEED = 20_240
 SPLITS = {"train": "train", "validation": "dev", "test": "test"}
+WHOLE = "all"  # the file of a data set without an official split: validation and test are drawn from it
 
 
 @dataclass(frozen=True)
@@ -36,14 +37,17 @@ def task(piece: Piece, data: Path, folder: Path) -> gw.Task:
     """The task of `piece`, read from the collection `data`; files that are cut are written to `folder`."""
     paths = {}
     for split, stem in SPLITS.items():
-        candidates = (data / piece.name / f"{stem}.tsv", data / piece.name / f"{stem}.tsv.gz")
-        path = next((path for path in candidates if path.exists()), None)
+        path = _find(data / piece.name, stem) or (_find(data / piece.name, WHOLE) if split == "train" else None)
         rows = {"train": piece.train, "validation": piece.test, "test": piece.test}[split]
         if path is not None:
             paths[split] = path if rows is None else _draw(path, rows, folder / f"{stem}.tsv")
     return gw.Task.from_file(
         paths["train"], name=piece.name, validation=paths.get("validation"), test=paths.get("test")
     )
+
+
+def _find(folder: Path, stem: str) -> Path | None:
+    return next((path for path in (folder / f"{stem}.tsv", folder / f"{stem}.tsv.gz") if path.exists()), None)
 
 
 def _draw(path: Path, rows: int, to: Path) -> Path:

@@ -19,13 +19,19 @@ PIECES = {
     "sst2": Piece("sst2"),
     "mrpc": Piece("mrpc"),
     "imdb": Piece("imdb", train=2_000, test=1_000, max_length=LONG),
+    "sms_spam": Piece("sms_spam"),
+    "crowdflower_political_message": Piece("crowdflower_political_message"),
 }
+TUNED = ("trec6", "sst2", "mrpc", "imdb")  # of `full`
+RACED = ("trec6", "mrpc", "sms_spam", "crowdflower_political_message")
 PORTION = 1_600  # rows of an epoch of the slowest peer: 50 steps of 32
 SIZES = (1_000, 4_000, 16_000, 64_000)
 BOARD = ("majority", "tfidf_svm", "linear_probe", "bitfit", "lora", "adapter", "top_layers", "full")
 BOARD_PEERS = {  # method -> what the Trainer trains for it; what is not named costs the peer nothing
     "linear_probe": "head", "bitfit": "bias", "lora": "lora", "adapter": "lora", "top_layers": "top:2", "full": "all",
 }  # fmt: skip
+COMPARE, EXHAUSTIVE = "graft compare", "graft compare --exhaustive"
+RACING_BARS = {"times_as_long": 8.0, "points_lost": 0.3}  # at least, at most
 
 
 @dataclass(frozen=True)
@@ -73,7 +79,7 @@ class Bench:
 def full(bench: Bench) -> Result:
     """Full fine-tuning: tokens per second, and how many times longer each peer takes for the same rows."""
     heats = []
-    for name in bench.names(PIECES):
+    for name in bench.names(TUNED):
         piece = bench.piece(name)
         entrants = [
             bench.ours(piece, "full"),
@@ -181,29 +187,74 @@ def slope(heat: Result) -> float | None:
 
 def board(bench: Bench) -> Result:
     """The whole board on trec6, 8 methods x 5 seeds, against the same runs one by one with the peers."""
-    piece, seeds = bench.piece("trec6"), bench.seeds or 5
+    seeds = bench.seeds or 5
+    heat = bench.heat(_boards(bench, "trec6", seeds, [EXHAUSTIVE]))
+    return {"heats": [heat], "seeds": seeds, "peers": one_by_one(heat, seeds, EXHAUSTIVE)}
+
+
+def racing(bench: Bench) -> Result:
+    """The whole board with its race, 8 methods x 3 seeds, against the same runs one by one with the peers: time; and
+    against our own board without a race: time, and what the winner scores."""
+    seeds = bench.seeds or 3
+    heats = [bench.heat(_boards(bench, name, seeds, [COMPARE, EXHAUSTIVE])) for name in bench.names(RACED)]
+    raced = {heat["label"]: race_of(heat, seeds) for heat in heats}
+    return {"heats": heats, "seeds": seeds, "bars": RACING_BARS, "races": raced}
+
+
+def _boards(bench: Bench, name: str, seeds: int, boards: Sequence[str]) -> Heat:
+    """These boards, and an entrant for everything that the peers would train for one. Two comparisons of each."""
+    piece = bench.piece(name)
     settings = bench._on(piece) | {"methods": list(BOARD), "seeds": seeds, "backbone": bench.backbone}
-    entrants = [Entrant("graft compare", "board", settings)]
+    entrants = [Entrant(board, "board", settings | {"exhaustive": board == EXHAUSTIVE}) for board in boards]
     entrants += [bench.best(piece, trains, f"Trainer: {trains}") for trains in dict.fromkeys(BOARD_PEERS.values())]
-    heat = bench.heat(Heat("trec6", entrants, epochs=bench.epochs or 2))
-    return {"heats": [heat], "seeds": seeds, "peers": one_by_one(heat, seeds)}
+    return Heat(name, entrants, epochs=bench.epochs or 2)
 
 
-def one_by_one(heat: Result, seeds: int, epochs: int = 5) -> Result | None:
-    """What the peers would take: seeds x (start + epochs) of each, from medians. Computed, not run.
+def one_by_one(heat: Result, seeds: int, board: str) -> Result | None:
+    """What the peers would take for the runs of `board`: seeds x (start + epochs) of each, from medians. Computed, not
+    run.
 
-    Five epochs are what the recipe gives 6 classes. Majority and TF-IDF + SVM are counted as nothing.
+    The epochs are those that our recipe gave our own runs. Majority and TF-IDF + SVM are counted as nothing.
     """
     if heat["status"] != "ok":
         return None
+    epochs = found(heat, board)["epochs_of_a_run"]
     seconds = {}
     for method, trains in BOARD_PEERS.items():
         entry = heat["contenders"][f"Trainer: {trains}"]
         rounds = 1 if trains == "head" else epochs  # the features of a frozen network are computed once, at best
         seconds[method] = seeds * (entry["start_seconds"]["median"] + rounds * entry["epoch_seconds"]["median"])
-    ours = heat["contenders"]["graft compare"]["epoch_seconds"]["median"]
+    ours = heat["contenders"][board]["epoch_seconds"]["median"]
     whole = sum(seconds.values())
     return {"computed": True, "epochs": epochs, "seconds": seconds, "sum": whole, "ratio": whole / ours}
+
+
+def race_of(heat: Result, seeds: int) -> Result | None:
+    """What the race saved, and what it cost the winner: test scores are means over the seeds, each board's own best."""
+    boards = {name: heat["contenders"][name] for name in (COMPARE, EXHAUSTIVE)}
+    if any("error" in entry for entry in boards.values()):
+        return None
+    said = {name: found(heat, name) for name in boards}
+    metric = said[COMPARE]["headline_metric"]
+    winners = {
+        name: {"method": one["best"], "test": one["test_by_method"][one["best"]][metric]} for name, one in said.items()
+    }
+    seconds = {name: entry["epoch_seconds"]["median"] for name, entry in boards.items()}
+    return {
+        "peers": one_by_one(heat, seeds, COMPARE),
+        "metric": metric,
+        "winners": winners,
+        "points_lost": 100 * (winners[EXHAUSTIVE]["test"] - winners[COMPARE]["test"]),
+        "exhaustive_ratio": seconds[EXHAUSTIVE] / seconds[COMPARE],
+        "dropped": [
+            {key: drop[key] for key in ("method", "stage", "why")} for drop in said[COMPARE]["race"]["dropped"]
+        ],
+    }
+
+
+def found(heat: Result, board: str) -> Result:
+    """What the last comparison of a board found."""
+    return next(answer for answer in reversed(heat["raw"]) if (answer["contender"], answer["do"]) == (board, "score"))
 
 
 def _against(entrants: Sequence[Entrant]) -> list[tuple[str, str]]:
@@ -219,4 +270,5 @@ QUESTIONS: Mapping[str, Callable[[Bench], Result]] = {
     "rules": rules,
     "growth": growth,
     "board": board,
+    "racing": racing,
 }

@@ -125,13 +125,51 @@ def _growth(result: Result) -> str:
 
 def _board(result: Result) -> str:
     found, heat = result["peers"], result["heats"][0]
-    ours = heat["contenders"]["graft compare"]
-    rows = [["graft compare, measured", _seconds(ours.get("epoch_seconds")), "1"]]
+    name, ours = next(iter(heat["contenders"].items()))
+    rows = [[f"{name}, measured", _seconds(ours.get("epoch_seconds")), "1"]]
     if found is not None:
         rows.append(["peers one by one, computed", duration(found["sum"]), f"{found['ratio']:.2f}"])
         for method, seconds in found["seconds"].items():
             rows.append([f"of it {method}", duration(seconds), "–"])
     return _markdown(("", f"8 methods x {result['seeds']} seeds", "times as long"), rows)
+
+
+def _racing(result: Result) -> str:
+    """Each data set: the race, the peers and our own board without a race; what won on each, and what was dropped."""
+    rows, notes = [], []
+    for heat in result["heats"]:
+        name, race = heat["label"], result["races"][heat["label"]]
+        if race is None:
+            notes.append(f"{name}: a board failed.")
+            continue
+        boards = [heat["contenders"][board] for board in race["winners"]]
+        peers = race["peers"]
+        told = [f"{winner['method']} {percent(winner['test'])}" for winner in race["winners"].values()]
+        rows.append(
+            [
+                name,
+                _seconds(boards[0]["epoch_seconds"]),
+                "–" if peers is None else duration(peers["sum"]),
+                "–" if peers is None else f"{peers['ratio']:.2f}",
+                f"{_seconds(boards[1]['epoch_seconds'])}; {race['exhaustive_ratio']:.2f}",
+                *told,
+                f"{race['points_lost']:+.2f}",
+            ]
+        )
+        dropped = "; ".join(f"{drop['method']} after {drop['stage']}" for drop in race["dropped"])
+        notes.append(f"{name}: {race['metric']}; dropped: {dropped or 'nothing'}.")
+    bars = result["bars"]
+    header = (
+        "data",
+        f"the race, 8 methods x {result['seeds']} seeds",
+        "peers one by one, computed",
+        f"times as long (bar: {bars['times_as_long']:g})",
+        "exhaustive; times as long",
+        "winner of the race, test",
+        "winner without it, test",
+        f"points lost (bar: {bars['points_lost']:g})",
+    )
+    return _markdown(header, rows) + "\n\n" + "\n".join(f"- {note}" for note in notes)
 
 
 def _settings(result: Result) -> str:
@@ -149,6 +187,7 @@ SECTIONS: Mapping[str, tuple[str, Callable[[Result], str]]] = {
     "rules": ("Each rule of the engine switched off", _contenders),
     "growth": ("Growth with the rows", _growth),
     "board": ("The whole board", _board),
+    "racing": ("The whole board with its race", _racing),
     "peer_settings": ("How the peers' best settings were chosen", _settings),
 }
 

@@ -26,7 +26,7 @@ def make(kind: str, settings: dict[str, Any]) -> Contender:
     if kind == "board":
         from board import Board
 
-        return Board(piece, data, **{key: settings[key] for key in ("methods", "seeds", "backbone")})
+        return Board(piece, data, **{key: settings[key] for key in ("methods", "seeds", "backbone", "exhaustive")})
     if kind == "peer":
         from peer import Peer, PeerSettings
 
