@@ -72,4 +72,4 @@ class Board:
     def _epochs(self) -> int:
         """What the recipe gave the runs of full length, the same for every method: trials have no more."""
         specs = [read_json(path) for path in (self.place / "runs").glob("*/spec.json")]
-        return max(spec["recipe"].get("epochs", 0) for spec in specs)
+        return int(max(spec["recipe"].get("epochs", 0) for spec in specs))

@@ -45,7 +45,7 @@ class Heat:
     label: str
     entrants: Sequence[Entrant]
     seeds: int = 1
-    epochs: int = 3
+    epochs: int | None = 3  # None: as many as our recipe gives this data
     ratios: Sequence[tuple[str, str]] = ()  # (ours, peer): how many times longer the peer takes
 
 
@@ -117,7 +117,7 @@ def run(heat: Heat, script: Path = WORKER, say: Callable[[str], None] = lambda t
             except WorkerFailed as error:
                 errors[entrant.name] = str(error)
             say(f"{heat.label}: {entrant.name}: {errors.get(entrant.name, 'loaded')}")
-        for turn, command in enumerate(_plan(heat)):
+        for turn, command in enumerate(_plan(heat, heat.epochs or _own_epochs(about))):
             names = [entrant.name for entrant in heat.entrants if entrant.name not in errors]
             for name in names if turn % 2 == 0 else reversed(names):
                 time.sleep(REST_SECONDS)
@@ -141,11 +141,16 @@ def run(heat: Heat, script: Path = WORKER, say: Callable[[str], None] = lambda t
     }
 
 
-def _plan(heat: Heat) -> list[Answer]:
+def _own_epochs(about: Mapping[str, Answer]) -> int:
+    """What the contenders that have a recipe say; it is one for all methods."""
+    return max((answer["own_epochs"] for answer in about.values() if "own_epochs" in answer), default=1)
+
+
+def _plan(heat: Heat, epochs: int) -> list[Answer]:
     plan: list[Answer] = []
     for seed in range(heat.seeds):
-        plan.append({"do": "start", "seed": seed, "epochs": heat.epochs})
-        plan += [{"do": "epoch", "epoch": epoch, "seed": seed} for epoch in range(1, heat.epochs + 1)]
+        plan.append({"do": "start", "seed": seed, "epochs": epochs})
+        plan += [{"do": "epoch", "epoch": epoch, "seed": seed} for epoch in range(1, epochs + 1)]
         plan.append({"do": "score", "seed": seed})
     return plan
 

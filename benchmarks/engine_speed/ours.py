@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -21,15 +21,18 @@ from protocol import Answer, Gate, Trained, Watch
 from torch.nn.functional import pad
 
 from graftwork.core.backbone import Encoded, Inputs
+from graftwork.core.example import Example
 from graftwork.core.method import Logits, Workbench
 from graftwork.core.model import Model
 from graftwork.core.run import Recipe
 from graftwork.core.task import Split
 from graftwork.core.transformer import TransformerBackbone
+from graftwork.data.buckets import by_length
 from graftwork.run.execute import Shop, workbench
 from graftwork.run.methods import parse_method
 from graftwork.run.shop import open_shop
-from graftwork.train.loop import Attaches, fit_by_gradient
+from graftwork.train.frozen import FrozenStore
+from graftwork.train.loop import Attaches, FittedModel, fit_by_gradient
 
 SWITCHES = {
     "bf16": "weights and matrix products in fp32",
@@ -42,6 +45,7 @@ SWITCHES = {
     "no_frozen_gradients": "gradients computed for frozen weights too, and thrown away",
 }
 PADDED = 128
+Answers = Callable[[Sequence[Example]], Logits]  # what a fit leaves
 
 
 @dataclass
@@ -98,8 +102,10 @@ class _Timed:
     gate: Gate
     facts: Answer
     watch: Watch
+    now: Callable[[], Answer]
     left: int = 0  # steps of the epoch
     loss: float | None = None
+    scored: Answer = field(default_factory=dict)  # at the last validation
 
     def order(self, lengths: NDArray[np.int64], epoch: int) -> list[NDArray[np.int64]]:
         """Called when an epoch begins: all before it is told, and the next command awaited."""
@@ -128,6 +134,8 @@ class _Timed:
     def score(self, logits: Logits) -> float:
         """Called when a validation ends: what follows, keeping the best weights, is the epoch's again."""
         reached = self.bench.score(logits)
+        self.watch.stop()
+        self.scored = self.now()
         self.watch.go()
         return reached
 
@@ -138,7 +146,7 @@ class _Timed:
 
     def lap(self) -> Answer:
         """What was measured since the last gate."""
-        return self.watch.lap() | self.facts | {"loss": self.loss}
+        return self.watch.lap() | self.facts | {"loss": self.loss} | self.scored
 
 
 def _pad_to(length: int) -> None:
@@ -157,11 +165,11 @@ def _pad_to(length: int) -> None:
 class Graftwork:
     """The engine with one method on one piece of data. Implements `Contender`."""
 
-    def __init__(self, piece: Piece, data: Path, *, method: str, backbone: str, off: list[str]) -> None:
+    def __init__(self, piece: Piece, data: Path, *, method: str, backbone: str, off: list[str], by_epoch: bool) -> None:
         unknown = set(off) - SWITCHES.keys()
         if unknown:
             raise ValueError(f"no such switch: {', '.join(sorted(unknown))}")
-        self.off = frozenset(off)
+        self.off, self.by_epoch = frozenset(off), by_epoch
         self.named = parse_method(method)
         self.folder = Path(tempfile.mkdtemp(prefix="engine_speed_"))
         self.task, self.backbone = task(piece, data, self.folder / "data"), backbone
@@ -177,7 +185,9 @@ class Graftwork:
         """The data and the backbone, with an empty cache of its own: nothing is found that was not paid for."""
         os.environ["XDG_CACHE_HOME"] = tempfile.mkdtemp(dir=self.folder)
         precision = "fp32" if "bf16" in self.off else "auto"
-        return open_shop(self.task, self.backbone, [self.named], self.folder / "runs", precision, None)
+        shop = open_shop(self.task, self.backbone, [self.named], self.folder / "runs", precision, None)
+        shop.frozen = FrozenStore(by_length, disk=shop.frozen.disk)  # opening tokenised: the first fit is to pay for it
+        return shop
 
     def about(self) -> Answer:
         """The data as it is trained on, the numerics, and the network's size."""
@@ -189,24 +199,52 @@ class Graftwork:
             "test_rows": len(self.shop.dataset.test.examples),
             "numerics": dict(self.shop.numerics),
             "method": dict(self.named.config),
+            "own_epochs": self.shop.spec(self.named, Recipe(), 0).recipe["epochs"],
             "block_parameters": sum(weight.numel() for block in blocks for weight in block.parameters()),
             "width": card.width,
             "blocks": card.blocks,
         }
 
     def fit(self, seed: int, epochs: int, gate: Gate) -> Trained:
-        """Head start, then epochs; the answer to "start" holds the frozen pass and the head start."""
-        if "shared_pass" in self.off:
+        """Head start, then epochs; the answer to "start" holds the frozen pass and the head start.
+
+        Where scores are told by epoch, every seed starts anew and opening the backbone is in its start.
+        """
+        if self.by_epoch or "shared_pass" in self.off:
             self.shop = self._open()
-        method = Switched(cast(Attaches, self.named.method), self.off)
+        watch = Watch()
+        if self.by_epoch:
+            watch.add(self.shop.load)
         bench = workbench(self.shop, self.named, Recipe(epochs=epochs), seed)
-        timed = _Timed(bench, method, gate, self.facts, Watch())
+        if not isinstance(self.named.method, Attaches):
+            return self._fit_at_once(bench, epochs, gate, watch)
+        method = Switched(self.named.method, self.off)
+
+        def now() -> Answer:
+            assert method.model is not None
+            return self._now(FittedModel(method.model, {}).logits)
+
+        timed = _Timed(bench, method, gate, self.facts, watch, now)
         fitted = fit_by_gradient(
             method, replace(bench, order=timed.order, score=timed.score, log=timed.log, progress=timed.progress)
         )
-        data = self.shop.dataset
+        return Trained(timed.lap(), lambda: self._scores(fitted.logits))
 
-        def accuracy(split: Split) -> float:
-            return float((fitted.logits(split.examples).argmax(axis=1) == split.targets).mean())
+    def _fit_at_once(self, bench: Workbench, epochs: int, gate: Gate, watch: Watch) -> Trained:
+        """A method without epochs: the whole fit is the first of them, the others are empty."""
+        gate(watch.lap())
+        watch.go()
+        fitted = self.named.method.fit(bench)
+        for _ in range(1, epochs):
+            gate(watch.lap() | self._now(fitted.logits))
+        return Trained(watch.lap() | self._now(fitted.logits), lambda: self._scores(fitted.logits))
 
-        return Trained(timed.lap(), lambda: {"validation": accuracy(data.validation), "test": accuracy(data.test)})
+    def _now(self, logits: Answers) -> Answer:
+        return {"test_now": self._accuracy(logits, self.shop.dataset.test)} if self.by_epoch else {}
+
+    def _scores(self, logits: Answers) -> Answer:
+        splits = self.shop.dataset.splits
+        return {name: self._accuracy(logits, splits[name]) for name in ("validation", "test")}
+
+    def _accuracy(self, logits: Answers, split: Split) -> float:
+        return float((logits(split.examples).argmax(axis=1) == split.targets).mean())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.metadata
 import re
 import tempfile
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
@@ -57,9 +58,9 @@ class PeerSettings:
 class Peer:
     """The Trainer with one setting on one piece of data. Implements `Contender`."""
 
-    def __init__(self, piece: Piece, data: Path, settings: PeerSettings, portion: int | None) -> None:
+    def __init__(self, piece: Piece, data: Path, settings: PeerSettings, portion: int | None, by_epoch: bool) -> None:
         logging.set_verbosity_error()
-        self.settings, self.piece = settings, piece
+        self.settings, self.piece, self.by_epoch = settings, piece, by_epoch
         self.folder = Path(tempfile.mkdtemp(prefix="engine_speed_"))
         whole = load(task(piece, data, self.folder / "data"))
         dataset = with_portion(whole, portion)
@@ -88,7 +89,7 @@ class Peer:
         """`trainer.train()`; the answer to "start" holds the making of model and trainer."""
         watch = Watch()
         trainer = self._trainer(seed, epochs)
-        timed = _Timed(watch, gate, self.facts)
+        timed = _Timed(watch, gate, self.facts, lambda: self._now(trainer))
         trainer.add_callback(timed)
         trainer.train()
         return Trained(timed.lap(trainer.state), lambda: self._scores(trainer))
@@ -152,13 +153,16 @@ class Peer:
         return model
 
     def _scores(self, trainer: Trainer) -> Answer:
-        """Accuracy, by the label ids that come back: a grouped sampler reorders the rows that are evaluated, too."""
-        scores = {}
-        for split in ("validation", "test"):
-            answered = trainer.predict(cast(Dataset[Any], self.splits[split]))
-            predicted = np.asarray(answered.predictions).argmax(axis=1)
-            scores[split] = float((predicted == answered.label_ids).mean())
-        return scores
+        return {split: self._accuracy(trainer, split) for split in ("validation", "test")}
+
+    def _now(self, trainer: Trainer) -> Answer:
+        return {"test_now": self._accuracy(trainer, "test")} if self.by_epoch else {}
+
+    def _accuracy(self, trainer: Trainer, split: str) -> float:
+        """By the label ids that come back: a grouped sampler reorders the rows that are evaluated, too."""
+        answered = trainer.predict(cast(Dataset[Any], self.splits[split]))
+        predicted = np.asarray(answered.predictions).argmax(axis=1)
+        return float((predicted == answered.label_ids).mean())
 
 
 def choose_trained(model: nn.Module, trains: str) -> None:
@@ -176,8 +180,8 @@ def choose_trained(model: nn.Module, trains: str) -> None:
 class _Timed(TrainerCallback):
     """Reads the watch where an epoch begins: from there to the next one everything counts."""
 
-    def __init__(self, watch: Watch, gate: Gate, facts: Answer) -> None:
-        self.watch, self.gate, self.facts = watch, gate, facts
+    def __init__(self, watch: Watch, gate: Gate, facts: Answer, now: Callable[[], Answer]) -> None:
+        self.watch, self.gate, self.facts, self.now = watch, gate, facts, now
 
     def on_epoch_begin(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **rest: Any
@@ -187,6 +191,8 @@ class _Timed(TrainerCallback):
         self.watch.go()
 
     def lap(self, state: TrainerState) -> Answer:
-        """What was measured since the last gate."""
+        """What was measured since the last gate, and what is scored at it."""
         losses = [line["loss"] for line in state.log_history if "loss" in line]
-        return self.watch.lap() | self.facts | {"loss": losses[-1] if losses else None}
+        measured = self.watch.lap()
+        now = self.now() if state.global_step else {}
+        return measured | self.facts | {"loss": losses[-1] if losses else None} | now

@@ -5,8 +5,9 @@
     {"do": "score"}                           after the last epoch: accuracy on validation and test
     {"do": "stop"}                            end the process
 
-An answer to "start" and "epoch" holds `seconds`, `cpu_seconds` and what the contender adds. Waiting costs nothing: a
-worker that is not asked sleeps on its input, and the driver asks one at a time.
+An answer to "start" and "epoch" holds `seconds`, `cpu_seconds` and what the contender adds: `test_now`, the accuracy on
+the test split as the weights are then, where its settings say `by_epoch`; the watch stands while that is computed.
+Waiting costs nothing: a worker that is not asked sleeps on its input, and the driver asks one at a time.
 """
 
 from __future__ import annotations
@@ -59,6 +60,10 @@ class Watch:
         if self._running is not None:
             self._taken.add(self._running.read())
             self._running = None
+
+    def add(self, phase: Phase) -> None:
+        """What was measured elsewhere counts too."""
+        self._taken.add(phase)
 
     def lap(self) -> Answer:
         """What was taken since the last lap. The watch stands afterwards."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -32,6 +33,9 @@ BOARD_PEERS = {  # method -> what the Trainer trains for it; what is not named c
 }  # fmt: skip
 COMPARE, EXHAUSTIVE = "graft compare", "graft compare --exhaustive"
 RACING_BARS = {"times_as_long": 8.0, "points_lost": 0.3}  # at least, at most
+LADDER = ("linear_probe", "top_layers", "adapter", "full")
+TRAINER = "Trainer, best"
+NEAR, TIMES_AS_LONG = 0.995, 4.0  # of the better full fit's test accuracy; the bar, at least
 
 
 @dataclass(frozen=True)
@@ -64,12 +68,12 @@ class Bench:
         """The Trainer with these `PeerSettings`."""
         return Entrant(name, "peer", self._on(piece) | {"peer": dict(settings), "portion": portion})
 
-    def best(self, piece: Piece, trains: str, name: str = "Trainer, best") -> Entrant:
+    def best(self, piece: Piece, trains: str, name: str = TRAINER) -> Entrant:
         """The Trainer with the settings that were fastest at an equal score."""
         return self.peer(piece, name, self.chosen.best(trains, piece.name))
 
     def _on(self, piece: Piece) -> dict[str, Any]:
-        return {"piece": asdict(piece), "data": str(self.data.absolute())}
+        return {"piece": asdict(piece), "data": str(self.data.absolute()), "by_epoch": False}
 
     def run(self, heat: Heat) -> Result:
         """Measure, with the number of epochs and seeds that was asked for."""
@@ -257,6 +261,62 @@ def found(heat: Result, board: str) -> Result:
     return next(answer for answer in reversed(heat["raw"]) if (answer["contender"], answer["do"]) == (board, "score"))
 
 
+def time_to_full(bench: Bench) -> Result:
+    """Seconds, the start among them, until the test accuracy is 99.5 % of what the better full fit ends at: each of our
+    methods, and the Trainer at its best."""
+    heats = []
+    for name in bench.names(RACED):
+        piece = bench.piece(name)
+        entrants = [*(bench.ours(piece, method) for method in LADDER), bench.best(piece, "all")]
+        told = [replace(entrant, settings={**entrant.settings, "by_epoch": True}) for entrant in entrants]
+        heats.append(bench.run(Heat(name, told, seeds=3, epochs=None)))
+    arrivals = {heat["label"]: arrivals_of(heat) for heat in heats}
+    return {"heats": heats, "share": NEAR, "bar": TIMES_AS_LONG, "arrivals": arrivals}
+
+
+def arrivals_of(heat: Result) -> Result | None:
+    """When each contender reached the target, and how many times longer the Trainer took than our quickest method.
+
+    Where the Trainer did not reach it in most seeds, its whole fit stands in, and `at_least` says so.
+    """
+    if heat["status"] != "ok":
+        return None
+    target = NEAR * max(heat["contenders"][name]["test"]["mean"] for name in ("graftwork full", TRAINER))
+    reached = {name: arrival([a for a in heat["raw"] if a["contender"] == name], target) for name in heat["contenders"]}
+    trainer = reached[TRAINER]["median"] or heat["contenders"][TRAINER]["fit_seconds"]["median"]
+    ours = {name: one["median"] for name, one in reached.items() if name != TRAINER and one["median"]}
+    quickest = min(ours, key=lambda name: ours[name], default=None)
+    return {
+        "target": target,
+        "contenders": reached,
+        "times_as_long": {name: trainer / seconds for name, seconds in ours.items()},
+        "at_least": reached[TRAINER]["median"] is None,
+        "quickest": quickest,
+    }
+
+
+def arrival(raw: Sequence[Result], target: float) -> Result:
+    """The first epoch of each seed with `target` or more on the test split, and the seconds until its end.
+
+    None where there is no such epoch. The median counts that as longer than any time, and is None when it is one.
+    """
+    spent: dict[int, float] = {}
+    first: dict[int, tuple[int, float] | None] = {}
+    for answer in raw:
+        if answer["do"] in ("start", "epoch"):
+            seed = answer["seed"]
+            spent[seed] = spent.get(seed, 0.0) + answer["seconds"]
+            first.setdefault(seed, None)
+            if answer["do"] == "epoch" and first[seed] is None and answer["test_now"] >= target:
+                first[seed] = (answer["epoch"], spent[seed])
+    middle = statistics.median(math.inf if at is None else at[1] for at in first.values())
+    return {
+        "epochs": [at and at[0] for at in first.values()],
+        "seconds": [at and at[1] for at in first.values()],
+        "median": None if math.isinf(middle) else middle,
+    }
+
+
 def _against(entrants: Sequence[Entrant]) -> list[tuple[str, str]]:
     """The first contender against each of the others."""
     return [(entrants[0].name, other.name) for other in entrants[1:]]
@@ -271,4 +331,5 @@ QUESTIONS: Mapping[str, Callable[[Bench], Result]] = {
     "growth": growth,
     "board": board,
     "racing": racing,
+    "time_to_full": time_to_full,
 }

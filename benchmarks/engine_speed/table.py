@@ -172,6 +172,41 @@ def _racing(result: Result) -> str:
     return _markdown(header, rows) + "\n\n" + "\n".join(f"- {note}" for note in notes)
 
 
+def _time_to_full(result: Result) -> str:
+    """Every contender's time to the target, our quickest marked."""
+    rows = []
+    for heat in result["heats"]:
+        name, arrivals = heat["label"], result["arrivals"][heat["label"]]
+        if arrivals is None:
+            rows.append([name, "a contender failed", *["–"] * 6])
+            continue
+        for contender, reached in arrivals["contenders"].items():
+            entry, times = heat["contenders"][contender], arrivals["times_as_long"].get(contender)
+            rows.append(
+                [
+                    f"{name} ({percent(arrivals['target'])})",
+                    contender + (" (our quickest)" if contender == arrivals["quickest"] else ""),
+                    "never" if reached["median"] is None else duration(reached["median"]),
+                    ", ".join(str(epoch or "never") for epoch in reached["epochs"]),
+                    _seconds(entry["start_seconds"]),
+                    _seconds(entry["fit_seconds"]),
+                    percent(entry["test"]["mean"]),
+                    "–" if times is None else f"{'at least ' if arrivals['at_least'] else ''}{times:.2f}",
+                ]
+            )
+    header = (
+        "data (target)",
+        "contender",
+        "to the target, median",
+        "epochs to it, by seed",
+        "of it the start",
+        "a whole fit",
+        "test accuracy after it",
+        f"the Trainer takes times as long (bar: {result['bar']:g})",
+    )
+    return _markdown(header, rows)
+
+
 def _settings(result: Result) -> str:
     """What was chosen, and what it was chosen from."""
     keys = ("attention", "precision", "dropout", "loaders", "compiled", "learning_rate")
@@ -188,6 +223,7 @@ SECTIONS: Mapping[str, tuple[str, Callable[[Result], str]]] = {
     "growth": ("Growth with the rows", _growth),
     "board": ("The whole board", _board),
     "racing": ("The whole board with its race", _racing),
+    "time_to_full": ("Time to the quality of full fine-tuning", _time_to_full),
     "peer_settings": ("How the peers' best settings were chosen", _settings),
 }
 

@@ -21,7 +21,7 @@ def make(kind: str, settings: dict[str, Any]) -> Contender:
     if kind == "ours":
         from ours import Graftwork
 
-        kept = {key: settings[key] for key in ("method", "backbone", "off")}
+        kept = {key: settings[key] for key in ("method", "backbone", "off", "by_epoch")}
         return Graftwork(piece, data, **kept)
     if kind == "board":
         from board import Board
@@ -30,7 +30,7 @@ def make(kind: str, settings: dict[str, Any]) -> Contender:
     if kind == "peer":
         from peer import Peer, PeerSettings
 
-        return Peer(piece, data, PeerSettings(**settings["peer"]), settings["portion"])
+        return Peer(piece, data, PeerSettings(**settings["peer"]), settings["portion"], settings["by_epoch"])
     raise ValueError(f"no contender {kind!r}")
 
 

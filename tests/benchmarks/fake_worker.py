@@ -19,7 +19,7 @@ class Fake:
         self.settings = settings
 
     def about(self) -> Answer:
-        return {"tokens": 100} | ({"share": self.settings["share"]} if "share" in self.settings else {})
+        return {"tokens": 100} | {key: self.settings[key] for key in ("share", "own_epochs") if key in self.settings}
 
     def fit(self, seed: int, epochs: int, gate: Gate) -> Trained:
         print("a library that talks")

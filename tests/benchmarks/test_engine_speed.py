@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import importlib
 import importlib.util
 import json
@@ -83,6 +84,14 @@ def test_a_part_of_an_epoch_is_scaled(driver: ModuleType) -> None:
     assert ratio["epoch"]["median"] == 2 and ratio["all_fits"] is None
 
 
+def test_a_heat_without_a_number_of_epochs_takes_the_recipes(driver: ModuleType) -> None:
+    unbounded = dataclasses.replace(
+        heat(driver, ours={"seconds": [2, 3], "own_epochs": 2}, peer={"seconds": [4, 9]}), epochs=None
+    )
+    result = driver.run(unbounded, FAKE)
+    assert [entry["epoch_seconds"]["n"] for entry in result["contenders"].values()] == [4, 4]
+
+
 def test_a_failure_is_kept_and_the_others_go_on(driver: ModuleType, table: ModuleType) -> None:
     peer = {"seconds": [1, 1, 1], "fails_after": 2}
     result = driver.run(heat(driver, ours={"seconds": [2, 2, 2]}, peer=peer, other={"seconds": [4, 4, 4]}), FAKE)
@@ -121,15 +130,90 @@ def test_the_share_of_the_machine_counts_blocks_and_attention() -> None:
     assert found["shares"] == [pytest.approx(0.25)]
 
 
-def test_growth_and_the_board_of_the_peers() -> None:
+def test_growth() -> None:
     questions = importlib.import_module("questions")
     sizes = {str(n): {"about": {"train_rows": n}, "fit_seconds": {"median": n**2}} for n in (10, 20, 1000)}
     assert questions.slope({"contenders": sizes}) == pytest.approx(2)
+
+
+def boards(questions: ModuleType) -> dict[str, Any]:
+    """A heat of both boards, 29 and 58 seconds, and the peers, 1 second to start and 2 an epoch."""
     peer = {"start_seconds": {"median": 1.0}, "epoch_seconds": {"median": 2.0}}
-    contenders = {f"Trainer: {trains}": peer for trains in questions.BOARD_PEERS.values()}
-    heat = {"status": "ok", "contenders": contenders | {"graft compare": {"epoch_seconds": {"median": 29.0}}}}
-    found = questions.one_by_one(heat, seeds=5)
-    assert found["sum"] == 5 * (5 * 11 + 3) and found["ratio"] == 10
+    contenders: dict[str, Any] = {f"Trainer: {trains}": peer for trains in questions.BOARD_PEERS.values()}
+    raw = []
+    for name, seconds, scores in (
+        (questions.COMPARE, 29.0, {"lora": 0.9, "full": 0.875}),
+        (questions.EXHAUSTIVE, 58.0, {"full": 0.91, "lora": 0.905}),
+    ):
+        contenders[name] = {"epoch_seconds": {"median": seconds, "min": seconds, "max": seconds}}
+        drops = [{"method": "bitfit", "stage": "seed 0", "why": "worse", "validation": 0.5}]
+        said = {
+            "headline_metric": "accuracy",
+            "best": next(iter(scores)),
+            "test_by_method": {method: {"accuracy": score, "f1": 0.0} for method, score in scores.items()},
+            "epochs_of_a_run": 5,
+            "race": {"dropped": drops} if name == questions.COMPARE else None,
+        }
+        raw += [{"contender": name, "do": "epoch"}, {"contender": name, "do": "score"} | said]
+    return {"label": "fakes", "status": "ok", "contenders": contenders, "raw": raw}
+
+
+def test_the_board_of_the_peers() -> None:
+    questions = importlib.import_module("questions")
+    computed = questions.one_by_one(boards(questions), 5, questions.COMPARE)
+    assert computed["sum"] == 5 * (5 * 11 + 3) and computed["ratio"] == 10 and computed["epochs"] == 5
+    assert questions.one_by_one(boards(questions) | {"status": "partial"}, 5, questions.COMPARE) is None
+
+
+def test_what_a_race_saves_and_loses(table: ModuleType) -> None:
+    questions = importlib.import_module("questions")
+    heat = boards(questions)
+    race = questions.race_of(heat, 5)
+    assert [winner["method"] for winner in race["winners"].values()] == ["lora", "full"]
+    assert race["points_lost"] == pytest.approx(1.0) and race["exhaustive_ratio"] == 2
+    assert race["dropped"] == [{"method": "bitfit", "stage": "seed 0", "why": "worse"}]
+    shown = table._racing({"heats": [heat], "races": {"fakes": race}, "seeds": 5, "bars": questions.RACING_BARS})
+    assert "| fakes | 29 s (29–29) | 4 min 50 s | 10.00 | 58 s (58–58); 2.00 | lora 90.0 | full 91.0 | +1.00 |" in shown
+    assert "- fakes: accuracy; dropped: bitfit after seed 0." in shown
+    heat["contenders"][questions.EXHAUSTIVE]["error"] = "out of luck"
+    assert questions.race_of(heat, 5) is None
+
+
+def curve(contender: str, seed: int, start: float, *epochs: float) -> list[dict[str, Any]]:
+    """A start and epochs of 10 seconds, with the test accuracy after each."""
+    said: dict[str, Any] = {"contender": contender, "seed": seed}
+    told = [said | {"do": "epoch", "epoch": i, "seconds": 10.0, "test_now": test} for i, test in enumerate(epochs, 1)]
+    return [said | {"do": "start", "seconds": start, "test_now": 0.99}, *told]
+
+
+def test_the_time_to_a_score_ends_with_the_first_epoch_that_has_it() -> None:
+    questions = importlib.import_module("questions")
+    raw = [*curve("x", 0, 1.0, 0.8, 0.9, 0.7), *curve("x", 1, 2.0, 0.9, 0.9, 0.9), *curve("x", 2, 3.0, 0.8, 0.8, 0.8)]
+    found = questions.arrival(raw, 0.9)
+    assert found == {"epochs": [2, 1, None], "seconds": [21.0, 12.0, None], "median": 21.0}
+    assert questions.arrival(raw, 0.95)["median"] is None
+
+
+@pytest.mark.parametrize(("peer", "at_least"), [((0.5, 0.9), False), ((0.5, 0.8), True)])
+def test_the_trainer_takes_times_as_long_to_the_quality_of_full(
+    peer: tuple[float, ...], at_least: bool, table: ModuleType
+) -> None:
+    questions = importlib.import_module("questions")
+    curves = {"graftwork linear_probe": (0.6, 0.6), "graftwork adapter": (0.8975, 0.5), "graftwork full": (0.8, 0.9)}
+    raw = [answer for name, tests in curves.items() for answer in curve(name, 0, 1.0, *tests)]
+    raw += curve(questions.TRAINER, 0, 2.0, *peer)
+    finals = {name: {"test": {"mean": tests[-1]}} for name, tests in (curves | {questions.TRAINER: peer}).items()}
+    spread = {"median": 22.0, "min": 22.0, "max": 22.0}
+    entries = {name: entry | {"start_seconds": spread, "fit_seconds": spread} for name, entry in finals.items()}
+    heat = {"label": "fakes", "status": "ok", "contenders": entries, "raw": raw}
+    found = questions.arrivals_of(heat)
+    assert found["target"] == pytest.approx(0.8955) and found["at_least"] is at_least
+    assert found["quickest"] == "graftwork adapter"
+    assert found["times_as_long"] == {"graftwork adapter": 2.0, "graftwork full": pytest.approx(22 / 21)}
+    shown = table._time_to_full({"heats": [heat], "arrivals": {"fakes": found}, "bar": 4.0})
+    assert f"| {'at least ' if at_least else ''}2.00 |" in shown
+    assert "| fakes (89.5) | graftwork linear_probe | never | never |" in shown
+    assert questions.arrivals_of(heat | {"status": "partial"}) is None
 
 
 def test_rows_are_drawn_once_and_for_all(tmp_path: Path) -> None:
@@ -144,6 +228,16 @@ def test_rows_are_drawn_once_and_for_all(tmp_path: Path) -> None:
     assert [len(text.splitlines()) for text in files[0]] == [21, 6, 6]
     whole = pieces.task(pieces.Piece("given"), tmp_path, tmp_path / "z")
     assert whole.data == tmp_path / "given" / "train.tsv" and not (tmp_path / "z").exists()
+
+
+def test_a_data_set_without_an_official_split_is_drawn_from(tmp_path: Path) -> None:
+    pieces = importlib.import_module("pieces")
+    (tmp_path / "given").mkdir()
+    (tmp_path / "given" / "all.tsv").write_text("text\tlabel\nyes\ta\nno\tb\n")
+    task = pieces.task(pieces.Piece("given"), tmp_path, tmp_path / "x")
+    assert (task.data.name, task.validation, task.test) == ("all.tsv", None, None)
+    cut = pieces.task(pieces.Piece("given").at_most(1), tmp_path, tmp_path / "x")
+    assert len(cut.data.read_text().splitlines()) == 2 and cut.test is None
 
 
 def test_the_readme_shows_the_committed_numbers(table: ModuleType) -> None:
@@ -174,7 +268,7 @@ def test_results_are_whole_and_private() -> None:
 
 @pytest.mark.real
 @pytest.mark.slow
-@pytest.mark.parametrize("question", ["machine_share", "adapters"])
+@pytest.mark.parametrize("question", ["machine_share", "adapters", "racing", "time_to_full"])
 def test_a_question_runs_on_a_few_rows(question: str, shared: Path, table: ModuleType, tmp_path: Path) -> None:
     for peer in ("accelerate", "peft"):
         pytest.importorskip(peer)
