@@ -43,9 +43,11 @@ class Registry(Generic[T]):
 
     def names(self) -> list[str]:
         """All names, without importing any part."""
-        path = importlib.import_module(self.package).__path__
-        files = {module.name for module in pkgutil.iter_modules(path)}
-        return sorted(files | self._plugins.keys() | self._parts.keys())
+        return sorted(self._files | self._plugins.keys() | self._parts.keys())
+
+    def installed(self, name: str) -> bool:
+        """Whether another process finds the part too: one that a notebook registered it does not."""
+        return name in self._files or name in self._plugins
 
     def get(self, name: str) -> T:
         """The part registered as `name`. Raises `UnknownName` with the nearest name."""
@@ -59,6 +61,10 @@ class Registry(Generic[T]):
             return self._parts[name]
         except KeyError:
             raise UnknownName(self.noun, name, self.names()) from None
+
+    @property
+    def _files(self) -> set[str]:
+        return {module.name for module in pkgutil.iter_modules(importlib.import_module(self.package).__path__)}
 
     @functools.cached_property
     def _plugins(self) -> dict[str, importlib.metadata.EntryPoint]:

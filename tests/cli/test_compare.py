@@ -281,8 +281,10 @@ def test_builtin_data_needs_no_file(graft: Graft) -> None:
 def test_threads_are_part_of_what_a_run_is(graft: Graft, tickets: Path, keep_threads: None) -> None:
     flags = (tickets, "--methods", "majority", "--seeds", "1", "--json")
     one = json.loads(graft("compare", *flags, "--threads", "1").out)
-    two = json.loads(graft("compare", *flags, "--threads", "2").out)
+    two = json.loads(graft("compare", *flags, "--threads", "2", "--jobs", "1").out)
     assert one["rows"][0]["runs"] != two["rows"][0]["runs"]
+    beside = json.loads(graft("compare", *flags, "--threads", "2", "--jobs", "2").out)  # one thread each
+    assert one["rows"][0]["runs"] == beside["rows"][0]["runs"]
     assert one["rows"][0]["scores"] == two["rows"][0]["scores"]
 
 

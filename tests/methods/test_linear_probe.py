@@ -11,10 +11,10 @@ import torch
 from graftwork.core.method import Setting
 from graftwork.core.opening import open_backbone
 from graftwork.core.transformer import TransformerBackbone
-from graftwork.methods import linear_probe
 from graftwork.methods.linear_probe import LinearProbe
 from graftwork.registry import kinds
 from graftwork.testing import tiny_bench, tiny_dataset
+from graftwork.train import linear
 from graftwork.train.flops import counted
 
 BACKBONE = open_backbone("tiny_text", precision="fp32")
@@ -47,7 +47,7 @@ def test_the_winner_is_what_answers(winner: str, monkeypatch: pytest.MonkeyPatch
     bench = tiny_bench(data, BACKBONE)
     order = [*map(str, reversed(range(BLOCKS + 1))), "mix"]
     calls, fits = iter(order), {}
-    real = linear_probe.fit_best_linear
+    real = linear.fit_best_linear
 
     def rigged(train, validation, *rest):  # type: ignore[no-untyped-def]
         name = next(calls)
@@ -55,7 +55,7 @@ def test_the_winner_is_what_answers(winner: str, monkeypatch: pytest.MonkeyPatch
         fits[name] = fit.logits(train[0])
         return fit, float(name == winner), flops
 
-    monkeypatch.setattr(linear_probe, "fit_best_linear", rigged)
+    monkeypatch.setattr(linear, "fit_best_linear", rigged)
     fitted = LinearProbe().fit(bench)
     assert fitted.facts["block"] == winner
     np.testing.assert_allclose(fitted.logits(data.train.examples), fits[winner].numpy(), atol=1e-4)

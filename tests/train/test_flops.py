@@ -24,7 +24,7 @@ from graftwork.methods.top_layers import TopLayers
 from graftwork.methods.ulmfit import Ulmfit
 from graftwork.registry import kinds
 from graftwork.testing import tiny_bench, tiny_dataset
-from graftwork.train import flops, linear, loop
+from graftwork.train import flops, linear
 from graftwork.train.flops import StepCounter, counted
 from graftwork.train.frozen import TOKENS_PER_BATCH
 from graftwork.train.loop import build_model, fit_by_gradient
@@ -219,8 +219,7 @@ def fitted_heads(monkeypatch: pytest.MonkeyPatch) -> list[float]:
         spent.append(found[2])
         return found
 
-    monkeypatch.setattr(loop, "fit_best_linear", recorded)
-    monkeypatch.setattr("graftwork.methods.linear_probe.fit_best_linear", recorded)
+    monkeypatch.setattr(linear, "fit_best_linear", recorded)
     return spent
 
 

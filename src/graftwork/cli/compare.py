@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 @click.option("--seeds", type=int, help="Runs per method.  [default: 5]")
 @click.option("--exhaustive", is_flag=True, help="No race: every method in full, at its own learning rate.")
 @click.option("--out", metavar="DIR", help="Folder for leaderboard.json and report.html.  [default: boards/TASK]")
+@click.option("--jobs", type=int, help="Runs side by side, sharing the threads.  [default: one thread each]")
 @click.option("--json", "as_json", is_flag=True, help="Print leaderboard.json instead of the table.")
 @run_options
 def command(
@@ -27,6 +28,7 @@ def command(
     seeds: int | None,
     exhaustive: bool,
     out: str | None,
+    jobs: int | None,
     as_json: bool,
     backbone: str | None,
     epochs: int | None,
@@ -50,11 +52,8 @@ def command(
     """
     task, settings = task_from_flags(data, flags)
     chosen = split_words(methods) if methods is not None else settings.get("methods")
-    from rich.console import Console
-
     from graftwork.cli.options import use_threads
     from graftwork.compare.leaderboard import SEEDS, compare
-    from graftwork.compare.table import print_table
     from graftwork.train.cache_folder import CACHE_SIZE
 
     use_threads(threads)
@@ -72,17 +71,22 @@ def command(
             cache=cache or settings.get("cache"),
             cache_size=cache_size or settings.get("cache_size", CACHE_SIZE),
             prices=prices,
+            jobs=jobs if jobs is not None else settings.get("jobs"),
             progress=progress,
         )
-    if as_json:
-        click.echo(json.dumps(board.content, indent=1, ensure_ascii=False))
-    else:
-        print_table(dict(board.content), Console())
-        _say_where(board)
+    _show(board, as_json)
     return 0 if any(row["status"] == "ok" for row in board.rows) else 1
 
 
-def _say_where(board: Leaderboard) -> None:
+def _show(board: Leaderboard, as_json: bool) -> None:
+    if as_json:
+        click.echo(json.dumps(board.content, indent=1, ensure_ascii=False))
+        return
+    from rich.console import Console
+
+    from graftwork.compare.table import print_table
+
+    print_table(dict(board.content), Console())
     if board.reused:
         click.echo(f"{board.reused} of {board.reused + board.executed} runs were there already and cost nothing.")
     assert board.folder is not None

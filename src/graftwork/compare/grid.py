@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +15,12 @@ from graftwork.compare import race
 from graftwork.compare.assemble import RowRuns
 from graftwork.compare.race import Drop, Try
 from graftwork.compare.statistics import Sample
+from graftwork.compare.workers import Crew, Order, one_by_one
 from graftwork.core.meter import Cost, Phase
 from graftwork.core.run import Recipe, RunResult
 from graftwork.core.task import Dataset
 from graftwork.registry import kinds, metrics
-from graftwork.run.execute import Shop, execute
+from graftwork.run.execute import Shop
 from graftwork.run.methods import Named
 from graftwork.run.store import read_logits
 
@@ -47,24 +49,31 @@ class _Entry:
 
 
 def run_grid(
-    shop: Shop, chosen: Sequence[Named], recipe: Recipe, seeds: int, progress: Progress, *, exhaustive: bool = False
+    shop: Shop,
+    chosen: Sequence[Named],
+    recipe: Recipe,
+    seeds: int,
+    progress: Progress,
+    *,
+    exhaustive: bool = False,
+    crew: Crew | None = None,
 ) -> Grid:
     """Seed by seed, so that an interrupted grid has compared every method on the seeds that are done."""
     entries = [_Entry(item.label, item) for item in chosen]
     racing = [] if exhaustive else [entry for entry in entries if race.races(entry.item)]
     trial_methods = len(racing) > race.ALWAYS_KEPT
     looks = seeds - 1 + trial_methods
-    runner = _Runner(shop, recipe, progress, _planned(racing) + seeds * len(entries), looks)
-    tried = {entry.label: _choose_rate(entry, runner) for entry in racing if race.rates(entry.item)}
+    planned = _planned(racing) + seeds * len(entries)
+    runner = _Runner(shop, recipe, progress, planned, looks, crew or partial(one_by_one, shop))
+    tried = _choose_rates([entry for entry in racing if race.rates(entry.item)], runner)
     if trial_methods:
-        for entry in racing:
-            runner.trial(entry, entry.item, race.METHOD_SHARE, race.stage_of(race.METHOD_SHARE))
+        runner.trials([(entry, entry.item) for entry in racing], race.METHOD_SHARE)
         last = {entry.label: [entry.trials[-1]] for entry in racing}
         runner.drop(racing, last, race.stage_of(race.METHOD_SHARE), seeds, race.ALWAYS_KEPT)
-    for seed in range(seeds):
-        for entry in entries:
-            if entry.dropped is None:
-                entry.runs.append(runner.run(entry.label, entry.item, recipe, seed, f"seed {seed}"))
+    if not racing:
+        runner.seeds(entries, range(seeds))
+    for seed in range(seeds) if racing else ():
+        runner.seeds([entry for entry in entries if entry.dropped is None], [seed])
         if seed < seeds - 1:
             full = {entry.label: entry.runs for entry in racing if entry.dropped is None}
             runner.drop(racing, full, f"seed {seed}", seeds - seed - 1)
@@ -78,50 +87,70 @@ def _planned(racing: Sequence[_Entry]) -> float:
     return tries * race.RATE_SHARE + (len(racing) > race.ALWAYS_KEPT) * len(racing) * race.METHOD_SHARE
 
 
-def _choose_rate(entry: _Entry, runner: _Runner) -> list[Try]:
-    """A trial at every rate; the entry goes on with the best."""
-    tried = []
-    for rate in race.rates(entry.item):
-        item = race.at_rate(entry.item, rate)
-        stage = f"rate {rate:g}, {race.stage_of(race.RATE_SHARE)}"
-        result = runner.trial(entry, item, race.RATE_SHARE, stage)
-        tried.append(Try(rate, result.id, result.status, result.validation.get(runner.headline)))
-    best = race.best_rate(tried)
-    entry.item = race.at_rate(entry.item, best)
-    return [replace(one, chosen=one.learning_rate == best) for one in tried]
+def _choose_rates(entries: Sequence[_Entry], runner: _Runner) -> dict[str, list[Try]]:
+    """A trial at every rate; each entry goes on with its best."""
+    asked = [(entry, race.at_rate(entry.item, rate)) for entry in entries for rate in race.rates(entry.item)]
+    results = runner.trials(asked, race.RATE_SHARE)
+    told = {}
+    for entry in entries:
+        tried = [
+            Try(item.config["learning_rate"], result.id, result.status, result.validation.get(runner.headline))
+            for (of, item), result in zip(asked, results, strict=True)
+            if of is entry
+        ]
+        best = race.best_rate(tried)
+        entry.item = race.at_rate(entry.item, best)
+        told[entry.label] = [replace(one, chosen=one.learning_rate == best) for one in tried]
+    return told
 
 
 class _Runner:
     """Runs, each id once, and what came of them."""
 
-    def __init__(self, shop: Shop, recipe: Recipe, progress: Progress, planned: float, looks: int):
-        self.shop, self.recipe, self.progress = shop, recipe, progress
+    def __init__(self, shop: Shop, recipe: Recipe, progress: Progress, planned: float, looks: int, crew: Crew):
+        self.shop, self.recipe, self.progress, self.crew = shop, recipe, progress, crew
         self.headline = shop.dataset.task.metrics[0]
         self.done: dict[str, RunResult] = {}
         self.reused = 0
         self.looks = looks  # how often methods may be dropped
         self.planned, self.place = planned, 0.0  # work in whole runs
 
-    def run(self, label: str, item: Named, recipe: Recipe, seed: int, stage: str) -> RunResult:
-        """The result of a run, executed now unless it is there."""
-        begun, words = self.place, f"{label} {stage}"
+    def run(self, orders: Sequence[Order]) -> list[RunResult]:
+        """The results of these runs, executed now unless they are there."""
+        ids = [self.shop.spec(order.item, order.recipe, order.seed).id for order in orders]
+        fresh = {run_id: order for run_id, order in zip(ids, orders, strict=True) if run_id not in self.done}
+        listed = list(fresh.values())
+        parts = [0.0] * len(listed)  # of every run, how much is done
 
-        def report(done: float, text: str) -> None:
-            self.progress(min(1.0, (begun + recipe.share * done) / self.planned), f"{words}: {text}")
+        def report(place: int, done: float, text: str) -> None:
+            parts[place], order = listed[place].recipe.share * done, listed[place]
+            self.progress(min(1.0, (self.place + sum(parts)) / self.planned), f"{order.label} {order.stage}: {text}")
 
-        run_id = self.shop.spec(item, recipe, seed).id
-        if run_id not in self.done:
-            report(0.0, "starting")
-            self.done[run_id], known = execute(self.shop, item, recipe, seed, report)
+        for place, result, known in self.crew(listed, report):
+            parts[place] = listed[place].recipe.share
+            self.done[list(fresh)[place]] = result
             self.reused += known
-        self.place += recipe.share
-        return self.done[run_id]
+        self.place += sum(order.recipe.share for order in orders)
+        return [self.done[run_id] for run_id in ids]
 
-    def trial(self, entry: _Entry, item: Named, share: float, stage: str) -> RunResult:
-        """A run of seed 0 that is cut to a share of its steps."""
-        result = self.run(entry.label, item, replace(self.recipe, share=share), 0, stage)
-        entry.trials.append(result)
-        return result
+    def trials(self, asked: Sequence[tuple[_Entry, Named]], share: float) -> list[RunResult]:
+        """Runs of seed 0 that are cut to a share of their steps."""
+        recipe, stage = replace(self.recipe, share=share), race.stage_of(share)
+        orders = [
+            Order(entry.label, item, recipe, 0, f"rate {item.config['learning_rate']:g}, {stage}")
+            for entry, item in asked
+        ]
+        results = self.run(orders)
+        for (entry, _), result in zip(asked, results, strict=True):
+            entry.trials.append(result)
+        return results
+
+    def seeds(self, entries: Sequence[_Entry], seeds: Iterable[int]) -> None:
+        """Whole runs."""
+        pairs = [(entry, seed) for seed in seeds for entry in entries]
+        orders = [Order(entry.label, entry.item, self.recipe, seed, f"seed {seed}") for entry, seed in pairs]
+        for (entry, _), result in zip(pairs, self.run(orders), strict=True):
+            entry.runs.append(result)
 
     def drop(
         self, racing: Sequence[_Entry], compared: Mapping[str, Sequence[RunResult]], stage: str, left: int,

@@ -5,13 +5,14 @@ from __future__ import annotations
 import shlex
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from graftwork.compare.assemble import Findings, RowRuns, leaderboard
 from graftwork.compare.grid import Grid, Progress, run_grid, spent
 from graftwork.compare.report import write_report
+from graftwork.compare.workers import at_once, crew_of
 from graftwork.core.meter import Cost
 from graftwork.core.run import Recipe, RunResult
 from graftwork.core.task import Task
@@ -56,12 +57,16 @@ def compare(
     prices: str | Path | None = None,
     cache: str | Path | None = None,
     cache_size: str = CACHE_SIZE,
+    jobs: int | None = None,
     progress: Progress = lambda done, text: None,
 ) -> Leaderboard:
     """Run every method (default: all that fit) with seeds 0 … seeds - 1 and say which differences are real.
 
     Methods that are trained by gradient race: by short trials each chooses its learning rate, and those clearly behind
     on validation are dropped (`compare/race.py`). `exhaustive` runs them all in full, at their own rates.
+
+    `jobs` runs go on side by side, each with its share of the threads (default: one thread each, as far as memory
+    carries), and are what they are alone with so many threads.
 
     `out` (default `boards/<task>`) receives `leaderboard.json` and `report.html`. Runs that are in `runs` already
     cost nothing; passes of the frozen backbone are kept under `cache` as in `train`. Of a task file only the task is
@@ -75,16 +80,26 @@ def compare(
     chosen = choose_methods(methods)
     folder = Path(out) if out is not None else Path("boards") / task.name
     shop = open_shop(task, backbone, chosen, runs, precision, prices, cache, cache_size)
+    shop = _divided(shop, jobs, chosen)
     fitting, left_out = _fitting(chosen, shop, asked=methods is not None)
     recipe = Recipe(epochs=epochs)
     for item in fitting:
         shop.spec(item, recipe, 0)  # a recipe that makes no sense is an error before the first run, not after it
     require_writable(folder)
-    grid = run_grid(shop, fitting, recipe, seeds, progress, exhaustive=exhaustive)
+    with crew_of(shop) as crew:
+        grid = run_grid(shop, fitting, recipe, seeds, progress, exhaustive=exhaustive, crew=crew)
     content = finite(_content(shop, grid, left_out))
     write_json(folder / "leaderboard.json", content)
     write_report(content, _receipts(grid.rows), folder / "report.html")
     return Leaderboard(content, folder, grid.reused, len(grid.runs) - grid.reused)
+
+
+def _divided(shop: Shop, jobs: int | None, chosen: Sequence[Named]) -> Shop:
+    """The shop with the threads that each of the runs at once has. Parts of a notebook's own are run in its process."""
+    threads = shop.numerics["threads"]
+    here_only = not all(methods.installed(item.config["name"]) for item in chosen)
+    count = at_once(1 if here_only and jobs is None else jobs, threads, shop.numerics["device"])
+    return replace(shop, numerics={**shop.numerics, "threads": threads // count}, runs_at_once=count)
 
 
 def choose_methods(words: str | Sequence[str] | None) -> list[Named]:

@@ -58,6 +58,7 @@ class Readings:
     predict_flops_grade: str = "counter"
     predict_latency_seconds: float | None = None
     predict_per_second: float | None = None
+    runs_at_once: int = 1  # runs that shared the machine; its counters hold the work of all of them
 
 
 class Meter(Protocol):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 Logits = NDArray[np.float64]  # (N, C)
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -49,6 +50,13 @@ class Tally:
         self.add(flops)
         self.grade = "model"
 
+    def include(self, other: Tally) -> None:
+        """Count what was counted apart."""
+        self.flops += other.flops
+        self.padding_flops += other.padding_flops
+        if other.grade == "model":
+            self.grade = "model"
+
 
 class FrozenPass(Protocol):
     """What one pass of a frozen backbone over a split left behind."""
@@ -60,6 +68,13 @@ class FrozenPass(Protocol):
 
     def entering(self, sequences: Sequence[int], mask: Tensor) -> Tensor:
         """(S, T, D): the hidden states that enter the first trained block, laid out as `mask` (S, T)."""
+
+
+class Once(Protocol):
+    """Computes what no seed decides once for all runs that share it."""
+
+    def __call__(self, name: str, work: Callable[[Tally], T]) -> T:
+        """What `work` returned for this name, now or earlier. A run is charged for it in full either way."""
 
 
 @dataclass
@@ -79,6 +94,13 @@ class Workbench:
     tally: Tally = field(default_factory=Tally)
     charged: Phase = field(default_factory=Phase)  # shared work that an earlier run had paid for
     profile: Profile = field(default_factory=Profile)
+    shared: Once | None = None  # None: nothing is kept for other runs
+
+    def once(self, name: str, work: Callable[[Tally], T]) -> T:
+        """`work`, which depends on the task and the backbone alone, done once for all runs that share them."""
+        if self.shared is not None:
+            return self.shared(name, work)
+        return work(self.tally)
 
 
 class Fitted(Protocol):

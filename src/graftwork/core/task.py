@@ -96,7 +96,7 @@ _TASK_KEYS: Mapping[str, type] = {
 }  # fmt: skip
 _COMPARE_KEYS: Mapping[str, type] = {
     "backbone": str, "methods": list, "seeds": int, "epochs": int, "exhaustive": bool, "out": str,
-    "cache": str, "cache_size": str,
+    "cache": str, "cache_size": str, "jobs": int,
 }  # fmt: skip
 
 _TYPE_WORDS = {str: "a string", int: "a whole number", bool: "true or false", list: "a list of strings"}

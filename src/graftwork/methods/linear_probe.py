@@ -19,7 +19,7 @@ from graftwork.core.task import Task
 from graftwork.registry import methods
 from graftwork.train.answering import answer_together
 from graftwork.train.flops import counted
-from graftwork.train.linear import LinearFit, fit_best_linear
+from graftwork.train.linear import LinearFit, fit_on, fit_on_block
 from graftwork.train.mix import fit_mix
 
 
@@ -84,37 +84,25 @@ class LinearProbe:
         backbone = bench.setting.backbone
         assert backbone is not None
         train, validation = bench.frozen(bench.train, None), bench.frozen(bench.validation, None)
-        targets = torch.from_numpy(bench.train.targets)
-        outputs = bench.setting.kind.outputs(bench.setting.task)
         tried: dict[str, float] = {}
         best: tuple[float, str, LinearFit, Tensor] | None = None
         for block in reversed(range(backbone.card.blocks + 1)):  # the output first: it wins a tie
             shares = torch.zeros(backbone.card.blocks + 1)
             shares[block] = 1.0
-            fit, reached = self._try(bench, outputs, targets, train.pooled(block), validation.pooled(block))
+            fit, reached = fit_on_block(bench, block, train, validation)
             tried[str(block)] = reached
             if best is None or reached > best[0]:
                 best = (reached, str(block), fit, shares)
             bench.progress(1 - block / (backbone.card.blocks + 2), f"block {block}")
         assert best is not None
+        outputs = bench.setting.kind.outputs(bench.setting.task)
         shares = fit_mix(bench, train, best[2].strength, outputs)
-        mixed = [_mix(frozen, shares) for frozen in (train, validation)]
-        fit, reached = self._try(bench, outputs, targets, *mixed)
+        fit, reached = fit_on(bench, _mix(train, shares), _mix(validation, shares), bench.tally)
         tried["mix"] = reached
         if reached > best[0]:
             best = (reached, "mix", fit, shares)
         facts = {"block": best[1], "strength": best[2].strength, "validation_by_block": tried}
         return Probe(backbone, best[3], best[2].weight, best[2].bias, facts)
-
-    def _try(
-        self, bench: Workbench, outputs: int, targets: Tensor, train: Tensor, validation: Tensor
-    ) -> tuple[LinearFit, float]:
-        def score(logits: Tensor) -> float:
-            return bench.score(logits.double().numpy())
-
-        fit, reached, flops = fit_best_linear((train, targets), validation, bench.setting.kind, outputs, score)
-        bench.tally.add_model(flops)
-        return fit, reached
 
     def restore(self, setting: Setting, delta: dict[str, Tensor], facts: Mapping[str, Any]) -> Probe:
         """From its stored layer."""

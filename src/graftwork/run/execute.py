@@ -11,7 +11,7 @@ import json
 import traceback
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +32,7 @@ from graftwork.files import write_text
 from graftwork.registry import kinds, metrics
 from graftwork.run.environment import environment
 from graftwork.run.methods import Named
+from graftwork.run.once import Done
 from graftwork.run.price_tag import begin_all, read_costs
 from graftwork.run.speed import predict_speed
 from graftwork.run.store import RunStore, write_predictions, write_run
@@ -56,6 +57,9 @@ class Shop:
     frozen: FrozenStore
     numerics: Mapping[str, Any]
     prices: Prices
+    opened_by: Mapping[str, Any] = field(default_factory=dict)  # the arguments of `open_shop`, for other processes
+    runs_at_once: int = 1  # how many runs go on side by side
+    done: Done = field(default_factory=Done)  # what no seed decides
 
     def spec(self, method: Named, recipe: Recipe, seed: int) -> RunSpec:
         """The identity of a run of this shop."""
@@ -100,7 +104,7 @@ class _Execution:
         task = shop.dataset.task
         backbone = shop.backbone if method.method.uses_backbone else None
         self.setting = Setting(task, kinds.get(task.kind), backbone)
-        self.readings = Readings(phases={"load": shop.load} if backbone else {})
+        self.readings = Readings(phases={"load": shop.load} if backbone else {}, runs_at_once=shop.runs_at_once)
         self.log = io.StringIO()
         self.watch, self.profile = Stopwatch(), Profile()
 
@@ -118,7 +122,8 @@ class _Execution:
             if not isinstance(error, GraftworkError):
                 self._log({"traceback": traceback.format_exc()})
         with self.profile.phase("meter"):
-            costs, surroundings = read_costs(marks, self.readings, self.shop.prices), environment()
+            costs = read_costs(marks, self.readings, self.shop.prices)
+            surroundings = environment() | {"runs_at_once": self.shop.runs_at_once}
         with self.profile.phase("write"):
             write_text(self.folder / "log.jsonl", self.log.getvalue())
             if (self.folder / "module" / "module.json").is_file():
@@ -158,7 +163,7 @@ class _Execution:
         """What the method fits in."""
         data, seed = self.shop.dataset, self.spec.seed
         headline = data.task.metrics[0]
-        bench = Workbench(
+        bench: Workbench = Workbench(
             setting=self.setting,
             train=data.train,
             validation=data.validation,
@@ -170,6 +175,7 @@ class _Execution:
             log=self._log,
             progress=self.progress,
             profile=self.profile,
+            shared=lambda name, work: self.shop.done.get(bench, name, work),
         )
         return bench
 

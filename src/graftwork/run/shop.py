@@ -54,6 +54,16 @@ def open_shop(
         frozen=frozen,
         numerics=computed_in,
         prices=listed,
+        opened_by={
+            "task": task,
+            "backbone": backbone,
+            "methods": tuple(item.config for item in methods),
+            "runs": str(runs),
+            "precision": precision,
+            "prices": None if prices is None else str(prices),
+            "cache": None if cache is None else str(cache),
+            "cache_size": cache_size,
+        },
     )
 
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from graftwork.core.run import Recipe, RunResult
 from graftwork.core.task import Task
 from graftwork.errors import ConfigError, GraftworkError
-from graftwork.run.execute import execute
-from graftwork.run.methods import parse_method
+from graftwork.run.execute import Shop, execute
+from graftwork.run.methods import Named, parse_method
 from graftwork.run.shop import open_shop
 from graftwork.run.task_module import TaskModule
 from graftwork.train.cache_folder import CACHE_SIZE
@@ -46,7 +46,8 @@ def train(
     cache_size: str = CACHE_SIZE,
     progress: Callable[[float, str], None] = lambda done, text: None,
 ) -> Run:
-    """Fit `method` to `task` once. A run that is in `runs` already costs nothing.
+    """Fit `method` to `task` once. A run that is in `runs` already costs nothing, also one on fewer threads, as those
+    of a comparison are.
 
     Passes of the frozen backbone are kept under `cache` (default: $GRAFTWORK_CACHE, or graftwork in the user's cache
     folder), at most `cache_size` of them ("10GB"; "0": none).
@@ -61,8 +62,19 @@ def train(
     if reason:
         raise ConfigError(f"method {chosen.label!r} can't be used here: {reason}")
     recipe = Recipe(epochs=epochs, learning_rate=learning_rate)
+    shop = _as_it_was_run(shop, chosen, recipe, seed)
     result, known = execute(shop, chosen, recipe, seed, progress)
     folder = shop.store.root / result.id
     if result.status != "ok":
         raise GraftworkError(f"the run ended as {result.status}: {result.error}", where=str(folder))
     return Run(result, folder, known, tuple(shop.dataset.report["warnings"]))
+
+
+def _as_it_was_run(shop: Shop, method: Named, recipe: Recipe, seed: int) -> Shop:
+    """The shop with as many threads as a finished run of this kind had, at most its own; as it is without one."""
+    most = shop.numerics["threads"]
+    for threads in range(most, 0, -1):
+        other = replace(shop, numerics={**shop.numerics, "threads": threads})
+        if shop.store.find(other.spec(method, recipe, seed).id) is not None:
+            return other
+    return shop

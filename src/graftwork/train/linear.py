@@ -14,6 +14,7 @@ from torch import Tensor
 from torch.nn.functional import linear
 
 from graftwork.core.kind import Kind
+from graftwork.core.method import FrozenPass, Tally, Workbench
 
 STRENGTHS = (2e-3, 1e-2, 5e-2, 3e-1, 2.0, 10.0)  # L2 penalties tried, the best on validation is kept
 
@@ -83,3 +84,25 @@ def fit_best_linear(
     assert best is not None
     flops = evaluations * 4.0 * features.numel() * outputs  # forward and weight gradient, 2 FLOP per multiply-add
     return best[1], best[0], flops
+
+
+def fit_on(bench: Workbench, train: Tensor, validation: Tensor, tally: Tally) -> tuple[LinearFit, float]:
+    """The best fit on the features (N, P) of the splits, by the headline metric, and its score."""
+    setting = bench.setting
+    fit, reached, flops = fit_best_linear(
+        (train, torch.from_numpy(bench.train.targets)),
+        validation,
+        setting.kind,
+        setting.kind.outputs(setting.task),
+        lambda logits: bench.score(logits.double().numpy()),
+    )
+    tally.add_model(flops)
+    return fit, reached
+
+
+def fit_on_block(bench: Workbench, block: int, train: FrozenPass, validation: FrozenPass) -> tuple[LinearFit, float]:
+    """`fit_on` the pooled features after `block` blocks. No seed decides it: runs share it."""
+    return bench.once(
+        f"linear layer after {block} blocks",
+        lambda tally: fit_on(bench, train.pooled(block), validation.pooled(block), tally),
+    )

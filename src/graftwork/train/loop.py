@@ -21,7 +21,7 @@ from graftwork.core.model import Model
 from graftwork.errors import GraftworkError
 from graftwork.train.answering import answer_together, batches
 from graftwork.train.flops import StepCounter, counted
-from graftwork.train.linear import fit_best_linear
+from graftwork.train.linear import fit_on_block
 from graftwork.train.optim import FlatAdamW
 from graftwork.train.seeds import derive
 from graftwork.train.stages import Passes, Plan, open_passes, plan_of
@@ -132,17 +132,7 @@ def _start_head(model: Model, bench: Workbench, passes: Passes) -> dict[str, Any
     """Fit the head on frozen features, so that training starts from the probe and not from noise."""
     if not isinstance(model.head, PooledHead):
         return {"used": False}
-    blocks = model.backbone.card.blocks
-    train = (passes["train"].pooled(blocks), torch.from_numpy(bench.train.targets))
-    outputs = bench.setting.kind.outputs(bench.setting.task)
-    fit, reached, flops = fit_best_linear(
-        train,
-        passes["validation"].pooled(blocks),
-        bench.setting.kind,
-        outputs,
-        lambda z: bench.score(z.double().numpy()),
-    )
-    bench.tally.add_model(flops)
+    fit, reached = fit_on_block(bench, model.backbone.card.blocks, passes["train"], passes["validation"])
     with torch.no_grad():
         model.head.out.weight.copy_(fit.weight)
         model.head.out.bias.copy_(fit.bias)

@@ -1,0 +1,212 @@
+"""Who executes a grid's runs: this process, one after another, or several processes side by side.
+
+A small batch leaves cores waiting for one another: two threads of one run do about 1.5 times what one thread does, two
+runs of one thread each twice (docs/log.md). Side by side every run has its share of the threads and nothing else of the
+others, so it is bit for bit the run that one gets alone with that many threads, at its own price.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import queue
+import subprocess
+import sys
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from graftwork.core.run import Recipe, RunResult
+from graftwork.errors import ConfigError, GraftworkError
+from graftwork.run.environment import memory_bytes
+from graftwork.run.execute import Shop, execute
+from graftwork.run.methods import Named
+from graftwork.run.store import read_result
+from graftwork.run.worker import Opening
+
+BYTES_PER_RUN = 4 << 30  # of memory, at least, for every run at once
+MOST_AT_ONCE = 8
+SECONDS_TO_END = 10  # that a worker is given to clean up
+Report = Callable[[int, float, str], None]  # place of the order, fraction of it, what goes on
+Finished = tuple[int, RunResult, bool]  # place of the order, and whether the run was there already
+
+
+@dataclass(frozen=True)
+class Order:
+    """A run to be made."""
+
+    label: str  # of the method on the board
+    item: Named
+    recipe: Recipe
+    seed: int
+    stage: str
+
+    def line(self) -> dict[str, Any]:
+        """As JSON, for a worker."""
+        return {"method": dict(self.item.config), "recipe": asdict(self.recipe), "seed": self.seed}
+
+
+Crew = Callable[[Sequence[Order], Report], Iterator[Finished]]  # executes orders, in any order
+
+
+def one_by_one(shop: Shop, orders: Sequence[Order], report: Report) -> Iterator[Finished]:
+    """In this process."""
+    for place, order in enumerate(orders):
+        report(place, 0.0, "starting")
+        yield place, *execute(shop, order.item, order.recipe, order.seed, partial(report, place))
+
+
+def at_once(jobs: int | None, threads: int, device: str) -> int:
+    """How many runs go on side by side: `jobs`, or as many as threads and memory carry; one on an accelerator.
+
+    Raises `ConfigError` for fewer than one, or more than there are threads.
+    """
+    if jobs is None:
+        carried = (memory_bytes() or 0) // BYTES_PER_RUN
+        return max(1, min(threads, carried, MOST_AT_ONCE)) if device == "cpu" else 1
+    if not 1 <= jobs <= threads:
+        raise ConfigError("jobs must be between 1 and the number of threads", got=str(jobs), expected=f"1 … {threads}")
+    return jobs
+
+
+@contextmanager
+def crew_of(shop: Shop) -> Iterator[Crew]:
+    """Who executes: workers where several runs go on at once, for as long as this context lasts."""
+    if shop.runs_at_once == 1:
+        yield partial(one_by_one, shop)
+        return
+    crew = Workers(shop)
+    try:
+        yield crew
+    except BaseException:
+        crew.end(interrupt=True)
+        raise
+    crew.end()
+
+
+class Workers:
+    """Processes that are started when there is work for them. A `Crew`."""
+
+    def __init__(self, shop: Shop):
+        self.shop, self.opening = shop, Opening.of(shop)
+        self._heard: queue.SimpleQueue[tuple[_Worker, str | None]] = queue.SimpleQueue()
+        self._workers: list[_Worker] = []
+
+    def end(self, interrupt: bool = False) -> None:
+        """Let the processes end; with `interrupt` in the middle of their runs, which leave nothing behind."""
+        for worker in self._workers:
+            worker.end(interrupt)
+
+    def __call__(self, orders: Sequence[Order], report: Report) -> Iterator[Finished]:
+        """Known runs first, the others as they end. Raises `GraftworkError` when a worker could not go on."""
+        waiting: deque[tuple[int, Order]] = deque()
+        for place, order in enumerate(orders):
+            known = self.shop.store.find(self.shop.spec(order.item, order.recipe, order.seed).id)
+            if known is not None:
+                yield place, known, True
+            else:
+                waiting.append((place, order))
+        self._start(min(len(waiting), self.opening.runs_at_once))
+        for worker in self._workers[: len(waiting)]:
+            worker.take(*waiting.popleft())
+        while any(worker.order is not None for worker in self._workers):
+            worker, line = self._heard.get()
+            finished = self._hear(worker, line, report)
+            if finished is not None:
+                if waiting:
+                    worker.take(*waiting.popleft())
+                yield finished
+
+    def _start(self, wanted: int) -> None:
+        while len(self._workers) < wanted:
+            self._workers.append(_Worker(self.opening, self._heard))
+
+    def _hear(self, worker: _Worker, line: str | None, report: Report) -> Finished | None:
+        if line is None:
+            if worker.order is None:
+                return None
+            raise worker.lost()
+        said = json.loads(line)
+        if "error" in said:
+            raise GraftworkError(**said["error"])
+        if "progress" in said:
+            report(worker.place, said["progress"], said["text"])
+            return None
+        worker.order = None
+        return worker.place, read_result(self.shop.store.root / said["done"] / "result.json"), False
+
+
+@dataclass
+class _Worker:
+    """One process, the thread that listens to it, and what it is doing."""
+
+    opening: Opening
+    heard: queue.SimpleQueue[tuple[_Worker, str | None]]
+    order: Order | None = None
+    place: int = 0
+    process: subprocess.Popen[str] = field(init=False)
+    listener: threading.Thread = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Start it. Its libraries see as many threads as it may use."""
+        package = str(Path(__file__).parents[2])
+        paths = [package, *filter(None, [os.environ.get("PYTHONPATH")])]
+        surroundings = {"PYTHONPATH": os.pathsep.join(paths), "OMP_NUM_THREADS": str(self.opening.threads)}
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "graftwork.run.worker"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            encoding="utf-8",
+            env=os.environ | surroundings,
+        )
+        self._tell(self.opening.line())
+        self.listener = threading.Thread(target=self._listen, daemon=True)
+        self.listener.start()
+
+    def take(self, place: int, order: Order) -> None:
+        """Begin a run."""
+        self.place, self.order = place, order
+        self._tell(order.line())
+
+    def lost(self) -> GraftworkError:
+        """It ended in the middle of a run."""
+        assert self.order is not None
+        code = self.process.wait()
+        killed = "; the system kills what takes more memory than there is" if code == -9 else ""
+        return GraftworkError(
+            f"the process that ran {self.order.label}, {self.order.stage}, ended with code {code}{killed}",
+            do="start again: finished runs are kept; with --jobs 1 one run at a time has the whole memory",
+        )
+
+    def end(self, interrupt: bool) -> None:
+        """Let it end; with `interrupt` in the middle of its run."""
+        if interrupt:
+            self.process.terminate()
+        assert self.process.stdin is not None
+        with suppress(OSError):  # it is gone already
+            self.process.stdin.close()
+        try:
+            self.process.wait(timeout=SECONDS_TO_END)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+        self.listener.join()
+
+    def _tell(self, line: Any) -> None:
+        assert self.process.stdin is not None
+        with suppress(OSError):  # it is gone: the listener will say so
+            self.process.stdin.write(f"{json.dumps(line)}\n")
+            self.process.stdin.flush()
+
+    def _listen(self) -> None:
+        assert self.process.stdout is not None
+        with self.process.stdout as lines:
+            for line in lines:
+                self.heard.put((self, line))
+        self.heard.put((self, None))

@@ -1,0 +1,31 @@
+"""Work that no seed decides, done once for the runs of a process and charged to each of them in full."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from graftwork.core.meter import Phase, Stopwatch
+from graftwork.core.method import Tally, Workbench
+
+T = TypeVar("T")
+
+
+@dataclass
+class Done:
+    """What was computed for one data set on one backbone, by name: the value, what it took, its arithmetic."""
+
+    known: dict[str, tuple[Any, Phase, Tally]] = field(default_factory=dict)
+
+    def get(self, bench: Workbench, name: str, work: Callable[[Tally], T]) -> T:
+        """The value of `work`, computed now or earlier; `bench` is charged for it either way."""
+        if name in self.known:
+            bench.charged.add(self.known[name][1])
+        else:
+            watch, tally = Stopwatch(), Tally()
+            value = work(tally)
+            self.known[name] = (value, watch.read(), tally)
+        value, _, tally = self.known[name]
+        bench.tally.include(tally)
+        return value

@@ -1,0 +1,139 @@
+"""A process that executes runs one by one for another: `python -m graftwork.run.worker`, JSON lines in and out.
+
+The first line is an `Opening`, every further one a run. Out go signs of progress, then `done` with the run's id: its
+receipt is in the store. An error that is no run's ends the process.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from graftwork.core.run import Recipe
+from graftwork.core.task import Task
+from graftwork.errors import DataError, GraftworkError
+from graftwork.run.methods import Named, named
+
+if TYPE_CHECKING:
+    from graftwork.run.execute import Shop
+
+SECONDS_BETWEEN_SIGNS = 0.2
+Line = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Opening:
+    """What a worker opens its shop by: the arguments of `open_shop`, and its share of the machine. Pure data."""
+
+    task: Task
+    backbone: str
+    methods: tuple[Line, ...]  # `Named.config` of each
+    runs: str
+    precision: str
+    prices: str | None
+    cache: str | None
+    cache_size: str
+    data: str  # Dataset.digest: the files must still hold what the other process read
+    threads: int
+    runs_at_once: int
+
+    @classmethod
+    def of(cls, shop: Shop) -> Opening:
+        """What opens the same shop in another process."""
+        share = {"threads": shop.numerics["threads"], "runs_at_once": shop.runs_at_once}
+        return cls(**shop.opened_by, **share, data=shop.dataset.digest)
+
+    def line(self) -> Line:
+        """As JSON."""
+        task = asdict(self.task)
+        files = {name: str(path) for name, path in task.items() if isinstance(path, Path)}
+        return asdict(self) | {"task": task | files}
+
+    @classmethod
+    def read(cls, line: Line) -> Opening:
+        """From JSON."""
+        listed = line["task"].items()
+        task: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value for name, value in listed}
+        task |= {name: Path(task[name]) for name in ("data", "validation", "test") if task[name] is not None}
+        return cls(**{**line, "task": Task(**task), "methods": tuple(line["methods"])})
+
+
+def named_from(config: Line) -> Named:
+    """The method that `Named.config` describes, every hyper-parameter given."""
+    return named(config["name"], {key: value for key, value in config.items() if key not in ("name", "version")})
+
+
+def work(lines: Iterator[str], say: Callable[[Line], None]) -> None:
+    """Execute what `lines` ask for. Raises `GraftworkError` for what is no failure of a run."""
+    import torch
+
+    from graftwork.run.execute import execute
+    from graftwork.run.shop import open_shop
+
+    opening = Opening.read(json.loads(next(lines)))
+    torch.set_num_threads(opening.threads)
+    shop = open_shop(
+        opening.task,
+        opening.backbone,
+        [named_from(config) for config in opening.methods],
+        opening.runs,
+        opening.precision,
+        opening.prices,
+        opening.cache,
+        opening.cache_size,
+    )
+    if shop.dataset.digest != opening.data:
+        raise DataError("the data changed while it was being compared", where=str(opening.task.data), do="start again")
+    shop = replace(shop, runs_at_once=opening.runs_at_once)
+    for line in lines:
+        order = json.loads(line)
+        item, recipe = named_from(order["method"]), Recipe(**order["recipe"])
+        result, _ = execute(shop, item, recipe, order["seed"], _signs(say))
+        say({"done": result.id})
+
+
+def _signs(say: Callable[[Line], None]) -> Callable[[float, str], None]:
+    """Progress, not more often than a person can read."""
+    last = 0.0
+
+    def progress(done: float, text: str) -> None:
+        nonlocal last
+        now = time.monotonic()
+        if now - last >= SECONDS_BETWEEN_SIGNS:
+            last = now
+            say({"progress": done, "text": text})
+
+    return progress
+
+
+def main() -> int:
+    """Read from standard input until it ends; what libraries print goes to the error stream."""
+    answers = os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding="utf-8")
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.default_int_handler)  # both end a run so that nothing half-written stays
+
+    def say(line: Line) -> None:
+        answers.write(f"{json.dumps(line)}\n")
+        answers.flush()
+
+    try:
+        work(iter(sys.stdin), say)
+    except GraftworkError as error:
+        parts = {name: getattr(error, name) for name in ("what", "where", "got", "expected", "do")}
+        say({"error": parts})
+        return 2
+    except (KeyboardInterrupt, BrokenPipeError):
+        return 130
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,164 @@
+"""Runs side by side: each is the run that one gets alone, and what ends a worker is told."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from graftwork.compare import workers
+from graftwork.compare.leaderboard import compare
+from graftwork.compare.workers import at_once
+from graftwork.core.task import Task
+from graftwork.errors import ConfigError, GraftworkError
+from graftwork.registry import Registry, methods
+from graftwork.run.train import train
+from graftwork.run.worker import Opening, work
+
+METHODS = "majority,bitfit,top_layers:k=1"
+
+
+@pytest.fixture
+def two_threads() -> Iterator[None]:
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    rows = [f"{'good' if i % 2 else 'bad'} film number {i % 50} indeed,{'yes' if i % 2 else 'no'}" for i in range(100)]
+    path = tmp_path / "films.csv"
+    path.write_text("text,label\n" + "\n".join(rows) + "\n")
+    return path
+
+
+def board(data: Path, folder: Path, **flags: Any) -> Any:
+    settings: dict[str, Any] = {"methods": METHODS, "seeds": 2, "epochs": 1, "exhaustive": True, "precision": "fp32"}
+    places = {"runs": folder / "runs", "out": folder / "board", "cache": folder / "cache"}
+    return compare(data, backbone="tiny_text", **settings, **places, **flags)
+
+
+@pytest.mark.usefixtures("two_threads")
+def test_a_run_beside_others_is_the_run_alone(data: Path, tmp_path: Path) -> None:
+    seen: list[tuple[float, str]] = []
+    beside = board(data, tmp_path / "beside", jobs=2, progress=lambda done, text: seen.append((done, text)))
+    torch.set_num_threads(1)
+    alone = board(data, tmp_path / "alone", jobs=1)
+    assert beside.executed == alone.executed == 6
+    ids = sorted(path.name for path in (tmp_path / "alone/runs").iterdir())
+    assert sorted(path.name for path in (tmp_path / "beside/runs").iterdir()) == ids and len(ids) == 6
+    for run in ids:
+        here, there = (tmp_path / name / "runs" / run for name in ("beside", "alone"))
+        for file in ("predictions.jsonl", "spec.json"):
+            assert (here / file).read_bytes() == (there / file).read_bytes()
+        for file in (there / "module").glob("delta.*"):
+            assert (here / "module" / file.name).read_bytes() == file.read_bytes()
+        assert json.loads((here / "result.json").read_bytes())["environment"]["runs_at_once"] == 2
+    assert seen and all(0 <= done <= 1 for done, _ in seen)
+    torch.set_num_threads(2)
+    again = board(data, tmp_path / "beside", jobs=2)
+    assert again.executed == 0 and again.content["rows"] == beside.content["rows"]
+    kept = train(data, method="bitfit", backbone="tiny_text", epochs=1, precision="fp32", runs=tmp_path / "beside/runs")
+    assert kept.reused and kept.result.id in ids
+
+
+@pytest.mark.parametrize(
+    ("answer", "message"),
+    [
+        ("import sys; sys.exit(3)", "ended with code 3"),
+        ('print(\'{"error": {"what": "the disk is full", "where": "runs"}}\')', "the disk is full"),
+    ],
+)
+@pytest.mark.usefixtures("two_threads")
+def test_a_worker_that_cannot_go_on_ends_the_comparison(
+    answer: str, message: str, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started: list[subprocess.Popen[str]] = []
+
+    def popen(command: list[str], **flags: Any) -> subprocess.Popen[str]:
+        started.append(subprocess.Popen([command[0], "-c", f"import sys; sys.stdin.readline(); {answer}"], **flags))
+        return started[-1]
+
+    monkeypatch.setattr(workers, "subprocess", _Replaced(popen))
+    with pytest.raises(GraftworkError, match=message):
+        board(data, tmp_path, jobs=2)
+    assert started and all(process.poll() is not None for process in started)
+    assert not list((tmp_path / "runs").iterdir())
+
+
+class _Replaced:
+    """`subprocess` with another `Popen`."""
+
+    PIPE, TimeoutExpired = subprocess.PIPE, subprocess.TimeoutExpired
+
+    def __init__(self, popen: Any):
+        self.Popen = popen
+
+
+def test_an_interrupted_worker_leaves_nothing_behind(data: Path, tmp_path: Path) -> None:
+    """Told to end in the middle of a run: no folder stays, and nothing is printed but the signs of progress."""
+    (tmp_path / "runs").mkdir()
+    line = opening(data, tmp_path).line()
+    order = {"method": {"name": "bitfit", "version": 1}, "recipe": {"epochs": 500}, "seed": 0}
+    pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+    with subprocess.Popen([sys.executable, "-m", "graftwork.run.worker"], text=True, **pipes) as worker:
+        assert worker.stdin is not None and worker.stdout is not None and worker.stderr is not None
+        worker.stdin.write(f"{json.dumps(line)}\n{json.dumps(order)}\n")
+        worker.stdin.flush()
+        assert "progress" in json.loads(worker.stdout.readline())
+        assert list((tmp_path / "runs").iterdir())
+        worker.terminate()
+        assert worker.wait(timeout=30) == 130
+        assert "Traceback" not in worker.stderr.read()
+    assert not list((tmp_path / "runs").iterdir())
+
+
+def opening(data: Path, folder: Path, digest: str = "") -> Opening:
+    task = Task.from_file(data)
+    if not digest:
+        from graftwork.data.load import load
+
+        digest = load(task).digest
+    places = {"runs": str(folder / "runs"), "cache": str(folder / "cache")}
+    return Opening(
+        task, "tiny_text", ({"name": "bitfit", "version": 1},), precision="fp32", prices=None, cache_size="10MB",
+        data=digest, threads=1, runs_at_once=2, **places,
+    )  # fmt: skip
+
+
+def test_an_opening_is_pure_data(data: Path, tmp_path: Path) -> None:
+    made = opening(data, tmp_path)
+    assert Opening.read(json.loads(json.dumps(made.line()))) == made
+
+
+def test_data_that_changed_is_refused(data: Path, tmp_path: Path) -> None:
+    line = json.dumps(opening(data, tmp_path, digest="0" * 64).line())
+    with pytest.raises(GraftworkError, match="the data changed"):
+        work(iter([line]), lambda said: None)
+
+
+def test_how_many_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(workers, "memory_bytes", lambda: 64 << 30)
+    assert [at_once(None, threads, "cpu") for threads in (1, 2, 16)] == [1, 2, workers.MOST_AT_ONCE]
+    assert at_once(None, 16, "cuda") == 1 and at_once(3, 16, "cuda") == 3
+    monkeypatch.setattr(workers, "memory_bytes", lambda: 9 << 30)
+    assert at_once(None, 16, "cpu") == 2
+    monkeypatch.setattr(workers, "memory_bytes", lambda: None)
+    assert at_once(None, 16, "cpu") == 1
+    for jobs in (0, 5):
+        with pytest.raises(ConfigError, match="jobs must be between 1 and"):
+            at_once(jobs, 4, "cpu")
+
+
+def test_what_a_notebook_registered_no_other_process_finds(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(methods._parts, "own", object())
+    assert isinstance(methods, Registry) and "own" in methods.names()
+    assert methods.installed("full") and not methods.installed("own")
