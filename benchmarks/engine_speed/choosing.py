@@ -68,7 +68,7 @@ def choose(bench: Any) -> Result:
     heats: list[Result] = []
     chosen: dict[str, Settings] = {}
     for trains, names in CHOSEN_ON.items():
-        for name in names:
+        for name in bench.names(names):
             piece = bench.piece(name)
 
             def heat(stage: str, options: Mapping[str, Settings], piece: Any = piece, place: str = name) -> Settings:

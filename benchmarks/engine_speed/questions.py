@@ -25,7 +25,7 @@ PIECES = {
 }
 TUNED = ("trec6", "sst2", "mrpc", "imdb")  # of `full`
 RACED = ("trec6", "mrpc", "sms_spam", "crowdflower_political_message")
-PORTION = 1_600  # rows of an epoch of the slowest peer: 50 steps of 32
+PORTION = 640  # rows of an epoch of the slowest peer: 20 steps of 32
 SIZES = (1_000, 4_000, 16_000, 64_000)
 BOARD = ("majority", "tfidf_svm", "linear_probe", "bitfit", "lora", "adapter", "top_layers", "full")
 BOARD_PEERS = {  # method -> what the Trainer trains for it; what is not named costs the peer nothing
