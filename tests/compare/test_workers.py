@@ -15,6 +15,7 @@ import torch
 from graftwork.compare import workers
 from graftwork.compare.leaderboard import compare
 from graftwork.compare.workers import at_once
+from graftwork.core.run import Recipe
 from graftwork.core.task import Task
 from graftwork.errors import ConfigError, GraftworkError
 from graftwork.registry import Registry, methods
@@ -162,3 +163,15 @@ def test_what_a_notebook_registered_no_other_process_finds(monkeypatch: pytest.M
     monkeypatch.setitem(methods._parts, "own", object())
     assert isinstance(methods, Registry) and "own" in methods.names()
     assert methods.installed("full") and not methods.installed("own")
+
+
+def test_the_longest_of_a_seed_begins_first() -> None:
+    """Methods of which no run has ended yet come first, in their order; a seed is given out whole before the next."""
+    crew = object.__new__(workers.Workers)
+    crew._seconds = {"full": 90.0, "majority": 0.1, "adapter": 60.0}
+    names = ("majority", "adapter", "new", "full")
+    orders = [workers.Order(name, None, Recipe(), seed, "") for seed in (0, 1) for name in names]  # type: ignore[arg-type]
+    waiting = list(enumerate(orders))
+    given = [crew._next(waiting)[1] for _ in orders]
+    expected = [(name, seed) for seed in (0, 1) for name in ("new", "full", "adapter", "majority")]
+    assert [(order.label, order.seed) for order in given] == expected and not waiting

@@ -8,12 +8,12 @@ others, so it is bit for bit the run that one gets alone with that many threads,
 from __future__ import annotations
 
 import json
+import math
 import os
 import queue
 import subprocess
 import sys
 import threading
-from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
@@ -96,6 +96,7 @@ class Workers:
         self.shop, self.opening = shop, Opening.of(shop)
         self._heard: queue.SimpleQueue[tuple[_Worker, str | None]] = queue.SimpleQueue()
         self._workers: list[_Worker] = []
+        self._seconds: dict[str, float] = {}  # that a whole run of a method took last
 
     def end(self, interrupt: bool = False) -> None:
         """Let the processes end; with `interrupt` in the middle of their runs, which leave nothing behind."""
@@ -104,7 +105,7 @@ class Workers:
 
     def __call__(self, orders: Sequence[Order], report: Report) -> Iterator[Finished]:
         """Known runs first, the others as they end. Raises `GraftworkError` when a worker could not go on."""
-        waiting: deque[tuple[int, Order]] = deque()
+        waiting: list[tuple[int, Order]] = []
         for place, order in enumerate(orders):
             known = self.shop.store.find(self.shop.spec(order.item, order.recipe, order.seed).id)
             if known is not None:
@@ -113,23 +114,31 @@ class Workers:
                 waiting.append((place, order))
         self._start(min(len(waiting), self.opening.runs_at_once))
         for worker in self._workers[: len(waiting)]:
-            worker.take(*waiting.popleft())
+            worker.take(*self._next(waiting))
         while any(worker.order is not None for worker in self._workers):
             worker, line = self._heard.get()
             finished = self._hear(worker, line, report)
             if finished is not None:
                 if waiting:
-                    worker.take(*waiting.popleft())
+                    worker.take(*self._next(waiting))
                 yield finished
+
+    def _next(self, waiting: list[tuple[int, Order]]) -> tuple[int, Order]:
+        """Of the next seed's orders the one that takes longest, or is not known yet: begun last, it would end alone."""
+        seed = waiting[0][1].seed
+        of_seed = [item for item in waiting if item[1].seed == seed]
+        longest = max(of_seed, key=lambda item: self._seconds.get(item[1].label, math.inf))
+        waiting.remove(longest)
+        return longest
 
     def _start(self, wanted: int) -> None:
         while len(self._workers) < wanted:
             self._workers.append(_Worker(self.opening, self._heard))
 
     def _hear(self, worker: _Worker, line: str | None, report: Report) -> Finished | None:
+        if worker.order is None:
+            return None
         if line is None:
-            if worker.order is None:
-                return None
             raise worker.lost()
         said = json.loads(line)
         if "error" in said:
@@ -137,8 +146,10 @@ class Workers:
         if "progress" in said:
             report(worker.place, said["progress"], said["text"])
             return None
+        result = read_result(self.shop.store.root / said["done"] / "result.json")
+        self._seconds[worker.order.label] = result.spent.wall_seconds / worker.order.recipe.share
         worker.order = None
-        return worker.place, read_result(self.shop.store.root / said["done"] / "result.json"), False
+        return worker.place, result, False
 
 
 @dataclass
