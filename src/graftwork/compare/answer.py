@@ -115,7 +115,9 @@ def search_line(board: Board) -> str:
     apart = prices.pop("separate_total_seconds", None)
     if not prices:
         return ""
-    line = "Its runs, shared work counted once: " + ", ".join(map(_spent, prices, prices.values()))
+    beside = board["environment"].get("runs_at_once", 1)
+    told = f", {beside} at a time" if beside > 1 else ""
+    line = f"Its runs{told}, shared work counted once: " + ", ".join(map(_spent, prices, prices.values()))
     return line + (f"; its runs one by one, nothing shared: {show(apart['value'], apart['unit'])}" if apart else "")
 
 

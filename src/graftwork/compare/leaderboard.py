@@ -136,7 +136,7 @@ def _content(shop: Shop, grid: Grid, notes: tuple[str, ...]) -> dict[str, Any]:
     findings = Findings(
         data_report=shop.dataset.report,
         search_costs=_search_costs(grid.runs),
-        environment=environment(),
+        environment=environment() | {"runs_at_once": shop.runs_at_once},
         notes=notes,
         race=grid.race,
         command=_command(),
