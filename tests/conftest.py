@@ -54,6 +54,14 @@ def own_home(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathF
     return home
 
 
+@pytest.fixture(autouse=True)
+def on_the_processor(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A test without the marker `cuda` finds no CUDA device, nor do the processes that it starts."""
+    if request.node.get_closest_marker("cuda") is None:
+        monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+
+
 @pytest.fixture
 def shared() -> Path:
     """The folder of real data and weights: $GRAFTWORK_SHARED, or `shared` beside the checkout. Skips when missing."""

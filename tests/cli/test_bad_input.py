@@ -188,6 +188,8 @@ def test_data_that_is_none(graft: Graft, name: str, words: list[str]) -> None:
         (["--epochs", "-1"], ["epochs must be above 0", "got:      -1"]),
         (["--threads", "0"], ["--threads must be at least 1"]),
         (["--precision", "fp16"], ["unknown precision 'fp16'", "auto, fp32, bf16"]),
+        (["--device", "gpu"], ["unknown device 'gpu'", "auto, cpu, cuda"]),
+        (["--device", "cuda"], ["there is no CUDA device", "got:      device cuda", "expected: auto or cpu", "do: "]),
         (["--prices", "none.toml"], ["none.toml: no such file or folder"]),
         (["--prices", "prices.toml"], ["prices.toml: 'per_hour' without its currency", "add currency, date, source"]),
         (["--out", "data.csv"], ["data.csv: a file stands where a folder is needed", "choose another path"]),

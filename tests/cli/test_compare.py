@@ -43,7 +43,7 @@ COSTS = {
     "peak_memory_bytes": "bytes", "energy_joules": "J", "co2e_grams": "g", "money": "",
     "predict_latency_seconds": "s", "predict_per_second": "per second",
 }  # fmt: skip
-COSTS_ADDED = {"padding_flops"}
+COSTS_ADDED = {"padding_flops", "peak_accelerator_bytes"}
 UNKNOWN_WITHOUT_A_PRICE_LIST = {"co2e_grams", "money"}
 
 

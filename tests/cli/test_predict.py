@@ -173,6 +173,7 @@ def test_a_pair_module_names_both_columns(graft: Graft, boards: Boards, written:
         (["--file", "inn.csv"], "did you mean 'in.csv'?"),
         ([" "], "text 1 is empty"),
         (["a", "--threads", "0"], "--threads must be at least 1"),
+        (["a", "--device", "cuda"], "there is no CUDA device"),
     ],
 )
 def test_what_makes_no_sense_is_refused(graft: Graft, module: Path, flags: list[str], words: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +20,8 @@ from graftwork.run.execute import Shop
 from graftwork.run.methods import parse_method
 from graftwork.run.shop import open_shop
 from graftwork.testing import tiny_dataset
+
+sys.path.insert(0, str(Path(__file__).parent))  # `second_device.py` is importable whatever the import mode
 
 Write = Callable[..., Path]
 OpenShop = Callable[..., Shop]

@@ -15,11 +15,11 @@ import torch
 
 from graftwork.errors import ConfigError
 from graftwork.run import environment as module
-from graftwork.run.environment import arithmetic, commit, environment, multiplies_bf16, numerics
+from graftwork.run.environment import arithmetic, commit, environment, multiplies_bf16, numerics, resolve_device
 
 KEYS = {
-    "time", "graftwork", "commit", "python", "platform", "processor", "cores", "memory_bytes", "load_average",
-    "distributions", "torch", "variables",
+    "time", "graftwork", "commit", "python", "platform", "processor", "accelerator", "cores", "memory_bytes",
+    "load_average", "distributions", "torch", "variables",
 }  # fmt: skip
 
 
@@ -125,6 +125,51 @@ def test_auto_is_bf16_only_where_the_processor_multiplies_it(
     monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: capabilities)
     monkeypatch.setattr(module, "MKLDNN", True)
     assert numerics("auto")["precision"] == expected
+
+
+@pytest.fixture
+def cuda(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A CUDA device, as far as it can be asked about."""
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "get_device_name", lambda: "NVIDIA Example")
+    monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda including_emulation: including_emulation)
+    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: {"amx_bf16": True})
+
+
+def test_auto_is_cuda_where_there_is_one(cuda: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert [resolve_device(name) for name in ("auto", "cpu", "cuda")] == ["cuda", "cpu", "cuda"]
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    assert [resolve_device(name) for name in ("auto", "cpu")] == ["cpu", "cpu"]
+
+
+def test_bf16_is_asked_of_the_device_that_computes(cuda: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MKLDNN", True)
+    assert numerics("auto", "cpu")["precision"] == "bf16"
+    assert numerics("auto", "cuda")["precision"] == "fp32"  # this one would emulate it
+    monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda including_emulation: True)
+    assert numerics("auto", "auto") == {"precision": "bf16", "threads": torch.get_num_threads(), "device": "cuda"}
+
+
+@pytest.mark.parametrize(
+    ("built", "remedy"),
+    [(None, "install a torch that was built with CUDA"), ("12.8", "see that nvidia-smi lists a GPU")],
+)
+def test_a_device_that_is_not_there_is_said_with_a_remedy(
+    built: str | None, remedy: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(torch.version, "cuda", built)
+    with pytest.raises(ConfigError) as caught:
+        numerics("fp32", "cuda")
+    error = caught.value
+    assert (error.what, error.where) == ("there is no CUDA device", f"torch {torch.__version__}")
+    assert (error.got, error.expected) == ("device cuda", "auto or cpu") and remedy in error.do
+
+
+def test_another_gpu_is_another_arithmetic(cuda: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    on_cpu, before = arithmetic(numerics("fp32", "cpu")), arithmetic(numerics("fp32", "cuda"))
+    assert before["accelerator"] == "NVIDIA Example" and "accelerator" not in on_cpu
+    monkeypatch.setattr(torch.cuda, "get_device_name", lambda: "NVIDIA Other")
+    assert arithmetic(numerics("fp32", "cuda")) != before
 
 
 def test_without_the_library_bf16_is_not_chosen(monkeypatch: pytest.MonkeyPatch) -> None:

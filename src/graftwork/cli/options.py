@@ -13,6 +13,7 @@ from graftwork.core.task import Task, read_task_file
 from graftwork.errors import ConfigError
 
 F = TypeVar("F", bound=Callable[..., Any])
+DEVICE = "cpu or cuda; auto is cuda where there is one."
 
 
 def task_options(function: F) -> F:
@@ -45,6 +46,7 @@ def run_options(function: F) -> F:
         click.option("--epochs", type=int, help="Passes over the data.  [default: from rows and classes]"),
         click.option("--runs", default="runs", show_default=True, metavar="DIR", help="Where runs are kept and found."),
         click.option("--precision", default="auto", show_default=True, metavar="NAME", help="auto, bf16 or fp32."),
+        click.option("--device", default="auto", show_default=True, metavar="NAME", help=DEVICE),
         click.option("--threads", type=int, help="Processor threads.  [default: all cores]"),
         click.option(
             "--cache",

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from graftwork.cli.options import DEVICE
 from graftwork.errors import ConfigError, printable
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 @click.option("--text", metavar="COL", help="Column of the text in --file.  [default: text or sentence]")
 @click.option("--text-a", metavar="COL", help="Column of a pair's first text.  [default: text_a]")
 @click.option("--text-b", metavar="COL", help="Column of a pair's second text.  [default: text_b]")
+@click.option("--device", default="auto", show_default=True, metavar="NAME", help=DEVICE)
 @click.option("--threads", type=int, help="Processor threads.  [default: all cores]")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object per line, every probability.")
 def command(
@@ -31,6 +33,7 @@ def command(
     also: tuple[str, ...],
     source: str | None,
     out: str | None,
+    device: str,
     threads: int | None,
     as_json: bool,
     **columns: str | None,
@@ -49,7 +52,7 @@ def command(
     if bool(texts) == bool(source):
         raise ConfigError("give either texts or --file", do='graft predict MODULE "a text", or --file F --out G')
     use_threads(threads)
-    opened = [TaskModule.load(folder) for folder in (module, *also)]
+    opened = [TaskModule.load(folder, device=device) for folder in (module, *also)]
     if source:
         _answer_file(opened, Path(source), Path(out) if out else None, named)
     else:

@@ -185,6 +185,7 @@ COST_NAMES: Mapping[str, str] = {
     "padding_flops": "train FLOP on padding",
     "predict_flops": "FLOP per prediction",
     "peak_memory_bytes": "peak memory",
+    "peak_accelerator_bytes": "peak GPU memory",
     "energy_joules": "energy",
     "co2e_grams": "CO2e",
     "money": "money",

@@ -54,6 +54,7 @@ def compare(
     out: str | Path | None = None,
     runs: str | Path = "runs",
     precision: str = "auto",
+    device: str = "auto",
     prices: str | Path | None = None,
     cache: str | Path | None = None,
     cache_size: str = CACHE_SIZE,
@@ -79,7 +80,7 @@ def compare(
         raise ConfigError("seeds must be at least 1", got=str(seeds))
     chosen = choose_methods(methods)
     folder = Path(out) if out is not None else Path("boards") / task.name
-    shop = open_shop(task, backbone, chosen, runs, precision, prices, cache, cache_size)
+    shop = open_shop(task, backbone, chosen, runs, precision, prices, cache, cache_size, device)
     shop = _divided(shop, jobs, chosen)
     fitting, left_out = _fitting(chosen, shop, asked=methods is not None)
     recipe = Recipe(epochs=epochs)

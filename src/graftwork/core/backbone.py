@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from graftwork.core.example import Example
 
 if TYPE_CHECKING:
+    import torch
     from torch import Tensor, nn
 
 Inputs = dict[str, "Tensor"]  # what a network's forward takes, each (S, T)
@@ -82,7 +83,7 @@ class Backbone(Protocol):
         """Tokenise, cutting at `card.max_length`."""
 
     def collate(self, encoded: Encoded, sequences: Sequence[int]) -> Inputs:
-        """Pad these sequences to one length, a multiple of 8 where the network allows: each (S, T)."""
+        """Pad these sequences to one length, on the device of the weights: each (S, T)."""
 
     def states(self, inputs: Inputs) -> tuple[Tensor, ...]:
         """L + 1 tensors (S, T, D): [k] enters block k; [L] is the network's output, final norm included."""
@@ -112,6 +113,11 @@ class StopsEarly(Protocol):
 
     def states_up_to(self, inputs: Inputs, depth: int) -> tuple[Tensor, ...]:
         """The first `depth + 1` of `states`, 0 <= depth <= L."""
+
+
+def device_of(network: nn.Module) -> torch.device:
+    """Where a network computes: on the device of its weights, which are all on one."""
+    return next(network.parameters()).device
 
 
 class BackboneFamily(Protocol):

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.nn.functional import normalize
 from torch.utils.hooks import RemovableHandle
 
-from graftwork.core.backbone import Backbone, Features, Inputs
+from graftwork.core.backbone import Backbone, Features, Inputs, device_of
 from graftwork.core.kind import Kind
 from graftwork.core.task import Task
 from graftwork.errors import ConfigError
@@ -47,14 +47,17 @@ class Plug:
 
 
 class Model(nn.Module):
-    """`delta()` is whatever requires grad: what is trained, counted, stored, shipped and priced."""
+    """`delta()` is whatever requires grad: what is trained, counted, stored, shipped and priced.
+
+    What trains is drawn on the processor, so that a seed draws the same on every device, and lives with the backbone.
+    """
 
     def __init__(self, backbone: Backbone, kind: Kind, task: Task, towers: int):
         super().__init__()
         self.backbone, self.towers = backbone, towers
         self.network = backbone.module
         self.adapters = nn.ModuleDict()  # site name, dots as slashes -> adapter
-        self.head = kind.build_head(task, joined_width(backbone.card.width, towers))
+        self.head = kind.build_head(task, joined_width(backbone.card.width, towers)).to(self.device)
         self.start = backbone.card.blocks  # the lowest block that changes; all blocks: only the head does
         self._shared = True  # whether others run the same modules
         self.rates: dict[str, float] = {}  # parameter -> its share of the learning rate, where that is not 1
@@ -70,7 +73,7 @@ class Model(nn.Module):
         if self._shared:
             self._move_to(self.backbone.twin())
         for name, site in self.backbone.sites(role).items():
-            adapter = self.adapters[name.replace(".", "/")] = make(site)
+            adapter = self.adapters[name.replace(".", "/")] = make(site).to(self.device)
             self._hooks.append(site.register_forward_hook(Plug(adapter)))
         self.start = 0
 
@@ -105,6 +108,11 @@ class Model(nn.Module):
             hook.remove()
         self._hooks.clear()
         self.adapters.clear()
+
+    @property
+    def device(self) -> torch.device:
+        """Where it computes."""
+        return device_of(self.network)
 
     @property
     def prefix(self) -> int | None:

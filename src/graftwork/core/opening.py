@@ -13,16 +13,19 @@ PRECISIONS = ("bf16", "fp32")
 FOLDER, FRESH = "hf:", "random:"
 
 
-def open_backbone(name: str, *, precision: str, seed: int = 0) -> Backbone:
+def open_backbone(name: str, *, precision: str, device: str = "cpu", seed: int = 0) -> Backbone:
     """`minilm`, `tiny_text`, `hf:<folder or hub name>`, or `random:` before any of these for fresh weights.
 
-    `precision` ("bf16" or "fp32") is that of the frozen weights; `seed` draws the fresh ones.
+    `precision` ("bf16" or "fp32") is that of the frozen weights, `device` ("cpu" or "cuda") where they lie and where
+    everything built on them computes; `seed` draws the fresh ones.
     Raises `UnknownName`, `ConfigError`, `StorageError` or `IncompatibleModule`.
     """
     if precision not in PRECISIONS:
         raise UnknownName("precision", precision, PRECISIONS)
     family, source = _family(name.removeprefix(FRESH))
-    return family.open(source, random_seed=seed if name.startswith(FRESH) else None, bf16=precision == "bf16")
+    opened = family.open(source, random_seed=seed if name.startswith(FRESH) else None, bf16=precision == "bf16")
+    opened.module.to(device)
+    return opened
 
 
 def backbone_names() -> list[str]:

@@ -15,7 +15,7 @@ from tokenizers import Tokenizer
 from torch import Tensor, nn
 from transformers.pytorch_utils import Conv1D
 
-from graftwork.core.backbone import BackboneCard, Encoded, Features, Inputs
+from graftwork.core.backbone import BackboneCard, Encoded, Features, Inputs, device_of
 from graftwork.core.example import Example
 from graftwork.core.layout import Layout
 from graftwork.errors import ConfigError
@@ -55,7 +55,7 @@ class TransformerBackbone:
         lengths = np.array([len(encoded.ids[i]) for i in sequences])
         length = int(lengths.max())
         real = np.arange(length) < lengths[:, None]  # (S, T)
-        device = next(self.module.parameters()).device
+        device = device_of(self.module)
 
         def padded(rows: list[list[int]], filler: int) -> Tensor:
             batch = np.full(real.shape, filler, dtype=np.int64)

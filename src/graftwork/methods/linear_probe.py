@@ -25,7 +25,10 @@ from graftwork.train.mix import fit_mix
 
 @dataclass
 class Probe:
-    """logits = W (sum over blocks of share x pooled) + bias. Implements `Fitted` and `ReadsStates`."""
+    """logits = W (sum over blocks of share x pooled) + bias. Implements `Fitted` and `ReadsStates`.
+
+    The layer is fitted and applied on the processor, whatever the backbone computes on.
+    """
 
     backbone: Backbone
     shares: Tensor  # (L + 1,): one-hot for a single block
@@ -56,7 +59,7 @@ class Probe:
             for block, share in enumerate(self.shares.tolist())
             if share
         )  # (B, P)
-        return linear(torch.as_tensor(mixed), self.weight, self.bias)
+        return linear(torch.as_tensor(mixed).cpu(), self.weight, self.bias)
 
     def delta(self) -> dict[str, Tensor]:
         """The layer and the shares of the blocks."""

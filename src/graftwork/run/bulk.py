@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from graftwork.core.backbone import Backbone, Encoded
+from graftwork.core.backbone import Backbone, Encoded, device_of
 from graftwork.core.example import Example
 from graftwork.core.method import Logits, ReadsStates
 from graftwork.errors import ConfigError
@@ -97,10 +97,11 @@ def windows(examples: Iterable[Example]) -> Iterator[list[Example]]:
 
 
 def _groups(modules: Sequence[TaskModule]) -> list[Group]:
-    found: dict[tuple[str, str], Group] = {}
+    found: dict[tuple[str, str, str], Group] = {}
     for place, module in enumerate(modules):
         if module.backbone is not None and isinstance(module.fitted, ReadsStates):
-            key = (module.backbone.card.revision, module.description["precision"])
+            device = device_of(module.backbone.module).type
+            key = (module.backbone.card.revision, module.description["precision"], device)
             found.setdefault(key, Group(module.backbone, {})).members[place] = module.fitted
     return list(found.values())
 

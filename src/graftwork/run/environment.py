@@ -18,15 +18,18 @@ from graftwork import __version__
 from graftwork.errors import ConfigError
 
 PRECISIONS = ("auto", "fp32", "bf16")
+DEVICES = ("auto", "cpu", "cuda")
 DISTRIBUTIONS = ("torch", "transformers", "tokenizers", "safetensors", "numpy", "scipy", "scikit-learn")
 VARIABLES = (
     "OMP_NUM_THREADS", "OMP_PROC_BIND", "OMP_WAIT_POLICY", "MKL_NUM_THREADS", "MKL_DYNAMIC", "MKL_ENABLE_INSTRUCTIONS",
     "OPENBLAS_NUM_THREADS", "ONEDNN_MAX_CPU_ISA", "ONEDNN_DEFAULT_FPMATH_MODE", "ATEN_CPU_CAPABILITY", "KMP_AFFINITY",
-    "LD_PRELOAD", "MALLOC_ARENA_MAX", "CUDA_VISIBLE_DEVICES", "PYTHONHASHSEED",
+    "LD_PRELOAD", "MALLOC_ARENA_MAX", "CUDA_VISIBLE_DEVICES", "CUBLAS_WORKSPACE_CONFIG", "NVIDIA_TF32_OVERRIDE",
+    "PYTHONHASHSEED",
 )  # fmt: skip
 DECIDING = (  # those that pick the routines that multiply
     "MKL_NUM_THREADS", "MKL_DYNAMIC", "MKL_CBWR", "MKL_ENABLE_INSTRUCTIONS", "ONEDNN_MAX_CPU_ISA",
-    "ONEDNN_DEFAULT_FPMATH_MODE", "ATEN_CPU_CAPABILITY", "LD_PRELOAD",
+    "ONEDNN_DEFAULT_FPMATH_MODE", "ATEN_CPU_CAPABILITY", "LD_PRELOAD", "CUBLAS_WORKSPACE_CONFIG",
+    "NVIDIA_TF32_OVERRIDE",
 )  # fmt: skip
 CHECKOUT = Path(__file__).resolve().parents[3]  # of src/graftwork/run/environment.py, when it runs from its sources
 GIT_SECONDS = 5
@@ -45,12 +48,14 @@ def environment() -> dict[str, Any]:
         "python": platform.python_version(),
         "platform": platform.platform(),
         "processor": processor(),
+        "accelerator": accelerator(),
         "cores": usable_cores(),
         "memory_bytes": memory_bytes(),
         "load_average": load_average(),
         "distributions": {name: version(name) for name in DISTRIBUTIONS},
         "torch": {
             "version": torch.__version__,
+            "cuda": torch.version.cuda,
             "threads": torch.get_num_threads(),
             "interop_threads": torch.get_num_interop_threads(),
             "cpu_capability": torch.backends.cpu.get_cpu_capability(),
@@ -61,21 +66,47 @@ def environment() -> dict[str, Any]:
     }
 
 
-def numerics(precision: str) -> dict[str, Any]:
+def numerics(precision: str, device: str = "cpu") -> dict[str, Any]:
     """The part of a run's identity that is arithmetic: `{"precision": "bf16", "threads": 2, "device": "cpu"}`.
 
-    "auto" is "bf16" on a processor that multiplies in it, else "fp32". Raises `ConfigError` for another word.
+    The precision "auto" is "bf16" on a device that multiplies in it, else "fp32"; for the device "auto" see
+    `resolve_device`. Raises `ConfigError` for another word.
     """
     if precision not in PRECISIONS:
         raise ConfigError(f"unknown precision {precision!r}", expected=f"one of {', '.join(PRECISIONS)}")
+    device = resolve_device(device)
     if precision == "auto":
-        precision = "bf16" if multiplies_bf16(torch.cpu.get_capabilities()) else "fp32"
-    return {"precision": precision, "threads": torch.get_num_threads(), "device": "cpu"}
+        on_cuda = device == "cuda"
+        able = cuda_multiplies_bf16() if on_cuda else multiplies_bf16(torch.cpu.get_capabilities())
+        precision = "bf16" if able else "fp32"
+    return {"precision": precision, "threads": torch.get_num_threads(), "device": device}
+
+
+def resolve_device(device: str) -> str:
+    """What `device` means here: "auto" is "cuda" where there is one, else "cpu".
+
+    Raises `ConfigError` for another word, and for "cuda" where there is none.
+    """
+    if device not in DEVICES:
+        raise ConfigError(f"unknown device {device!r}", expected=f"one of {', '.join(DEVICES)}")
+    there = torch.cuda.is_available()
+    if device == "cuda" and not there:
+        built = torch.version.cuda is not None
+        raise ConfigError(
+            "there is no CUDA device",
+            where=f"torch {torch.__version__}",
+            got="device cuda",
+            expected="auto or cpu",
+            do="see that nvidia-smi lists a GPU and CUDA_VISIBLE_DEVICES does not hide it"
+            if built
+            else "install a torch that was built with CUDA, or leave the device to auto",
+        )
+    return ("cuda" if there else "cpu") if device == "auto" else device
 
 
 def arithmetic(computed_in: Mapping[str, Any]) -> dict[str, Any]:
     """`numerics` and whatever else decides the last bits of a product: the key to what is reused bit for bit."""
-    return dict(computed_in) | {
+    deciding = dict(computed_in) | {
         "torch": torch.__version__,
         "transformers": version("transformers"),
         "processor": processor(),
@@ -85,6 +116,9 @@ def arithmetic(computed_in: Mapping[str, Any]) -> dict[str, Any]:
         "deterministic": torch.are_deterministic_algorithms_enabled(),
         "variables": {name: os.environ[name] for name in DECIDING if name in os.environ},
     }
+    if computed_in["device"] == "cuda":
+        deciding |= {"accelerator": torch.cuda.get_device_name(), "cuda": torch.version.cuda}
+    return deciding
 
 
 def multiplies_bf16(capabilities: Mapping[str, Any]) -> bool:
@@ -94,6 +128,18 @@ def multiplies_bf16(capabilities: Mapping[str, Any]) -> bool:
     """
     native = any(capabilities.get(flag, False) for flag in ("avx512_bf16", "amx_bf16", "bf16"))
     return native and MKLDNN
+
+
+def cuda_multiplies_bf16() -> bool:
+    """Whether the GPU has bf16 products (compute capability 8.0 and later), and does not emulate them."""
+    able: bool = torch.cuda.is_bf16_supported(including_emulation=False)
+    return able
+
+
+def accelerator() -> str | None:
+    """The GPU that this process computes on; None where it has used none, for asking would start one."""
+    used = torch.cuda.is_initialized()  # type: ignore[no-untyped-call]
+    return torch.cuda.get_device_name() if used else None
 
 
 @functools.cache

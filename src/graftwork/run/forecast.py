@@ -87,7 +87,7 @@ class Forecaster:
         if isinstance(method.method, Attaches):
             model = build_model(method.method, self.setting, encoded.towers)
             entering = None if model.prefix is None else states[model.prefix]
-            target = torch.from_numpy(self.shop.dataset.train.targets[[row]])
+            target = torch.from_numpy(self.shop.dataset.train.targets[[row]]).to(model.device)
 
             def work() -> None:
                 self.kind.loss(model(inputs, entering), target).backward()  # type: ignore[no-untyped-call]
@@ -132,7 +132,7 @@ class Forecaster:
             inputs = self.backbone.collate(read, range(len(read.ids)))
             with torch.no_grad():
                 for hidden in self.backbone.states(inputs):
-                    self.backbone.pool(hidden, inputs["attention_mask"].bool())
+                    self.backbone.pool(hidden, inputs["attention_mask"].bool()).cpu()
 
         return self._median(work) / self.lengths.of_batch(encoded, rows)
 

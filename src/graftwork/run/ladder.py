@@ -92,6 +92,7 @@ def climb(
     out: str | Path | None = None,
     runs: str | Path = "runs",
     precision: str = "auto",
+    device: str = "auto",
     prices: str | Path | None = None,
     cache: str | Path | None = None,
     cache_size: str = CACHE_SIZE,
@@ -111,7 +112,7 @@ def climb(
     if isinstance(task, str | Path):
         task = Task.from_file(task)
     chosen = [parse_method(words) for words in rungs]
-    shop = open_shop(task, backbone, chosen, runs, precision, prices, cache, cache_size)
+    shop = open_shop(task, backbone, chosen, runs, precision, prices, cache, cache_size, device)
     folder = Path(out) if out is not None else Path("ladders") / task.name
     recipe = Recipe(epochs=epochs)
     forecaster = Forecaster(shop, recipe, seed, clock=purse.seconds)

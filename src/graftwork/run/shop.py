@@ -34,15 +34,17 @@ def open_shop(
     prices: str | Path | None,
     cache: str | Path | None = None,
     cache_size: str = CACHE_SIZE,
+    device: str = "auto",
 ) -> Shop:
     """Read the data, then open the backbone if any of `methods` uses one; only then is anything written."""
     listed = Prices.from_file(Path(prices) if prices is not None else None)
-    computed_in = numerics(precision)
+    computed_in = numerics(precision, device)
     frozen = FrozenStore(by_length, disk=_disk(cache, cache_size, computed_in))
     dataset = load(task)
     loading = Stopwatch()
     uses = any(item.method.uses_backbone for item in methods)
-    opened = open_backbone(backbone, precision=computed_in["precision"]) if uses else None
+    precision, device = computed_in["precision"], computed_in["device"]
+    opened = open_backbone(backbone, precision=precision, device=device) if uses else None
     opening = loading.read()
     require_writable(Path(runs))
     return Shop(
@@ -63,6 +65,7 @@ def open_shop(
             "prices": None if prices is None else str(prices),
             "cache": None if cache is None else str(cache),
             "cache_size": cache_size,
+            "device": device,
         },
     )
 

@@ -19,15 +19,16 @@ from graftwork.errors import ConfigError, IncompatibleModule, StorageError
 from graftwork.files import file_digest, read_json, safe_load, write_json, write_tensors, write_text
 from graftwork.registry import kinds
 from graftwork.run.bulk import predict_many
+from graftwork.run.environment import resolve_device
 from graftwork.run.methods import method_from_config
 from graftwork.units import show
 
 FORMAT = 1
 SELF_TEST_EXAMPLES = 8
-TOLERANCE = {"fp32": 1e-3, "bf16": 0.1}  # on a logit; the same processor gives the same bits, another one rounds apart
+TOLERANCE = {"fp32": 1e-3, "bf16": 0.1}  # on a logit; one processor gives the same bits, another device rounds apart
 
 # Modules share the frozen backbone that is open in this process: named by its content, so never a stale one.
-_OPEN: WeakValueDictionary[tuple[str, str, str], Backbone] = WeakValueDictionary()
+_OPEN: WeakValueDictionary[tuple[str, str, str, str], Backbone] = WeakValueDictionary()
 
 Text = str | Sequence[str] | Mapping[str, str]  # one text, a pair, or role -> text
 
@@ -43,11 +44,13 @@ class TaskModule:
     backbone: Backbone | None
 
     @classmethod
-    def load(cls, folder: str | Path) -> TaskModule:
-        """Open a module folder, or a run's.
+    def load(cls, folder: str | Path, *, device: str = "auto") -> TaskModule:
+        """Open a module folder, or a run's, to answer on `device` ("auto", "cpu" or "cuda"): any, wherever it was made.
 
-        Raises `IncompatibleModule` when the backbone is another one, a file was changed, or the self-test differs.
+        Raises `IncompatibleModule` when the backbone is another one, a file was changed, or the self-test differs;
+        `ConfigError` for a device that is not there.
         """
+        device = resolve_device(device)
         folder = Path(folder)
         if (folder / "module" / "module.json").is_file():
             folder = folder / "module"
@@ -56,7 +59,7 @@ class TaskModule:
         description = read_json(folder / "module.json")
         try:
             _check_format(folder, description)
-            module = cls.restore(folder, description)
+            module = cls.restore(folder, description, device)
             module._self_test(read_json(folder / "selftest.json"))
         except (KeyError, TypeError, AttributeError) as error:
             raise IncompatibleModule(
@@ -65,8 +68,8 @@ class TaskModule:
         return module
 
     @classmethod
-    def restore(cls, folder: Path, description: Mapping[str, Any]) -> TaskModule:
-        """The module without its self-test."""
+    def restore(cls, folder: Path, description: Mapping[str, Any], device: str) -> TaskModule:
+        """The module without its self-test, on `device` ("cpu" or "cuda")."""
         question = description["task"]
         task = Task(
             name=question["name"],
@@ -77,7 +80,7 @@ class TaskModule:
             positive=question["positive"],
             scale=tuple(question["scale"]),
         )
-        backbone = _backbone(folder, description) if description["backbone"] is not None else None
+        backbone = _backbone(folder, description, device) if description["backbone"] is not None else None
         setting = Setting(task, kinds.get(task.kind), backbone)
         method = method_from_config(description["method"])
         fitted = method.restore(setting, safe_load(folder / "delta.safetensors"), description["facts"])
@@ -136,13 +139,13 @@ class TaskModule:
             )
 
 
-def _backbone(folder: Path, description: Mapping[str, Any]) -> Backbone:
-    """The frozen backbone of a module, the one that is open already where there is one."""
+def _backbone(folder: Path, description: Mapping[str, Any], device: str) -> Backbone:
+    """The frozen backbone of a module, the one that is open already on `device` where there is one."""
     stored, precision = BackboneCard(**description["backbone"]), description["precision"]
-    key = (stored.id, stored.revision, precision)
+    key = (stored.id, stored.revision, precision, device)
     backbone = _OPEN.get(key)
     if backbone is None:
-        backbone = open_backbone(stored.id, precision=precision, seed=description["backbone_seed"])
+        backbone = open_backbone(stored.id, precision=precision, device=device, seed=description["backbone_seed"])
         if backbone.card.revision != stored.revision:
             raise IncompatibleModule(
                 "this module belongs to another backbone",

@@ -41,6 +41,7 @@ def train(
     learning_rate: float | None = None,
     runs: str | Path = "runs",
     precision: str = "auto",
+    device: str = "auto",
     prices: str | Path | None = None,
     cache: str | Path | None = None,
     cache_size: str = CACHE_SIZE,
@@ -49,6 +50,8 @@ def train(
     """Fit `method` to `task` once. A run that is in `runs` already costs nothing, also one on fewer threads, as those
     of a comparison are.
 
+    `precision` ("auto", "fp32", "bf16") and `device` ("auto", "cpu", "cuda") say how it is computed; "auto" is bf16
+    where the device multiplies in it, and CUDA where there is one.
     Passes of the frozen backbone are kept under `cache` (default: $GRAFTWORK_CACHE, or graftwork in the user's cache
     folder), at most `cache_size` of them ("10GB"; "0": none).
 
@@ -57,7 +60,7 @@ def train(
     if isinstance(task, str | Path):
         task = Task.from_file(task)
     chosen = parse_method(method)
-    shop = open_shop(task, backbone, [chosen], runs, precision, prices, cache, cache_size)
+    shop = open_shop(task, backbone, [chosen], runs, precision, prices, cache, cache_size, device)
     reason = chosen.method.unfit(shop.dataset.task, shop.backbone.card if shop.backbone else None)
     if reason:
         raise ConfigError(f"method {chosen.label!r} can't be used here: {reason}")

@@ -40,6 +40,7 @@ class Opening:
     prices: str | None
     cache: str | None
     cache_size: str
+    device: str
     data: str  # Dataset.digest: the files must still hold what the other process read
     threads: int
     runs_at_once: int
@@ -88,6 +89,7 @@ def work(lines: Iterator[str], say: Callable[[Line], None]) -> None:
         opening.prices,
         opening.cache,
         opening.cache_size,
+        opening.device,
     )
     if shop.dataset.digest != opening.data:
         raise DataError("the data changed while it was being compared", where=str(opening.task.data), do="start again")

@@ -46,7 +46,7 @@ def answer_together(backbone: Backbone, encoded: Encoded, fitted: Sequence[Reads
         inputs = backbone.collate(encoded, encoded.sequences(rows.tolist()))
         states = _states(backbone, inputs, max(depths)) if depths else ()
         for one, answered in zip(fitted, parts, strict=True):
-            answered.append(one.read(inputs, states, encoded.towers).double().numpy())  # (B, C)
+            answered.append(one.read(inputs, states, encoded.towers).double().cpu().numpy())  # (B, C)
     places = np.argsort(np.concatenate(order), kind="stable")
     return [np.concatenate(answered)[places] for answered in parts]
 

@@ -39,11 +39,15 @@ class Pass:
         return join_towers(self.kept.pooled[block], self.encoded.towers)
 
     def entering(self, sequences: Sequence[int], mask: Tensor) -> Tensor:
-        """(S, T, D) laid out as `mask` (S, T) says, whichever side the padding is on; zero at padding."""
+        """(S, T, D) laid out as `mask` (S, T) says, whichever side the padding is on; zero at padding.
+
+        The states are moved to the device of `mask` here: of a pass only a batch is ever on an accelerator.
+        """
         states = self.kept.states
         assert states is not None, "no depth was asked for"
-        batch = states.new_zeros(*mask.shape, states.shape[1])
-        batch[mask] = torch.cat([states[self._offsets[row] : self._offsets[row + 1]] for row in sequences])
+        real = torch.cat([states[self._offsets[row] : self._offsets[row + 1]] for row in sequences])
+        batch = states.new_zeros(*mask.shape, states.shape[1], device=mask.device)
+        batch[mask] = real.to(mask.device)
         return batch
 
 
@@ -177,9 +181,9 @@ def fill(
         mask = inputs["attention_mask"].bool()  # (S, T)
         hidden = counter.run(mask, partial(backbone.states, inputs))
         for block, after in enumerate(hidden):
-            pooled[block, rows] = backbone.pool(after, mask).float()
+            pooled[block, rows] = backbone.pool(after, mask).float().cpu()
         if states is not None and depth is not None:
-            for row, sequence, real in zip(rows, hidden[depth], mask, strict=True):
+            for row, sequence, real in zip(rows, hidden[depth].cpu(), mask.cpu(), strict=True):
                 states[offsets[row] : offsets[row + 1]] = sequence[real]
     return tally
 

@@ -55,7 +55,7 @@ def answer(
         entering = _entering(model, inputs, sequences, frozen)
         forward = partial(model, inputs, entering)
         logits = counter.run(inputs["attention_mask"], forward) if counter else forward()  # (B, C)
-        parts.append(logits.double().numpy())
+        parts.append(logits.double().cpu().numpy())
     return np.concatenate(parts)[np.argsort(np.concatenate(order), kind="stable")]
 
 
@@ -87,7 +87,7 @@ class FittedModel:
 
     def delta(self) -> dict[str, Tensor]:
         """What trains, by name."""
-        return {name: parameter.detach().clone() for name, parameter in self.model.delta().items()}
+        return _snapshot(self.model.delta())
 
     def flops(self, examples: Sequence[Example]) -> tuple[float, str]:
         """Operators of answering these."""
@@ -143,7 +143,7 @@ def _train(model: Model, bench: Workbench, passes: Passes, plan: Plan, rate: flo
     recipe = bench.recipe
     rates = model.rates | {f"head.{name}": recipe["head_rate"] for name, _ in model.head.named_parameters()}
     optimiser = FlatAdamW(model.delta(), rate, recipe["weight_decay"], recipe["clip"], model.tables(), rates)
-    targets = torch.from_numpy(bench.train.targets)
+    targets = torch.from_numpy(bench.train.targets).to(model.device)
     counter, looking = StepCounter(bench.tally), StepCounter(bench.tally)
 
     def validate() -> float:
@@ -226,4 +226,5 @@ def _between(start: Mapping[str, Tensor], end: Mapping[str, Tensor], share: floa
 
 
 def _snapshot(delta: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    return {name: parameter.detach().clone() for name, parameter in delta.items()}
+    """A copy in the processor's memory, wherever the model computes."""
+    return {name: parameter.detach().to("cpu", copy=True) for name, parameter in delta.items()}

@@ -129,12 +129,13 @@ class FlatAdamW:
     def step(self, rate: float) -> float:
         """One update at `rate` x the learning rate; returns the gradient's norm before clipping."""
         squares = [group.gather() for group in self.groups] + [table.gather() for table, _ in self.tables]
-        norm = math.sqrt(sum(map(float, squares)))
+        norm = math.sqrt(sum(torch.stack(squares).tolist()))
         if not math.isfinite(norm):
             return norm
         excess = max(1.0, norm / self.clip)
         # The fused kernel divides by it, so that clipping takes no pass of its own.
-        self.adam.grad_scale = torch.tensor(excess) if excess > 1 else None  # type: ignore[attr-defined]
+        scale = squares[0].new_full((), excess) if excess > 1 else None
+        self.adam.grad_scale = scale  # type: ignore[attr-defined]
         for settings in self.adam.param_groups:
             settings["lr"] = self.learning_rate * rate * settings["share"]
         self.adam.step()
