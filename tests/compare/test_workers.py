@@ -130,8 +130,8 @@ def opening(data: Path, folder: Path, digest: str = "") -> Opening:
         digest = load(task).digest
     places = {"runs": str(folder / "runs"), "cache": str(folder / "cache")}
     return Opening(
-        task, "tiny_text", ({"name": "bitfit", "version": 1},), precision="fp32", prices=None, cache_size="10MB", device="cpu",
-        data=digest, threads=1, runs_at_once=2, **places,
+        task, "tiny_text", ({"name": "bitfit", "version": 1},), precision="fp32", prices=None, cache_size="10MB",
+        device="cpu", data=digest, threads=1, runs_at_once=2, **places,
     )  # fmt: skip
 
 
