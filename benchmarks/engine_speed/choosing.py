@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 from pathlib import Path
@@ -31,11 +31,15 @@ class Chosen:
     """What was chosen, by what trains and on which data: "all@imdb"."""
 
     settings: Mapping[str, Settings] = field(default_factory=dict)
+    heats: Sequence[Result] = ()  # that they were chosen by
 
     @classmethod
     def read(cls, path: Path) -> Chosen:
         """From the result of `choose`; nothing when that has not been run."""
-        return cls(read_json(path)["chosen"]) if path.exists() else cls()
+        if not path.exists():
+            return cls()
+        result = read_json(path)
+        return cls(result["chosen"], result["heats"])
 
     def best(self, trains: str, piece: str) -> Settings:
         """The settings for `trains` on `piece`: those of that data set, else of trec6, else a good guess."""
@@ -63,11 +67,14 @@ def _settings(trains: str, attention: str, precision: str, dropout: bool) -> Set
 def choose(bench: Any) -> Result:
     """Three heats each: attention x precision x dropout; then a loading process and compilation; then the rate.
 
-    On data other than trec6 the first two only, and the rate of trec6.
+    On data other than trec6 the first two only, and the rate of trec6. What is not asked for stays as it was chosen
+    before.
     """
-    heats: list[Result] = []
-    chosen: dict[str, Settings] = {}
-    for trains, names in CHOSEN_ON.items():
+    asked = {trains: names for trains, names in CHOSEN_ON.items() if trains in bench.trains or not bench.trains}
+    kept = [f"{trains} on " for trains in CHOSEN_ON if trains not in asked]
+    heats = [heat for heat in bench.chosen.heats if str(heat["label"]).startswith(tuple(kept))]
+    chosen = dict(bench.chosen.settings)
+    for trains, names in asked.items():
         for name in bench.names(names):
             piece = bench.piece(name)
 
@@ -76,7 +83,7 @@ def choose(bench: Any) -> Result:
                 heats.append(bench.run(Heat(f"{options_of(options)} on {place}: {stage}", entrants, epochs=3)))
                 return options[fastest(heats[-1])]
 
-            best = _faster(trains, heat)
+            best = _faster(trains, heat, compiles=bench.epochs != 1)
             if name == "trec6":
                 rates = {f"rate {rate:g}": best | {"learning_rate": rate} for rate in RATES[trains]}
                 heat("rate", rates)
@@ -92,7 +99,8 @@ def options_of(options: Mapping[str, Settings]) -> str:
     return str(next(iter(options.values()))["trains"])
 
 
-def _faster(trains: str, heat: Callable[[str, Mapping[str, Settings]], Settings]) -> Settings:
+def _faster(trains: str, heat: Callable[[str, Mapping[str, Settings]], Settings], compiles: bool) -> Settings:
+    """`compiles`: compilation is tried; in a single epoch it could only lose."""
     grid = {
         f"{attention}, {precision}, {'dropout' if dropout else 'no dropout'}": _settings(
             trains, attention, precision, dropout
@@ -100,7 +108,8 @@ def _faster(trains: str, heat: Callable[[str, Mapping[str, Settings]], Settings]
         for attention, precision, dropout in product(("sdpa", "eager"), ("autocast", "bf16"), (True, False))
     }
     best = heat("numerics", grid)
-    return heat("process", {"as it is": best, "1 loader": best | {"loaders": 1}, "compiled": best | {"compiled": True}})
+    options = {"as it is": best, "1 loader": best | {"loaders": 1}, "compiled": best | {"compiled": True}}
+    return heat("process", options if compiles else {name: options[name] for name in ("as it is", "1 loader")})
 
 
 def fastest(heat: Result) -> str:

@@ -25,7 +25,6 @@ PIECES = {
 }
 TUNED = ("trec6", "sst2", "mrpc", "imdb")  # of `full`
 RACED = ("trec6", "mrpc", "sms_spam", "crowdflower_political_message")
-PLAINEST = {"attention": "eager", "dropout": False, "loaders": 0}  # the fastest where less than everything is trained
 PORTION = 640  # rows of an epoch of the slowest peer: 20 steps of 32
 SIZES = (1_000, 4_000, 16_000, 64_000)
 BOARD = ("majority", "tfidf_svm", "linear_probe", "bitfit", "lora", "adapter", "top_layers", "full")
@@ -51,6 +50,7 @@ class Bench:
     seeds: int | None = None
     rows: int | None = None  # at most, of every file: to try it
     only: Sequence[str] = ()  # of the data sets; all where none is named
+    trains: Sequence[str] = ()  # of what peers train, for which settings are chosen; all where none is named
 
     def names(self, usual: Iterable[str]) -> list[str]:
         """The data sets of a question that are wanted."""
@@ -89,7 +89,6 @@ def full(bench: Bench) -> Result:
         entrants = [
             bench.ours(piece, "full"),
             bench.best(piece, "all"),
-            bench.peer(piece, "Trainer, eager, no dropout", bench.chosen.best("all", name) | PLAINEST),
             bench.peer(piece, "Trainer, dynamic fp32", {"padding": "dynamic"}),
             bench.peer(piece, "Trainer, run_glue", {}, portion=PORTION),
         ]

@@ -29,6 +29,9 @@ def main() -> None:
     parser.add_argument("--epochs", type=int, help="in place of a question's own number")
     parser.add_argument("--seeds", type=int, help="in place of a question's own number")
     parser.add_argument("--only", nargs="+", default=[], metavar="DATA", help="of the data sets of full, top_layers …")
+    parser.add_argument(
+        "--trains", nargs="+", default=[], metavar="WHAT", help="of all, top:2, lora: for peer_settings"
+    )
     parser.add_argument("--rows", type=int, help="at most so many of every file: to try it; needs --out")
     chosen = parser.parse_args()
     unknown = set(chosen.questions) - {SETTINGS, *QUESTIONS}
@@ -47,6 +50,7 @@ def main() -> None:
             seeds=chosen.seeds,
             rows=chosen.rows,
             only=chosen.only,
+            trains=chosen.trains,
         )
         answer(name, bench, chosen.out)
 
