@@ -123,8 +123,11 @@ def main() -> int:
         signal.signal(number, signal.default_int_handler)  # both end a run so that nothing half-written stays
 
     def say(line: Line) -> None:
-        answers.write(f"{json.dumps(line)}\n")
-        answers.flush()
+        try:
+            answers.write(f"{json.dumps(line)}\n")
+            answers.flush()
+        except BrokenPipeError:  # nobody listens any more: no failure of the run, which leaves nothing
+            raise KeyboardInterrupt from None
 
     try:
         work(iter(sys.stdin), say)
@@ -132,7 +135,7 @@ def main() -> int:
         parts = {name: getattr(error, name) for name in ("what", "where", "got", "expected", "do")}
         say({"error": parts})
         return 2
-    except (KeyboardInterrupt, BrokenPipeError):
+    except KeyboardInterrupt:
         return 130
     return 0
 
