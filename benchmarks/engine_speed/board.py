@@ -66,6 +66,7 @@ class Board:
                 row["method"]: {metric: score["mean"] for metric, score in row["scores"].items()} for row in scored
             },
             "epochs_of_a_run": self._epochs(),
+            "training": self._training(),
             "race": content["race"],
         }
 
@@ -73,3 +74,13 @@ class Board:
         """What the recipe gave the runs of full length, the same for every method: trials have no more."""
         specs = [read_json(path) for path in (self.place / "runs").glob("*/spec.json")]
         return int(max(spec["recipe"].get("epochs", 0) for spec in specs))
+
+    def _training(self) -> list[Answer]:
+        """What every run of full length trained: its epochs, and their seconds without validation."""
+        told = []
+        for path in sorted((self.place / "runs").glob("*/spec.json")):
+            recipe, profile = read_json(path)["recipe"], read_json(path.with_name("result.json"))["profile"]
+            if "epochs" in recipe and "share" not in recipe:
+                seconds = sum(profile.get(phase, 0.0) for phase in ("forward", "backward", "optimiser", "other"))
+                told.append({"epochs": recipe["epochs"], "seconds": seconds})
+        return told

@@ -110,9 +110,7 @@ def share(heat: Result) -> Result | None:
     """
     if heat["status"] != "ok":
         return None
-    ours = heat["contenders"]["graftwork full"]["about"]
-    weights = 6.0 * ours["block_parameters"] * ours["tokens"]
-    attention = 12.0 * ours["blocks"] * ours["width"] * ours["squared_lengths"]
+    weights, attention = flops_of_an_epoch(heat["contenders"]["graftwork full"]["about"])
     by_turn: dict[int, dict[str, Any]] = {}
     for answer in heat["raw"]:
         if answer["do"] == "epoch":
@@ -122,6 +120,35 @@ def share(heat: Result) -> Result | None:
         for turn in by_turn.values()
     ]
     return {"flops_per_epoch": weights + attention, "attention_flops": attention, "shares": pairs}
+
+
+def flops_of_an_epoch(ours: Mapping[str, Any]) -> tuple[float, float]:
+    """Of the blocks' weights, and of attention."""
+    weights = 6.0 * ours["block_parameters"] * ours["tokens"]
+    return weights, 12.0 * ours["blocks"] * ours["width"] * ours["squared_lengths"]
+
+
+def side_by_side(bench: Bench) -> Result:
+    """Full fine-tuning on sst2 by two runs at once, one thread each, beside one run alone with both threads."""
+    piece = bench.piece("sst2")
+    settings = bench._on(piece) | {"methods": ["full"], "seeds": 2, "backbone": bench.backbone, "exhaustive": True}
+    entrants = [Entrant(EXHAUSTIVE, "board", settings), bench.ours(piece, "full"), Entrant("machine", "machine", {})]
+    heat = bench.heat(Heat("sst2", entrants, epochs=bench.epochs or 1))
+    return {"heats": [heat], "together": together(heat)}
+
+
+def together(heat: Result) -> Result | None:
+    """The rate of runs side by side, from the phases forward, backward, optimiser and other of their receipts.
+
+    They begin together and take equally long, so the sum of their rates is what the machine did.
+    """
+    if heat["status"] != "ok":
+        return None
+    ours, machine = heat["contenders"]["graftwork full"], heat["contenders"]["machine"]
+    flops = sum(flops_of_an_epoch(ours["about"]))
+    rate = sum(run["epochs"] * flops / run["seconds"] for run in found(heat, EXHAUSTIVE)["training"])
+    alone, most = flops / ours["epoch_seconds"]["median"], machine["flops_per_second"]["median"]
+    return {"flops_per_epoch": flops, "share": rate / most, "share_alone": alone / most, "times_as_fast": rate / alone}
 
 
 def top_layers(bench: Bench) -> Result:
@@ -326,6 +353,7 @@ def _against(entrants: Sequence[Entrant]) -> list[tuple[str, str]]:
 QUESTIONS: Mapping[str, Callable[[Bench], Result]] = {
     "full": full,
     "machine_share": machine_share,
+    "side_by_side": side_by_side,
     "top_layers": top_layers,
     "adapters": adapters,
     "rules": rules,

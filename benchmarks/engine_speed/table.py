@@ -105,6 +105,15 @@ def _share(result: Result) -> str:
     return _markdown(("share", "the machine's rate", "an epoch of sst2"), [row])
 
 
+def _together(result: Result) -> str:
+    """What runs side by side reach together, and one run alone."""
+    found = result["together"]
+    if found is None:
+        return "No share: a contender failed."
+    row = [f"{percent(found[name])} %" for name in ("share", "share_alone")] + [f"{found['times_as_fast']:.2f}"]
+    return _markdown(("two runs at once", "one run alone", "times as fast"), [row])
+
+
 def _growth(result: Result) -> str:
     rows = [
         [
@@ -217,6 +226,7 @@ def _settings(result: Result) -> str:
 SECTIONS: Mapping[str, tuple[str, Callable[[Result], str]]] = {
     "full": ("Full fine-tuning", _contenders),
     "machine_share": ("Share of the machine's own bf16 matrix rate", _share),
+    "side_by_side": ("The same share, two runs at once", _together),
     "top_layers": ("Two blocks trained, 5 epochs x 5 seeds", _contenders),
     "adapters": ("Adapter and LoRA", _contenders),
     "rules": ("Each rule of the engine switched off", _contenders),

@@ -130,6 +130,20 @@ def test_the_share_of_the_machine_counts_blocks_and_attention() -> None:
     assert found["shares"] == [pytest.approx(0.25)]
 
 
+def test_runs_at_once_add_their_rates() -> None:
+    questions = importlib.import_module("questions")
+    about = {"block_parameters": 10, "tokens": 7, "blocks": 2, "width": 3, "squared_lengths": 5}  # 780 FLOP an epoch
+    contenders = {
+        "graftwork full": {"about": about, "epoch_seconds": {"median": 2.0}},
+        "machine": {"flops_per_second": {"median": 1560.0}},
+    }
+    training = [{"epochs": 2, "seconds": 4.0}, {"epochs": 1, "seconds": 3.0}]
+    raw = [{"do": "score", "contender": questions.EXHAUSTIVE, "training": training}]
+    found = questions.together({"status": "ok", "contenders": contenders, "raw": raw})
+    assert found["share"] == pytest.approx((390 + 260) / 1560) and found["share_alone"] == pytest.approx(0.25)
+    assert found["times_as_fast"] == pytest.approx(650 / 390)
+
+
 def test_growth() -> None:
     questions = importlib.import_module("questions")
     sizes = {str(n): {"about": {"train_rows": n}, "fit_seconds": {"median": n**2}} for n in (10, 20, 1000)}
