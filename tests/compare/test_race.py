@@ -7,7 +7,7 @@ import pytest
 from boards import Share, hits
 
 from graftwork.compare import race
-from graftwork.compare.race import Try, at_rate, behind, best_rate, races, rates
+from graftwork.compare.race import Try, at_rate, behind, best_rate, races, rates, worse_half
 from graftwork.compare.statistics import Sample
 from graftwork.run.methods import parse_method
 
@@ -64,12 +64,22 @@ def test_who_is_clearly_behind_goes_and_says_why() -> None:
     assert worst.why.startswith("worse than a on validation, p = ")
 
 
-def test_some_always_stay() -> None:
-    far = [sample("a", 0.9), sample("b", 0.5), sample("c", 0.4)]
-    assert [drop.method for drop in behind(far, Share(), "", looks=1)] == ["c", "b"]
-    assert [drop.method for drop in behind(far, Share(), "", looks=1, keep=2)] == ["c"]
-    assert behind(far, Share(), "", looks=1, keep=3) == []
-    assert behind([], Share(), "", looks=1) == []
+def test_one_alone_is_not_behind() -> None:
+    assert behind([], Share(), "", looks=1) == [] == behind([sample("a", 0.9)], Share(), "", looks=1)
+
+
+def test_the_worse_half_goes_and_says_that_this_shows_nothing() -> None:
+    lost = worse_half({"a": 0.8, "b": 0.9, "c": 0.7, "d": 0.6, "e": 0.5}, "here")
+    assert [(drop.method, drop.leader, drop.stage) for drop in lost] == [("e", "b", "here"), ("d", "b", "here")]
+    assert (lost[0].validation, lost[0].leader_validation) == (0.5, 0.9)
+    assert "does not show it to be worse" in lost[0].why
+
+
+def test_two_stay_and_equals_of_the_last_that_stays() -> None:
+    assert worse_half({}, "") == [] == worse_half({"a": 0.9, "b": 0.1}, "")
+    assert [drop.method for drop in worse_half({"a": 0.9, "b": 0.2, "c": 0.1}, "")] == ["c"]
+    assert worse_half({"a": 0.9, "b": 0.5, "c": 0.5}, "") == []
+    assert [drop.method for drop in worse_half({"a": -0.1, "b": -0.3, "c": -0.2, "d": -0.2}, "")] == ["b"]
 
 
 def test_the_more_looks_the_more_it_takes() -> None:
@@ -95,7 +105,7 @@ def test_equals_rarely_go_the_best_never_and_the_hopeless_do(
     luck, lost = np.random.default_rng(3), []
     for _ in range(80):
         runs = runs_of(np.array(truth), luck, luck.normal(0, 1, 200))
-        lost.append({drop.method for drop in behind(runs, Share(), "", looks=5, keep=2)})
+        lost.append({drop.method for drop in behind(runs, Share(), "", looks=5)})
     assert np.mean(["m0" in gone for gone in lost]) <= at_most
     assert np.mean(["m4" in gone for gone in lost]) >= at_least
     if at_least == 0:
@@ -104,6 +114,6 @@ def test_equals_rarely_go_the_best_never_and_the_hopeless_do(
 
 def test_the_rule_states_its_numbers() -> None:
     for words in ("1/8 of its steps (at least 20)", "once, half and twice", "1/4 of its steps", "below 0.05 divided by",
-                  "best 2 always finish seed 0", "No price decides", "test split is never looked at"):  # fmt: skip
+                  "at least 2 stay", "No price decides", "test split is never looked at"):  # fmt: skip
         assert words in race.rule()
     assert (race.FACTORS, race.RATE_SHARE, race.METHOD_SHARE, race.ALWAYS_KEPT) == ((1, 0.5, 2), 1 / 8, 1 / 4, 2)

@@ -45,8 +45,8 @@ def command(
 
     DATA is a CSV, TSV or JSONL file, a task file (TOML), or builtin:tickets.
 
-    Methods trained by gradient race: short trials choose their learning rates, and methods clearly behind on validation
-    are dropped; --exhaustive runs them all in full.
+    Methods trained by gradient race: short trials choose their learning rates, and only the better half on validation
+    goes on; --exhaustive runs them all in full.
 
     Runs that are there already cost nothing; an interrupted comparison goes on where it was. Exits 1 when no method
     finished.

@@ -62,21 +62,20 @@ def run_grid(
     entries = [_Entry(item.label, item) for item in chosen]
     racing = [] if exhaustive else [entry for entry in entries if race.races(entry.item)]
     trial_methods = len(racing) > race.ALWAYS_KEPT
-    looks = seeds - 1 + trial_methods
+    looks = seeds - 1
     planned = _planned(racing) + seeds * len(entries)
     runner = _Runner(shop, recipe, progress, planned, looks, crew or partial(one_by_one, shop))
     tried = _choose_rates([entry for entry in racing if race.rates(entry.item)], runner)
     if trial_methods:
         runner.trials([(entry, entry.item) for entry in racing], race.METHOD_SHARE)
-        last = {entry.label: [entry.trials[-1]] for entry in racing}
-        runner.drop(racing, last, race.stage_of(race.METHOD_SHARE), seeds, race.ALWAYS_KEPT)
+        last = {entry.label: entry.trials[-1] for entry in racing}
+        runner.halve(racing, last, race.stage_of(race.METHOD_SHARE), seeds)
     if not racing:
         runner.seeds(entries, range(seeds))
     for seed in range(seeds) if racing else ():
         runner.seeds([entry for entry in entries if entry.dropped is None], [seed])
         if seed < seeds - 1:
-            full = {entry.label: entry.runs for entry in racing if entry.dropped is None}
-            runner.drop(racing, full, f"seed {seed}", seeds - seed - 1)
+            runner.look([entry for entry in racing if entry.dropped is None], seed, seeds - seed - 1)
     rows = [_row(entry, shop) for entry in entries]
     return Grid(rows, list(runner.done.values()), _race(racing, tried, looks, rows, shop, recipe), runner.reused)
 
@@ -152,17 +151,24 @@ class _Runner:
         for (entry, _), result in zip(pairs, self.run(orders), strict=True):
             entry.runs.append(result)
 
-    def drop(
-        self, racing: Sequence[_Entry], compared: Mapping[str, Sequence[RunResult]], stage: str, left: int,
-        keep: int = 1,
-    ) -> None:  # fmt: skip
-        """Take those out that are clearly behind; `left` whole runs of each are saved."""
+    def look(self, racing: Sequence[_Entry], seed: int, left: int) -> None:
+        """After a seed: the worse half goes after the first, then whoever is clearly behind; each saves `left` runs."""
+        stage = f"seed {seed}"
+        if seed == 0:
+            self.halve(racing, {entry.label: entry.runs[0] for entry in racing}, stage, left)
         samples = [
-            Sample(label, tuple(self._validation(result) for result in results))
-            for label, results in compared.items()
-            if all(result.status == "ok" for result in results)
+            Sample(entry.label, tuple(self._validation(result) for result in entry.runs))
+            for entry in racing
+            if entry.dropped is None and all(result.status == "ok" for result in entry.runs)
         ]
-        found = race.behind(samples, metrics.get(self.headline), stage, looks=self.looks, keep=keep)
+        self._drop(racing, race.behind(samples, metrics.get(self.headline), stage, looks=self.looks), left)
+
+    def halve(self, racing: Sequence[_Entry], last: Mapping[str, RunResult], stage: str, left: int) -> None:
+        """Take out whose `last` result is outside the better half."""
+        scores = {label: run.validation[self.headline] for label, run in last.items() if run.status == "ok"}
+        self._drop(racing, race.worse_half(scores, stage), left)
+
+    def _drop(self, racing: Sequence[_Entry], found: Sequence[Drop], left: int) -> None:
         lost = {drop.method: drop for drop in found}
         for entry in racing:
             entry.dropped = entry.dropped or lost.get(entry.label)

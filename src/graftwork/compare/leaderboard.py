@@ -63,8 +63,8 @@ def compare(
 ) -> Leaderboard:
     """Run every method (default: all that fit) with seeds 0 … seeds - 1 and say which differences are real.
 
-    Methods that are trained by gradient race: by short trials each chooses its learning rate, and those clearly behind
-    on validation are dropped (`compare/race.py`). `exhaustive` runs them all in full, at their own rates.
+    Methods that are trained by gradient race: by short trials each chooses its learning rate, and the better half on
+    validation goes on (`compare/race.py`). `exhaustive` runs them all in full, at their own rates.
 
     `jobs` runs go on side by side, each with its share of the threads (default: one thread each, as far as memory
     carries), and are what they are alone with so many threads.

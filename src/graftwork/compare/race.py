@@ -1,8 +1,9 @@
-"""The race: which learning rate a method keeps, and which methods are clearly behind (successive halving, Jamieson &
-Talwalkar 2016, arXiv:1502.07943, with a test in place of the half)."""
+"""The race: which learning rate a method keeps, and which methods go on (successive halving, Jamieson & Talwalkar 2016,
+arXiv:1502.07943; once few are left, a test decides in place of the half)."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -15,7 +16,7 @@ from graftwork.train.recipe import STEPS_OF_A_TRIAL
 
 FACTORS = (1.0, 0.5, 2.0)  # of a method's own learning rate; the first of equals is kept
 RATE_SHARE, METHOD_SHARE = 1 / 8, 1 / 4  # of the steps: trials that choose rates, and that drop methods
-ALWAYS_KEPT = 2  # methods, to the end of the first seed
+ALWAYS_KEPT = 2  # methods, by every halving
 DRAWS = 1_000
 
 
@@ -65,14 +66,29 @@ def best_rate(tried: Sequence[Try]) -> float:
     return max(scored or tried, key=lambda one: one.validation or 0.0).learning_rate
 
 
-def behind(samples: Sequence[Sample], metric: Metric, stage: str, *, looks: int, keep: int = 1) -> list[Drop]:
-    """The methods that validation shows to be worse than the best one, worst first; `keep` methods always stay.
+def worse_half(scores: Mapping[str, float], stage: str) -> list[Drop]:
+    """The methods outside the better half by validation score, worst first.
+
+    Of an odd number the middle one stays, and whoever has the score of the last that stays.
+    """
+    listed = sorted(scores, key=lambda name: scores[name])
+    keep = max(ALWAYS_KEPT, math.ceil(len(listed) / 2))
+    if len(listed) <= keep:
+        return []
+    leader, edge = listed[-1], scores[listed[-keep]]
+    why = "outside the better half on validation, which does not show it to be worse"
+    lost = [name for name in listed if scores[name] < edge]
+    return [Drop(name, stage, why, scores[name], leader, scores[leader]) for name in lost]
+
+
+def behind(samples: Sequence[Sample], metric: Metric, stage: str, *, looks: int) -> list[Drop]:
+    """The methods that validation shows to be worse than the best one, worst first.
 
     The board's own test: a paired bootstrap, corrected for all pairs, since the best one is known only from the
     scores. With one run of a method it is over examples alone. The race's `looks` share the 5 %: each would otherwise
     be another chance to drop a method that is as good.
     """
-    if len(samples) <= keep:
+    if len(samples) < 2:
         return []
     boot = bootstrap(samples, metric, draws=DRAWS, fewest_runs=1)
     scores = {name: float(row.points.mean()) for name, row in boot.rows.items()}
@@ -85,8 +101,8 @@ def behind(samples: Sequence[Sample], metric: Metric, stage: str, *, looks: int,
     lost.sort(key=lambda loser: scores[loser[0]])
     return [
         Drop(name, stage, f"worse than {leader} on validation, p = {p:.1g}", scores[name], leader, scores[leader])
-        for name, p in lost[: len(samples) - keep]
-    ]  # fmt: skip
+        for name, p in lost
+    ]
 
 
 def rule() -> str:
@@ -96,12 +112,13 @@ def rule() -> str:
         "Every method that is trained by gradient races, all by one rule; the others run in full. First each trains for"
         f" {first} of its steps (at least {STEPS_OF_A_TRIAL}), seed 0, with once, half and twice its own learning rate,"
         " and keeps the rate with the best validation score, its own among equals; a rate that was given is kept. Then"
-        f" each trains for {second} of its steps, then in full, seed by seed. After each of these but the last, a"
-        " method that validation shows to be worse than the best is dropped: paired bootstrap over seeds and examples"
-        " (over examples alone while there is one run), two-sided p, after Holm's correction for all pairs, below"
-        f" {LEVEL:g} divided by the number of these looks."
-        f" The best {ALWAYS_KEPT} always finish seed 0, and a method whose run failed is not judged. No price decides,"
-        " and the test split is never looked at."
+        f" each trains for {second} of its steps, then in full, seed by seed. After the former and after seed 0 the"
+        f" methods outside the better half by validation score are dropped (at least {ALWAYS_KEPT} stay, and equals"
+        " of the last that stays): that saves their runs and does not show them to be worse. After each seed but the"
+        " last, a method that validation does show to be worse than the best is dropped: paired bootstrap over seeds"
+        " and examples (over examples alone while there is one run), two-sided p, after Holm's correction for all"
+        f" pairs, below {LEVEL:g} divided by the number of these looks. A method whose run failed is not judged. No"
+        " price decides, and the test split is never looked at."
     )
 
 
