@@ -122,7 +122,7 @@ BAD = [
     ("t.csv", "text,label\na,b\n".encode("utf-16"), ":1", "UTF-16, not UTF-8", "iconv -f UTF-16 -t UTF-8 t.csv"),
     ("t.csv", "text,label\na,b\n".encode("utf-16-le"), ":1", "UTF-16LE, not UTF-8", "iconv -f UTF-16LE"),
     ("t.csv", "text,label\na,b\n".encode("utf-16-be"), ":1", "UTF-16BE, not UTF-8", "iconv -f UTF-16BE"),
-    ("t.csv", gzip.compress(b"text,label\na,b\n"), ":1", "the file is gzip", "rename it to t.csv.gz"),
+    ("t.csv", gzip.compress(b"text,label\na,b\n", mtime=0), ":1", "the file is gzip", "rename it to t.csv.gz"),
     ("t.csv", b"PK\x03\x04rest", ":1", "a spreadsheet", "save the sheet as CSV"),
     ("t.jsonl", '{"text": "a", "label": "b"}\n{"text": "a",\n', ":2:14", "not a whole JSON object", "one JSON object"),
     ("t.jsonl", '["a"]\n', ":1", "not a JSON object", '{"text": "…", "label": "…"}'),
