@@ -9,10 +9,9 @@ from graftwork.errors import ConfigError
 
 _PREFIXES = ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
 _BYTES = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}  # powers of 1,000; of 1,024 with an i
-_SECONDS = {"s": 1, "min": 60, "h": 3600, "d": 86400, "w": 604800}
 _CARRIES = 0.9995  # from here on three digits round up to the next unit
 _SPENT = {  # what a person may write behind an amount -> (factor, SI unit)
-    "s": (1.0, "s"), "min": (60.0, "s"), "h": (3600.0, "s"),
+    "s": (1.0, "s"), "min": (60.0, "s"), "h": (3600.0, "s"), "d": (86400.0, "s"), "w": (604800.0, "s"),
     "J": (1.0, "J"), "kJ": (1e3, "J"), "MJ": (1e6, "J"), "Wh": (3.6e3, "J"), "kWh": (3.6e6, "J"),
 }  # fmt: skip
 _AMOUNT = re.compile(r"(\d+(?:\.\d+)?) ?([A-Za-z]+)")
@@ -79,31 +78,14 @@ def read_amount(words: str) -> tuple[float, str]:
         raise ConfigError(
             "not an amount of time, energy or money",
             got=repr(words),
-            expected="a number above 0 and its unit: 90s, 5min, 1h; 500J, 20kJ, 3Wh, 1kWh; 0.02EUR, 1USD",
+            expected="a number above 0 and its unit: 90s, 5min, 1h, 7d, 2w; 500J, 20kJ, 3Wh, 1kWh; 0.02EUR, 1USD",
         )
     return value, unit
 
 
 def parse_bytes(text: str) -> int:
     """`"10GB"` is 10,000,000,000, `"1.5 GiB"` is 1,610,612,736, `"0"` is nothing. Raises `ConfigError`."""
-    found = re.fullmatch(r"([0-9.]+)\s*([kmgt]?)(i?)b?", text.strip().lower())
-    value = _number(found[1]) if found else math.nan
-    if not found or math.isnan(value) or (found[3] and not found[2]):
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([kmgt]?)(i?)b?", text.strip().lower())
+    if not found or (found[3] and not found[2]):
         raise ConfigError("not a size", got=repr(text), expected="a number and a unit, like 10GB or 500MB; 0 for none")
-    return int(value * (1024 if found[3] else 1000) ** _BYTES[found[2]])
-
-
-def parse_seconds(text: str) -> float:
-    """`"7d"` is 604,800 s; s, min, h, d and w. Raises `ConfigError`."""
-    found = re.fullmatch(rf"([0-9.]+)\s*({'|'.join(_SECONDS)})", text.strip().lower())
-    value = _number(found[1]) if found else math.nan
-    if not found or math.isnan(value):
-        raise ConfigError("not a time", got=repr(text), expected="a number and a unit, like 7d, 12h or 30min")
-    return value * _SECONDS[found[2]]
-
-
-def _number(text: str) -> float:
-    try:
-        return float(text)
-    except ValueError:  # 1.2.3
-        return math.nan
+    return int(float(found[1]) * (1024 if found[3] else 1000) ** _BYTES[found[2]])

@@ -110,7 +110,8 @@ def test_a_file_in_the_way_is_said_once_and_does_not_stop_the_run(
     [
         (("cache", "clean"), "did you mean 'clear'?"),
         (("cache", "ls", "--older-than", "7d"), "--older-than"),
-        (("cache", "clear", "--older-than", "a week"), "like 7d"),
+        (("cache", "clear", "--older-than", "a week"), "1h, 7d, 2w"),
+        (("cache", "clear", "--older-than", "3Wh"), "like 7d or 12h"),
         (("train", "builtin:tickets", "--method", "majority", "--cache-size", "much"), "like 10GB"),
     ],
 )

@@ -19,16 +19,16 @@ COMMANDS = ("cache", "compare", "ls", "predict", "show", "train")
 
 
 @pytest.fixture
-def failing(monkeypatch: pytest.MonkeyPatch) -> Callable[[BaseException], None]:
-    """Puts a command `fail` in the place of all commands; it raises what it is given."""
+def failing(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Puts a command `fail`, or of another name, in the place of all commands; it raises what it is given."""
 
-    def put(error: BaseException) -> None:
+    def put(error: BaseException, name: str = "fail") -> None:
         @click.command()
         @click.option("--seeds", type=int)
         def fail(seeds: int | None) -> None:
             raise error
 
-        monkeypatch.setattr(cli, "group", lambda arguments: click.Group("graft", commands={"fail": fail}))
+        monkeypatch.setattr(cli, "group", lambda arguments: click.Group("graft", commands={name: fail}))
 
     return put
 
@@ -82,9 +82,7 @@ def test_unknown_command_suggests_the_nearest(capsys: pytest.CaptureFixture[str]
     assert "Did you mean 'compare'?" in capsys.readouterr().err
 
 
-def test_unknown_option_suggests_the_nearest(
-    failing: Callable[[BaseException], None], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_unknown_option_suggests_the_nearest(failing: Callable[..., None], capsys: pytest.CaptureFixture[str]) -> None:
     failing(AssertionError("never called"))
     assert cli.main(["fail", "--sed", "3"]) == 2
     message = capsys.readouterr().err
@@ -92,9 +90,7 @@ def test_unknown_option_suggests_the_nearest(
     assert "graft fail --help" in message
 
 
-def test_a_mistake_of_the_user_is_one_message(
-    failing: Callable[[BaseException], None], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_mistake_of_the_user_is_one_message(failing: Callable[..., None], capsys: pytest.CaptureFixture[str]) -> None:
     failing(DataError("the file is empty", where="a.csv", do="give a file with rows"))
     assert cli.main(["fail"]) == 2
     shown = capsys.readouterr()
@@ -104,7 +100,7 @@ def test_a_mistake_of_the_user_is_one_message(
 
 @pytest.mark.parametrize("arguments", [["--debug", "fail"], ["fail", "--debug"]])
 def test_debug_shows_the_traceback(
-    failing: Callable[[BaseException], None], capsys: pytest.CaptureFixture[str], arguments: list[str]
+    failing: Callable[..., None], capsys: pytest.CaptureFixture[str], arguments: list[str]
 ) -> None:
     failing(ZeroDivisionError("oh"))
     assert cli.main(arguments) == 1
@@ -112,7 +108,7 @@ def test_debug_shows_the_traceback(
 
 
 def test_a_mistake_of_ours_says_how_to_see_more(
-    failing: Callable[[BaseException], None], capsys: pytest.CaptureFixture[str]
+    failing: Callable[..., None], capsys: pytest.CaptureFixture[str]
 ) -> None:
     failing(ZeroDivisionError("oh"))
     assert cli.main(["fail"]) == 1
@@ -122,12 +118,21 @@ def test_a_mistake_of_ours_says_how_to_see_more(
     assert "Traceback" not in message
 
 
-def test_interrupt_says_how_to_go_on(
-    failing: Callable[[BaseException], None], capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [
+        ("compare", "; finished runs are kept, and the same command goes on with the missing ones"),
+        ("train", "; finished runs are kept, and the same command goes on with the missing ones"),
+        ("predict", "; no file was written or changed"),
+        ("ls", ""),
+    ],
+)
+def test_interrupt_says_what_is_left(
+    command: str, words: str, failing: Callable[..., None], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    failing(KeyboardInterrupt())
-    assert cli.main(["fail"]) == 130
-    assert "finished runs are kept" in capsys.readouterr().err
+    failing(KeyboardInterrupt(), command)
+    assert cli.main([command]) == 130
+    assert capsys.readouterr().err.strip() == f"graft: stopped{words}"
 
 
 def test_debug_after_a_bare_double_dash_is_data() -> None:

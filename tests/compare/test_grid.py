@@ -23,7 +23,6 @@ from graftwork.core.meter import Phase
 from graftwork.core.method import Setting, Workbench
 from graftwork.core.opening import open_backbone
 from graftwork.core.run import Recipe
-from graftwork.data.buckets import by_length
 from graftwork.registry import methods
 from graftwork.run import speed
 from graftwork.run.execute import Shop
@@ -103,7 +102,7 @@ def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Shop:
         monkeypatch.setitem(methods._parts, name, method(skill))
     numerics = {"precision": "fp32", "threads": 1, "device": "cpu"}
     store = RunStore(tmp_path)
-    return Shop(DATA, BACKBONE, 0, Phase(), store, FrozenStore(by_length), numerics, Prices())
+    return Shop(DATA, BACKBONE, 0, Phase(), store, FrozenStore(), numerics, Prices())
 
 
 def grid(shop: Shop, words: str, seeds: int = 2, progress: Any = lambda done, text: None, **flags: bool) -> Grid:

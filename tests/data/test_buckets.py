@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from graftwork.data.buckets import bucket, by_length
+from graftwork.data.buckets import bucket
 
 
 def lengths_of(rows: int, seed: int = 0) -> np.ndarray:
@@ -36,17 +36,3 @@ def test_bucket_pads_little_and_starts_anywhere() -> None:
     assert padded < 1.03 * lengths.sum() < lengths[shuffled].max(axis=1).sum() * 32 / 1.5
     longest = [lengths[batch].max() for batch in batches]
     assert longest != sorted(longest)
-
-
-@pytest.mark.parametrize("tokens", [1, 64, 1000, 100_000])
-def test_by_length_holds_every_index_once_within_the_budget(tokens: int) -> None:
-    lengths = lengths_of(700)
-    batches = by_length(lengths, tokens)
-    assert sorted(np.concatenate(batches).tolist()) == list(range(700))
-    assert all(len(batch) * lengths[batch].max() <= tokens or len(batch) == 1 for batch in batches)
-    assert (np.diff(lengths[np.concatenate(batches)]) <= 0).all()
-
-
-def test_by_length_fills_batches() -> None:
-    assert [len(batch) for batch in by_length(np.full(10, 8, dtype=np.int64), 32)] == [4, 4, 2]
-    assert by_length(np.zeros(0, dtype=np.int64), 32) == []

@@ -7,9 +7,10 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from graftwork.data.buckets import bucket, by_length
+from graftwork.data.buckets import bucket
 from graftwork.run.execute import Shop
 from graftwork.run.lengths import Lengths
+from graftwork.train.batches import by_length
 from graftwork.train.frozen import TOKENS_PER_BATCH
 
 

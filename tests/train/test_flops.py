@@ -14,7 +14,6 @@ from graftwork.backbones.tiny_text import ARCHITECTURE
 from graftwork.core.method import Setting, Tally
 from graftwork.core.model import Model
 from graftwork.core.opening import open_backbone
-from graftwork.data.buckets import by_length
 from graftwork.methods.adapter import Adapter
 from graftwork.methods.bitfit import BitFit
 from graftwork.methods.full import Full
@@ -25,6 +24,7 @@ from graftwork.methods.ulmfit import Ulmfit
 from graftwork.registry import kinds
 from graftwork.testing import tiny_bench, tiny_dataset
 from graftwork.train import flops, linear
+from graftwork.train.batches import by_length
 from graftwork.train.flops import StepCounter, counted
 from graftwork.train.frozen import TOKENS_PER_BATCH
 from graftwork.train.loop import build_model, fit_by_gradient

@@ -15,7 +15,6 @@ from graftwork.core.model import join_towers
 from graftwork.core.opening import open_backbone
 from graftwork.core.task import Dataset, Split
 from graftwork.core.transformer import TransformerBackbone
-from graftwork.data.buckets import by_length
 from graftwork.testing import tiny_bench, tiny_dataset
 from graftwork.train.frozen import FrozenStore, Pass
 
@@ -29,7 +28,7 @@ def backbone() -> Backbone:
 
 @pytest.fixture
 def store() -> FrozenStore:
-    return FrozenStore(by_length)
+    return FrozenStore()
 
 
 def bench(backbone: Backbone, data: Dataset = DATA) -> Workbench:
@@ -37,7 +36,7 @@ def bench(backbone: Backbone, data: Dataset = DATA) -> Workbench:
 
 
 def a_pass(backbone: Backbone, split: Split, depth: int | None) -> Pass:
-    return FrozenStore(by_length).get(backbone, "data", split, depth, bench(backbone))
+    return FrozenStore().get(backbone, "data", split, depth, bench(backbone))
 
 
 def test_pooled_features_are_those_of_each_example_alone(backbone: Backbone) -> None:
@@ -142,7 +141,7 @@ def test_other_texts_and_other_weights_are_other_passes(backbone: Backbone, stor
 def test_the_least_recently_used_pass_goes_first(backbone: Backbone) -> None:
     user = bench(backbone)
     size = a_pass(backbone, DATA.train, None).kept.bytes
-    store = FrozenStore(by_length, cap_bytes=2 * size)
+    store = FrozenStore(cap_bytes=2 * size)
     one, two = (store.get(backbone, name, DATA.train, None, user) for name in ("one", "two"))
     assert store.get(backbone, "one", DATA.train, None, user) is one  # now "two" has waited longest
     store.get(backbone, "three", DATA.train, None, user)
@@ -154,7 +153,7 @@ def test_the_least_recently_used_pass_goes_first(backbone: Backbone) -> None:
 def test_states_read_for_their_pooled_features_only_are_used_too(backbone: Backbone) -> None:
     user = bench(backbone)
     kept = a_pass(backbone, DATA.train, 1).kept.bytes
-    store = FrozenStore(by_length, cap_bytes=2 * kept)
+    store = FrozenStore(cap_bytes=2 * kept)
     one, _ = (store.get(backbone, name, DATA.train, 1, user) for name in ("one", "two"))
     assert store.get(backbone, "one", DATA.train, None, user) is one
     store.get(backbone, "three", DATA.train, 1, user)
@@ -162,7 +161,7 @@ def test_states_read_for_their_pooled_features_only_are_used_too(backbone: Backb
 
 
 def test_a_pass_larger_than_the_cap_still_serves(backbone: Backbone) -> None:
-    store = FrozenStore(by_length, cap_bytes=1)
+    store = FrozenStore(cap_bytes=1)
     kept = store.get(backbone, "one", DATA.train, 1, bench(backbone))
     assert kept.kept.bytes > 1 and kept.pooled(2).shape[0] == len(DATA.train.examples)
 

@@ -24,7 +24,6 @@ from graftwork.core.meter import Phase
 from graftwork.core.method import Workbench
 from graftwork.core.opening import open_backbone
 from graftwork.core.task import Split
-from graftwork.data.buckets import by_length
 from graftwork.testing import tiny_bench, tiny_dataset
 from graftwork.train import frozen, prefix_store
 from graftwork.train.cache_folder import CacheFolder, read_header
@@ -44,7 +43,7 @@ def root(tmp_path: Path) -> Path:
 
 def store(root: Path, cap: int = CAP, numerics: Any = None) -> FrozenStore:
     """What a new process would open."""
-    return FrozenStore(by_length, disk=PrefixStore(CacheFolder(root, cap), numerics or NUMERICS))
+    return FrozenStore(disk=PrefixStore(CacheFolder(root, cap), numerics or NUMERICS))
 
 
 def get(
@@ -86,7 +85,7 @@ def no_computing(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
 
 @pytest.mark.parametrize("depth", [None, 1, 2])
 def test_what_is_read_is_what_was_computed(root: Path, depth: int | None, no_computing: Callable[[], None]) -> None:
-    never_kept, _ = get(FrozenStore(by_length), depth)
+    never_kept, _ = get(FrozenStore(), depth)
     cold, _ = get(store(root), depth)
     no_computing()
     warm, _ = get(store(root), depth)
@@ -130,7 +129,7 @@ def test_states_are_mapped_and_not_read(root: Path) -> None:
     (name,) = files(root)
     assert str(root / name) in Path("/proc/self/maps").read_text()
     os.unlink(root / name)  # as another process would evict it
-    assert same(kept, get(FrozenStore(by_length))[0])
+    assert same(kept, get(FrozenStore())[0])
 
 
 def wanted(**changes: Any) -> str:
@@ -239,7 +238,7 @@ def test_an_odd_file_is_computed_again_and_replaced(root: Path, damage: Callable
     damage(root / name)
     assert (root / name).read_bytes() != whole
     again, user = get(store(root))
-    assert user.charged == Phase() and same(again, get(FrozenStore(by_length))[0])
+    assert user.charged == Phase() and same(again, get(FrozenStore())[0])
     (mended,) = files(root)
     assert mended == name and len((root / name).read_bytes()) == len(whole)
     assert get(store(root))[1].charged == again.kept.cost
@@ -266,7 +265,7 @@ def test_a_pass_larger_than_the_cap_stays_in_memory_and_drives_nothing_out(
     before = names(root)
     kept, _ = get(store(root, cap=5000))
     assert names(root) == before and not kept.kept.mapped and kept.kept.bytes > 5000
-    assert "--cache-size" in caplog.text and same(kept, get(FrozenStore(by_length))[0])
+    assert "--cache-size" in caplog.text and same(kept, get(FrozenStore())[0])
 
 
 def full(*rest: Any) -> None:
@@ -291,7 +290,7 @@ def read_only(*rest: Any, **named: Any) -> Any:
 def test_trouble_with_the_disk_is_one_warning(
     root: Path, name: str, fails: Any, reason: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    expected = get(FrozenStore(by_length))[0]
+    expected = get(FrozenStore())[0]
     monkeypatch.setattr(name, fails)
     opened = store(root)
     kept, user = get(opened)
@@ -351,7 +350,6 @@ CHILD = """
 import sys, torch
 from pathlib import Path
 from graftwork.core.opening import open_backbone
-from graftwork.data.buckets import by_length
 from graftwork.testing import tiny_bench, tiny_dataset
 from graftwork.train import frozen
 from graftwork.train.cache_folder import CacheFolder
@@ -368,7 +366,7 @@ def together(*rest):
     return real(*rest)
 
 frozen.fill = together
-kept = frozen.FrozenStore(by_length, disk=disk).get(backbone, "data", data.train, 1, tiny_bench(data, backbone))
+kept = frozen.FrozenStore(disk=disk).get(backbone, "data", data.train, 1, tiny_bench(data, backbone))
 print(float(kept.pooled(2).sum()), flush=True)
 """
 

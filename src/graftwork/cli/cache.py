@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from graftwork.errors import ConfigError, UnknownName, printable
-from graftwork.units import duration, parse_bytes, parse_seconds, show
+from graftwork.units import duration, parse_bytes, read_amount, show
 
 if TYPE_CHECKING:
     from graftwork.train.cache_folder import CacheFolder, Entry
@@ -31,11 +31,18 @@ def command(action: str, cache: str | None, older_than: str | None) -> None:
         raise UnknownName("action", action, ["ls", "clear"])
     if older_than is not None and action != "clear":
         raise ConfigError("--older-than says what to clear", got=f"graft cache {action}", do="graft cache clear")
-    unused = parse_seconds(older_than) if older_than is not None else 0.0
+    unused = _seconds(older_than) if older_than is not None else 0.0
     folder = CacheFolder(cache_folder(cache))
     with storage_errors(folder.root):
         lines = _listed(folder) if action == "ls" else [_cleared(folder.clear(unused), folder.root)]
     click.echo(printable("\n".join(lines)))
+
+
+def _seconds(words: str) -> float:
+    amount, unit = read_amount(words)
+    if unit != "s":
+        raise ConfigError("--older-than takes a time", got=words, expected="a number and its unit, like 7d or 12h")
+    return amount
 
 
 def _listed(folder: CacheFolder) -> list[str]:

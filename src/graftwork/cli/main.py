@@ -24,7 +24,8 @@ graft train tickets.csv --method adapter          one task module
 graft train tickets.csv --budget 5min             the cheapest method that is worth it
 graft predict MODULE "my card is lost"            what it answers
 """
-_STOPPED = "stopped; finished runs are kept, and the same command goes on with the missing ones"
+_KEPT = "finished runs are kept, and the same command goes on with the missing ones"
+_STOPPED = {"compare": _KEPT, "train": _KEPT, "predict": "no file was written or changed"}  # what Ctrl-C leaves
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -45,9 +46,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except Exception as error:
         if len(rest) < len(given):
             traceback.print_exc()
-        return _fail(error)
+        return _fail(error, rest)
     except KeyboardInterrupt:
-        return _say(_STOPPED, 130)
+        return _stopped(rest)
 
 
 def group(arguments: Sequence[str]) -> click.Group:
@@ -85,10 +86,15 @@ def _without_debug(arguments: list[str]) -> list[str]:
     return [argument for argument in arguments[:end] if argument != "--debug"] + arguments[end:]
 
 
-def _fail(error: Exception) -> int:
+def _stopped(arguments: Sequence[str]) -> int:
+    command = next((word for word in arguments if not word.startswith("-")), "")
+    return _say(f"stopped; {_STOPPED[command]}" if command in _STOPPED else "stopped", 130)
+
+
+def _fail(error: Exception, arguments: Sequence[str]) -> int:
     """Say what `error` means to the user; returns the exit code."""
     if isinstance(error, click.Abort):
-        return _say(_STOPPED, 130)
+        return _stopped(arguments)
     if isinstance(error, GraftworkError):
         return _say(error.message, 2)
     if isinstance(error, click.ClickException):

@@ -22,17 +22,3 @@ def bucket(lengths: NDArray[np.int64], batch_size: int, seed: int, epoch: int) -
         chunk = chunk[np.argsort(lengths[chunk], kind="stable")]
         batches += [chunk[cut : cut + batch_size] for cut in range(0, len(chunk), batch_size)]
     return [batches[place] for place in random.permutation(len(batches))]
-
-
-def by_length(lengths: NDArray[np.int64], tokens: int) -> list[NDArray[np.int64]]:
-    """Evaluation batches: every index once, longest first, so that a batch too big for memory fails at once.
-
-    A batch's longest length times its size is at most `tokens`; an example longer than that is a batch by itself.
-    """
-    order = np.argsort(-lengths, kind="stable")
-    batches, start = [], 0
-    while start < len(order):
-        size = max(1, tokens // max(1, int(lengths[order[start]])))
-        batches.append(order[start : start + size])
-        start += size
-    return batches

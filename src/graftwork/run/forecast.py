@@ -34,8 +34,8 @@ from graftwork.run.environment import environment
 from graftwork.run.execute import Shop
 from graftwork.run.lengths import TIMED_AT_ONCE, Lengths, Rows
 from graftwork.run.methods import Named
+from graftwork.run.pilot import Clock, Trace, fit_pilot
 from graftwork.run.task_module import SELF_TEST_EXAMPLES
-from graftwork.run.trial import Clock, Trace, try_out
 from graftwork.train.flops import counted
 from graftwork.train.loop import Attaches, build_model
 from graftwork.train.mix import BATCH
@@ -190,10 +190,10 @@ class Forecaster:
         rows = min(total, max(ROWS_AT_LEAST, round(ROWS_SHARE * total)))
         order = np.random.default_rng(0).permutation(total)
         checked = np.arange(min(len(data.validation.examples), TIMED_AT_ONCE))
-        self._try(method, order[:rows], checked)  # warm-up
+        self._pilot(method, order[:rows], checked)  # warm-up
         times: dict[int, float] = {}
         for size in (rows, 2 * rows, rows, 2 * rows):
-            fitted, trace = self._try(method, order[:size], checked)
+            fitted, trace = self._pilot(method, order[:size], checked)
             times[size] = min(trace.ended - trace.began, times.get(size, math.inf))
         once, twice = times.values()
         line = once + max(0.0, twice - once) * (total - rows) / rows
@@ -206,7 +206,7 @@ class Forecaster:
         """On frozen features: the evaluations of a convex fit hardly depend on the rows, the time of each does."""
         rows, _, _ = self._sample(self._recipe(method))
         checked = self.lengths.middling("validation")
-        fitted, trace = self._try(method, rows, checked)
+        fitted, trace = self._pilot(method, rows, checked)
         began, ended = trace.last("given", otherwise=trace.began), trace.ended
         last = trace.last("went on", otherwise=ended)
         mixed = min(trace.times("scored", after=last), default=last)  # between them the mix is learned, in batches
@@ -220,7 +220,7 @@ class Forecaster:
         recipe = self._recipe(method)
         rows, batches, sizes = self._sample(recipe)
         checked = self.lengths.middling("validation")
-        fitted, trace = self._try(method, rows, checked, batches)
+        fitted, trace = self._pilot(method, rows, checked, batches)
         step, first_of_length = _steps(trace.times("went on")[-len(batches) :], sizes)
         epoch = [tokens for _, tokens in self.lengths.of_epoch(recipe["batch_size"], derive(self.seed, "order"))]
         stepping = recipe["epochs"] * sum(step[0] + step[1] * tokens for tokens in epoch)
@@ -245,9 +245,9 @@ class Forecaster:
     def _recipe(self, method: Named) -> Mapping[str, Any]:
         return self.shop.spec(method, self.recipe, self.seed).recipe
 
-    def _try(self, method: Named, rows: Rows, checked: Rows, batches: Sequence[Rows] = ()) -> tuple[Fitted, Trace]:
+    def _pilot(self, method: Named, rows: Rows, checked: Rows, batches: Sequence[Rows] = ()) -> tuple[Fitted, Trace]:
         spec = self.shop.spec(method, self.recipe, self.seed)
-        return try_out(self.shop, method, spec, self.clock, rows, checked, batches)
+        return fit_pilot(self.shop, method, spec, self.clock, rows, checked, batches)
 
     # What a run does after its fit
 

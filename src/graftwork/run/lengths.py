@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 
 from graftwork.core.backbone import Backbone, Encoded
 from graftwork.core.task import Split
-from graftwork.data.buckets import bucket, by_length
+from graftwork.data.buckets import bucket
 from graftwork.train.answering import batches
+from graftwork.train.batches import by_length
 from graftwork.train.frozen import TOKENS_PER_BATCH
 
 TIMED_AT_ONCE = 64  # examples

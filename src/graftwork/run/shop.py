@@ -12,7 +12,6 @@ from graftwork.core.backbone import Backbone
 from graftwork.core.meter import Stopwatch
 from graftwork.core.opening import open_backbone
 from graftwork.core.task import Dataset, Task
-from graftwork.data.buckets import by_length
 from graftwork.data.load import load
 from graftwork.files import require_writable
 from graftwork.run.environment import arithmetic, numerics
@@ -39,7 +38,7 @@ def open_shop(
     """Read the data, then open the backbone if any of `methods` uses one; only then is anything written."""
     listed = Prices.from_file(Path(prices) if prices is not None else None)
     computed_in = numerics(precision, device)
-    frozen = FrozenStore(by_length, disk=_disk(cache, cache_size, computed_in))
+    frozen = FrozenStore(disk=_disk(cache, cache_size, computed_in))
     dataset = load(task)
     loading = Stopwatch()
     uses = any(item.method.uses_backbone for item in methods)

@@ -19,7 +19,7 @@ from graftwork.core.method import Setting, Workbench
 from graftwork.core.metric import score
 from graftwork.core.run import Recipe
 from graftwork.core.task import SPLITS, Dataset, Split, Task
-from graftwork.data.buckets import bucket, by_length
+from graftwork.data.buckets import bucket
 from graftwork.data.load import digest
 from graftwork.errors import DataError
 from graftwork.registry import kinds, metrics
@@ -76,7 +76,7 @@ def _tiny_row(kind: str, pair: bool, number: int, random: np.random.Generator) -
 def tiny_bench(dataset: Dataset, backbone: Backbone | None, *, epochs: int = 2, seed: int = 0) -> Workbench:
     """What a run hands to `Method.fit`, with a store of frozen passes of its own."""
     kind, headline = kinds.get(dataset.task.kind), metrics.get(dataset.task.metrics[0])
-    store = FrozenStore(by_length)
+    store = FrozenStore()
 
     def frozen(split: Split, depth: int | None) -> Any:
         assert backbone is not None

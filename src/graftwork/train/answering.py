@@ -11,26 +11,20 @@ from torch import Tensor
 
 from graftwork.core.backbone import Backbone, Encoded, Inputs, StopsEarly
 from graftwork.core.method import Logits, ReadsStates
+from graftwork.train.batches import by_length
 
 TOKENS_AT_ONCE = 2048  # padded: short texts go in large batches, and a batch of long ones still fits the caches
 EXAMPLES_AT_ONCE = 512
 
 
 def batches(encoded: Encoded, rows: NDArray[np.int64] | None = None) -> list[NDArray[np.int64]]:
-    """Example numbers of every batch, each of `rows` (default: all) once, the longest first: what is too big for memory
-    fails at once.
+    """Example numbers of every batch, each of `rows` (default: all) once, the longest first.
 
     Longest sequence x sequences is at most `TOKENS_AT_ONCE`; an example longer than that is a batch by itself.
     """
-    rows = np.arange(len(encoded.lengths)) if rows is None else rows
-    lengths = encoded.lengths[rows] * encoded.towers
-    order = np.argsort(-lengths, kind="stable")
-    parts, start = [], 0
-    while start < len(order):
-        size = min(EXAMPLES_AT_ONCE, max(1, TOKENS_AT_ONCE // max(1, int(lengths[order[start]]))))
-        parts.append(rows[order[start : start + size]])
-        start += size
-    return parts
+    rows = np.arange(len(encoded)) if rows is None else rows
+    parts = by_length(encoded.lengths[rows] * encoded.towers, TOKENS_AT_ONCE, EXAMPLES_AT_ONCE)
+    return [rows[part] for part in parts]
 
 
 @torch.inference_mode()

@@ -7,7 +7,7 @@ What is frozen is computed once, in eval mode, and shared by epochs, seeds, meth
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 
 import numpy as np
@@ -20,10 +20,10 @@ from graftwork.core.meter import Phase, Stopwatch
 from graftwork.core.method import Tally, Workbench
 from graftwork.core.model import join_towers
 from graftwork.core.task import Split
+from graftwork.train.batches import by_length
 from graftwork.train.flops import StepCounter
 from graftwork.train.prefix_store import Draft, Kept, PrefixStore, Wanted
 
-Batches = Callable[[NDArray[np.int64], int], list[NDArray[np.int64]]]  # (lengths, tokens a batch) -> row numbers
 TOKENS_PER_BATCH = 4096  # padded; bounds the memory of a pass and keeps matrix products large
 
 
@@ -57,8 +57,8 @@ class FrozenStore:
     With `disk` they are looked for there first, and kept there. Every split is tokenised once.
     """
 
-    def __init__(self, batches: Batches, cap_bytes: int = 4 << 30, disk: PrefixStore | None = None):
-        self.batches, self.cap_bytes, self.disk = batches, cap_bytes, disk
+    def __init__(self, cap_bytes: int = 4 << 30, disk: PrefixStore | None = None):
+        self.cap_bytes, self.disk = cap_bytes, disk
         self._passes: OrderedDict[tuple[str, str, str, int | None], Pass] = OrderedDict()
         self._encoded: dict[tuple[str, str, str], tuple[Encoded, Phase]] = {}
 
@@ -114,7 +114,7 @@ class FrozenStore:
         self, backbone: Backbone, encoded: Encoded, depth: int | None
     ) -> tuple[Wanted, list[NDArray[np.int64]]]:
         """What a pass is looked for by, and the batches that compute it."""
-        batches = self.batches(_lengths(encoded), TOKENS_PER_BATCH)
+        batches = by_length(_lengths(encoded), TOKENS_PER_BATCH)
         return Wanted.of(backbone, encoded, depth, batches, self.disk.numerics if self.disk else {}), batches
 
     def _computed(

@@ -1,4 +1,4 @@
-"""A fit to a few rows, watched from outside: what it asked for, and when."""
+"""A pilot: a fit to a few rows, watched from outside: what it asked for, and when."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from graftwork.core.method import Fitted, FrozenPass, Logits, Setting, Workbench
 from graftwork.core.metric import score
 from graftwork.core.run import RunSpec
 from graftwork.core.task import Split
-from graftwork.data.buckets import by_length
 from graftwork.registry import kinds, metrics
 from graftwork.run.execute import Shop
 from graftwork.run.lengths import Rows
@@ -26,7 +25,7 @@ Clock = Callable[[], float]
 
 @dataclass
 class Trace:
-    """What a fit on a sample did, and when."""
+    """What a pilot did, and when."""
 
     clock: Clock
     marks: list[tuple[str, float]] = field(default_factory=list)
@@ -68,14 +67,14 @@ class _Heard:
         return self._kind.loss(logits, targets)
 
 
-def try_out(
+def fit_pilot(
     shop: Shop, method: Named, spec: RunSpec, clock: Clock, rows: Rows, checked: Rows, batches: Sequence[Rows] = ()
 ) -> tuple[Fitted, Trace]:
     """Fit to some rows of train, choosing on some of validation; `batches` (numbers within `rows`) are the one epoch.
 
     Marks: "began", "asked" for a frozen pass, "given" it, "loss", "scored", "went on" (a step, a block), "ended".
     """
-    task, trace, store = shop.dataset.task, Trace(clock), FrozenStore(by_length)
+    task, trace, store = shop.dataset.task, Trace(clock), FrozenStore()
     train, validation = _part(shop.dataset.train, rows), _part(shop.dataset.validation, checked)
     kind = cast(Kind, _Heard(kinds.get(task.kind), lambda: trace.mark("loss")))
 

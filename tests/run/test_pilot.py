@@ -1,4 +1,4 @@
-"""A fit to a few rows, watched: what is marked, and that nothing of the whole data is touched."""
+"""A pilot, watched: what is marked, and that nothing of the whole data is touched."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from graftwork.core.run import Recipe
 from graftwork.run.execute import Shop
 from graftwork.run.methods import parse_method
-from graftwork.run.trial import try_out
+from graftwork.run.pilot import fit_pilot
 
 OpenShop = Callable[..., Shop]
 
@@ -19,7 +19,7 @@ def test_what_a_fit_asks_for_is_marked_in_order(open_tiny: OpenShop) -> None:
     ticks = iter(range(10**6))
     rows, batches = np.array([3, 1, 4, 5]), [np.array([0, 1]), np.array([2, 3]), np.array([0, 1])]
     spec = shop.spec(method, Recipe(), 0)
-    fitted, trace = try_out(shop, method, spec, lambda: float(next(ticks)), rows, np.array([0, 2]), batches)
+    fitted, trace = fit_pilot(shop, method, spec, lambda: float(next(ticks)), rows, np.array([0, 2]), batches)
     names = [name for name, _ in trace.marks]
     assert names[:5] == ["began", "asked", "given", "asked", "given"] and names[-1] == "ended"
     steps = names[names.index("went on") :]

@@ -1,0 +1,22 @@
+"""Batches of near-equal lengths for what is computed without training: frozen passes and answers."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+def by_length(lengths: NDArray[np.int64], tokens: int, examples: int | None = None) -> list[NDArray[np.int64]]:
+    """Every index of `lengths` (N,) once, the longest first: what is too big for memory fails at once.
+
+    A batch's longest length times its size is at most `tokens`, and its size at most `examples`; an example longer than
+    that is a batch by itself.
+    """
+    order = np.argsort(-lengths, kind="stable")
+    batches, start = [], 0
+    while start < len(order):
+        size = max(1, tokens // max(1, int(lengths[order[start]])))
+        size = size if examples is None else min(size, examples)
+        batches.append(order[start : start + size])
+        start += size
+    return batches

@@ -1,0 +1,26 @@
+"""Batches of passes and answers: every index once, the longest first, within their bounds."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from graftwork.train.batches import by_length
+
+
+@pytest.mark.parametrize("tokens", [1, 64, 1000, 100_000])
+def test_by_length_holds_every_index_once_within_the_budget(tokens: int) -> None:
+    lengths = np.random.default_rng(0).integers(3, 200, 700).astype(np.int64)
+    batches = by_length(lengths, tokens)
+    assert sorted(np.concatenate(batches).tolist()) == list(range(700))
+    assert all(len(batch) * lengths[batch].max() <= tokens or len(batch) == 1 for batch in batches)
+    assert (np.diff(lengths[np.concatenate(batches)]) <= 0).all()
+
+
+def test_by_length_fills_batches() -> None:
+    assert [len(batch) for batch in by_length(np.full(10, 8, dtype=np.int64), 32)] == [4, 4, 2]
+    assert by_length(np.zeros(0, dtype=np.int64), 32) == []
+
+
+def test_by_length_bounds_examples_too() -> None:
+    assert [len(batch) for batch in by_length(np.full(10, 2, dtype=np.int64), 32, 7)] == [7, 3]
