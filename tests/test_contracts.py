@@ -37,6 +37,7 @@ from graftwork.train.loop import FittedModel, fit_by_gradient, restore_by_attach
 
 SETTINGS: dict[str, list[dict[str, Any]]] = {  # beside the defaults
     "adapter": [{"size": 4, "placement": "pfeiffer"}],
+    "full": [{"embeddings": "frozen"}],
     "lora": [{"rank": 2, "alpha": 8.0}],
     "top_layers": [{"k": 1}],
 }

@@ -192,6 +192,24 @@ def test_touched_rows_of_a_table_are_adamws_and_others_rest(dtype: torch.dtype) 
     assert not torch.equal(table.weight[touched], start[touched])
 
 
+def test_a_resting_row_keeps_its_place_and_its_moments() -> None:
+    table = nn.Embedding(3, 2, sparse=True)
+    optimiser = FlatAdamW({"e": table.weight, "b": nn.Parameter(torch.zeros(2))}, RATE, DECAY, NEVER, tables=["e"])
+    rows = optimiser.tables[0][0]
+    kept: list[Tensor] = []
+    for tokens in ([0, 1], [1], [1], [0]):
+        if tokens == [1]:
+            kept.append(torch.stack([table.weight[0].detach(), rows.first[0], rows.second[0]]))
+        table(torch.tensor(tokens)).sum().backward()
+        optimiser.step(1.0)
+    assert torch.equal(kept[0], kept[1]) and kept[0].abs().min() > 0
+    # Two touches of gradient 1, at the first and at the fourth step: moments of two steps, bias correction of four.
+    first, second = 1 - BETAS[0] ** 2, 1 - BETAS[1] ** 2
+    torch.testing.assert_close(rows.first[0], torch.full((2,), first))
+    moved = RATE * first / (1 - BETAS[0] ** 4) / (second / (1 - BETAS[1] ** 4)) ** 0.5
+    torch.testing.assert_close(kept[1][0] - table.weight[0].detach(), torch.full((2,), moved))
+
+
 def test_tables_count_in_the_norm_and_are_clipped_with_the_rest() -> None:
     table, layer = nn.Embedding(4, 2, sparse=True), nn.Parameter(torch.zeros(2))
     optimiser = FlatAdamW({"e": table.weight, "b": layer}, RATE, 0.0, 1.0, tables=["e"])

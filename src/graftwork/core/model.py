@@ -99,6 +99,12 @@ class Model(nn.Module):
         for block in list(self.backbone.sites("block").values())[self.start :]:
             block.requires_grad_(True)
 
+    def rest(self, role: str) -> None:
+        """Of what trains, let the sites of `role` rest: they stay as they are, and are no part of the delta."""
+        assert not self._shared, "what is shared rests anyway"
+        for site in self.backbone.sites(role).values():
+            site.requires_grad_(False)
+
     def _move_to(self, backbone: Backbone) -> None:
         self.backbone, self.network, self._shared = backbone, backbone.module, False
 

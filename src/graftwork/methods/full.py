@@ -12,6 +12,8 @@ from graftwork.core.task import Task
 from graftwork.registry import methods
 from graftwork.train.loop import fit_by_gradient, restore_by_attaching
 
+EMBEDDINGS = ("touched", "frozen")
+
 
 @methods.register("full")
 @dataclass(frozen=True)
@@ -20,17 +22,21 @@ class Full:
 
     learning_rate: float = 2e-4  # peak of the schedule, for the head and the highest block
     decay: float = 0.8  # rate of a block as a share of the rate of the one above it
+    embeddings: str = "touched"  # token embeddings: rows that a batch touches are trained; "frozen": none, none stored
 
     VERSION: ClassVar[int] = 1
     uses_backbone: ClassVar[bool] = True
 
     def unfit(self, task: Task, card: BackboneCard | None) -> str:
         """Fits every backbone."""
-        return ""
+        known = self.embeddings in EMBEDDINGS
+        return "" if known else f"embeddings must be one of {', '.join(EMBEDDINGS)}, not {self.embeddings!r}"
 
     def attach(self, model: Model) -> None:
-        """Own everything, embeddings included."""
+        """Own everything, the token embeddings included unless they are frozen."""
         model.own_blocks(0, self.decay)
+        if self.embeddings == "frozen":
+            model.rest("embedding")
 
     fit = fit_by_gradient
     restore = restore_by_attaching

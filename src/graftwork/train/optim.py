@@ -51,7 +51,11 @@ class _Group:
 
 
 class _Rows:
-    """An embedding table (V, D) with sparse gradients: AdamW without decay, on the touched rows only."""
+    """An embedding table (V, D) with sparse gradients: AdamW without decay, on the touched rows only.
+
+    Unlike in dense AdamW, the moments of a resting row do not decay, and its momentum does not move it; when it is
+    touched again they go on from where they were. Bias correction counts the steps of the table, not of the row.
+    """
 
     def __init__(self, table: nn.Parameter):
         self.table = table
