@@ -27,7 +27,6 @@ from graftwork.core.model import Model
 from graftwork.core.run import Recipe
 from graftwork.core.task import Split
 from graftwork.core.transformer import TransformerBackbone
-from graftwork.data.buckets import by_length
 from graftwork.run.execute import Shop, workbench
 from graftwork.run.methods import parse_method
 from graftwork.run.shop import open_shop
@@ -185,8 +184,8 @@ class Graftwork:
         """The data and the backbone, with an empty cache of its own: nothing is found that was not paid for."""
         os.environ["XDG_CACHE_HOME"] = tempfile.mkdtemp(dir=self.folder)
         precision = "fp32" if "bf16" in self.off else "auto"
-        shop = open_shop(self.task, self.backbone, [self.named], self.folder / "runs", precision, None)
-        shop.frozen = FrozenStore(by_length, disk=shop.frozen.disk)  # opening tokenised: the first fit is to pay for it
+        shop = open_shop(self.task, self.backbone, [self.named], self.folder / "runs", precision, None, device="cpu")
+        shop.frozen = FrozenStore(disk=shop.frozen.disk)  # opening tokenised: the first fit is to pay for it
         return shop
 
     def about(self) -> Answer:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from graftwork.cli.options import progress_bar, run_options, split_words, task_from_flags, task_options
+from graftwork.cli.options import progress_bar, run_options, split_words, task_from_flags, task_options, use_threads
 
 if TYPE_CHECKING:
     from graftwork.compare.leaderboard import Leaderboard
@@ -53,7 +53,6 @@ def command(
     """
     task, settings = task_from_flags(data, flags)
     chosen = split_words(methods) if methods is not None else settings.get("methods")
-    from graftwork.cli.options import use_threads
     from graftwork.compare.leaderboard import SEEDS, compare
     from graftwork.train.cache_folder import CACHE_SIZE
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from graftwork.cli.options import DEVICE
+from graftwork.cli.options import DEVICE, progress_bar, use_threads
 from graftwork.errors import ConfigError, printable
 
 if TYPE_CHECKING:
@@ -42,7 +42,6 @@ def command(
 
     Modules on one backbone share its work. The names of the answers of --also begin with the name of its task.
     """
-    from graftwork.cli.options import use_threads
     from graftwork.run.task_module import TaskModule
 
     named = {role: column for role, column in columns.items() if column is not None}
@@ -60,7 +59,6 @@ def command(
 
 
 def _answer_file(modules: list[TaskModule], source: Path, out: Path | None, columns: dict[str, str]) -> None:
-    from graftwork.cli.options import progress_bar
     from graftwork.run.answers import answer_file
 
     with progress_bar(shown=out is not None) as progress:
