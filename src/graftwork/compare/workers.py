@@ -100,8 +100,10 @@ class Workers:
 
     def end(self, interrupt: bool = False) -> None:
         """Let the processes end; with `interrupt` in the middle of their runs, which leave nothing behind."""
+        for worker in self._workers if interrupt else ():
+            worker.process.terminate()
         for worker in self._workers:
-            worker.end(interrupt)
+            worker.end()
 
     def __call__(self, orders: Sequence[Order], report: Report) -> Iterator[Finished]:
         """Known runs first, the others as they end. Raises `GraftworkError` when a worker could not go on."""
@@ -195,10 +197,8 @@ class _Worker:
             do="start again: finished runs are kept; with --jobs 1 one run at a time has the whole memory",
         )
 
-    def end(self, interrupt: bool) -> None:
-        """Let it end; with `interrupt` in the middle of its run."""
-        if interrupt:
-            self.process.terminate()
+    def end(self) -> None:
+        """Let it end."""
         assert self.process.stdin is not None
         with suppress(OSError):  # it is gone already
             self.process.stdin.close()

@@ -136,7 +136,7 @@ def main() -> int:
         say({"error": parts})
         return 2
     except KeyboardInterrupt:
-        return 130
+        os._exit(130)  # what was half-written is gone; tearing the libraries down would take a second more
     return 0
 
 
