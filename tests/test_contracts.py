@@ -230,7 +230,7 @@ def test_a_backbone_that_hands_out_itself_is_found(member: str, message: str) ->
 WHOLE = Classification()
 
 
-def scores_without_sum(logits: NDArray[np.float64], task: Task) -> list[dict[str, Any]]:
+def scores_without_sum(logits: NDArray[np.float64], task: Task, examples: Any) -> list[dict[str, Any]]:
     return [answer | {"probabilities": dict.fromkeys(task.labels, 0.5)} for answer in WHOLE.decode(logits, task)]
 
 
@@ -239,8 +239,8 @@ def scores_without_sum(logits: NDArray[np.float64], task: Task) -> list[dict[str
     [
         ({"predictions": lambda logits, task: logits.argmin(axis=1)}, "predictions of certain logits"),
         ({"decode": scores_without_sum}, "do not sum to 1"),
-        ({"decode": lambda logits, task: WHOLE.decode(logits[:1], task) * len(logits)}, "decodes"),
-        ({"decode": lambda logits, task: [{"label": logits.argmax(1)[0]}] * len(logits)}, "not plain JSON"),
+        ({"decode": lambda logits, task, examples: WHOLE.decode(logits[:1], task) * len(logits)}, "decodes"),
+        ({"decode": lambda logits, task, examples: [{"label": logits.argmax(1)[0]}] * len(logits)}, "not plain JSON"),
         ({"parse": lambda text, task, where: WHOLE.parse(text, replace(task, labels=()), where)}, "parses 'violet'"),
         ({"encode": lambda targets, task: np.array([task.labels.index(t) if t in task.labels else 0 for t in targets])},
          "encodes 'violet'"),

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from graftwork.core.example import Example
+from graftwork.core.per_word import Numbers, PerWord
 
 if TYPE_CHECKING:
     import torch
     from torch import Tensor, nn
 
-Inputs = dict[str, "Tensor"]  # what a network's forward takes, each (S, T)
+Inputs = dict[str, "Tensor"]  # each (S, T): what a network's forward takes, and "words": True where a word begins
+WORDS_KEPT = 20_000  # of a split, about: those whose features are kept for convex fits
 
 
 @dataclass(frozen=True)
@@ -36,13 +38,35 @@ class BackboneCard:
 
 
 @dataclass(frozen=True)
+class Words:
+    """Where the words of tokenised examples are: each is read at its first token.
+
+    A word that was cut off, or that the tokenizer drops, has no token: it is not seen.
+    """
+
+    first: list[list[int]]  # per sequence, the position of each seen word's first token, in order
+    seen: list[list[int]]  # the same lengths: which of the example's words that is
+    counts: NDArray[np.int64]  # (B,) words of each example, seen or not
+
+    @property
+    def unseen(self) -> int:
+        """How many words have no token."""
+        return int(self.counts.sum()) - sum(map(len, self.seen))
+
+
+@dataclass(frozen=True)
 class Encoded:
-    """Tokenised examples. Example i owns the sequences `i * towers … (i + 1) * towers - 1`."""
+    """Tokenised examples. Example i owns the sequences `i * towers … (i + 1) * towers - 1`.
+
+    A network is read once per sequence or, where there are `words`, once per word that is seen. What is read becomes
+    features, and what the head makes of them logits; `answered` says which targets they answer.
+    """
 
     ids: list[list[int]]  # per sequence, special tokens included
     types: list[list[int]]  # token types (segments), same lengths
     towers: int
     cut: int  # examples that were longer than the backbone takes
+    words: Words | None = None
 
     def __len__(self) -> int:
         """B, the number of examples."""
@@ -59,6 +83,38 @@ class Encoded:
         longest: NDArray[np.int64] = per_sequence.reshape(-1, self.towers).max(axis=1)
         return longest
 
+    @property
+    def read(self) -> NDArray[np.int64]:
+        """(S,) how often each sequence is read."""
+        if self.words is None:
+            return np.ones(len(self.ids), dtype=np.int64)
+        return np.array([len(first) for first in self.words.first], dtype=np.int64)
+
+    @property
+    def sampled(self) -> NDArray[np.int64]:
+        """The examples whose features are kept: all, or of many words every second, third, … example."""
+        step = 1 if self.words is None else max(1, -(-int(self.words.counts.sum()) // WORDS_KEPT))
+        return np.arange(0, len(self), step, dtype=np.int64)
+
+    def answered(self, examples: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Which rows of the split's targets, end to end, the logits of a batch of these examples answer, in order."""
+        if self.words is None:
+            return examples
+        seen = [np.array(self.words.seen[i], dtype=np.int64) for i in examples]
+        starts = (np.cumsum(self.words.counts) - self.words.counts)[examples]
+        return np.concatenate([start + words for start, words in zip(starts, seen, strict=True)])
+
+    def whole(self, logits: NDArray[np.float64], examples: NDArray[np.int64], blind: Any = None) -> Numbers:
+        """The logits of all examples in their order, from those of these examples in theirs.
+
+        What they leave out (words that are not seen) is answered by `blind` (C,), which never looks at the input.
+        """
+        if self.words is None:
+            return logits[np.argsort(examples, kind="stable")]
+        flat = np.tile(np.asarray(blind, dtype=np.float64), (int(self.words.counts.sum()), 1))
+        flat[self.answered(examples)] = logits
+        return PerWord(flat, self.words.counts)
+
 
 @dataclass(slots=True)
 class Features:
@@ -66,7 +122,7 @@ class Features:
 
     sequence: Tensor  # (S, T, D)
     mask: Tensor  # (S, T) bool, True at a real token
-    pooled: Tensor  # (S, D) from a backbone; (B, P) once the model has joined the towers
+    pooled: Tensor  # what is read: (S, D) from a backbone, (B, P) once towers are joined; (W, D) of words
 
 
 class Backbone(Protocol):
@@ -80,7 +136,7 @@ class Backbone(Protocol):
     module: nn.Module
 
     def encode(self, examples: Sequence[Example]) -> Encoded:
-        """Tokenise, cutting at `card.max_length`."""
+        """Tokenise, cutting at `card.max_length`. Examples with `words` are tokenised word by word."""
 
     def collate(self, encoded: Encoded, sequences: Sequence[int]) -> Inputs:
         """Pad these sequences to one length, on the device of the weights: each (S, T)."""
@@ -94,8 +150,8 @@ class Backbone(Protocol):
         With `start` 0 the embeddings are computed too; with `start` L nothing but pooling is left to do.
         """
 
-    def pool(self, sequence: Tensor, mask: Tensor) -> Tensor:
-        """(S, T, D), (S, T) -> (S, D), the way the network was trained to be read."""
+    def pool(self, sequence: Tensor, mask: Tensor, words: Tensor | None = None) -> Tensor:
+        """(S, T, D), (S, T) -> (S, D), the way the network was trained to be read; with `words` (S, T) -> (W, D)."""
 
     def sites(self, role: str) -> dict[str, nn.Module]:
         """Qualified name -> submodule, in network order; empty when the network has none of that role."""

@@ -1,7 +1,8 @@
 """An example: one item as a person would read it.
 
-Letters used in every shape: B examples, S sequences (B x towers), T positions, D width of the backbone,
-P width of what the head reads, C outputs (classes), L blocks, N rows of a split, K statistics of a metric.
+Letters used in every shape: B examples, S sequences (B x towers), T positions, W words of all examples of a batch or a
+split, D width of the backbone, P width of what the head reads, C outputs (classes), L blocks, N rows of a split,
+K statistics of a metric.
 """
 
 from __future__ import annotations
@@ -10,11 +11,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+Input = str | tuple[str, ...]  # a text, or the words of one
+
 
 @dataclass(frozen=True, slots=True)
 class Example:
     """Nothing in it is specific to a model. `target` has the form that its kind's `parse` returns."""
 
     id: str  # "train/17": split and row number in the file (1 is the first data row), stable across runs
-    inputs: Mapping[str, str]  # role -> text: {"text": …} or {"text_a": …, "text_b": …}
+    inputs: Mapping[str, Any]  # role -> `Input`: {"text": …}, {"text_a": …, "text_b": …} or {"words": (…)}
     target: Any = None  # None if unlabelled
+    source: str | None = None  # the text that `words` were cut out of, where there was one
+
+
+def text_of(given: Input) -> str:
+    """A text as it is, words with a space between them."""
+    return given if isinstance(given, str) else " ".join(given)

@@ -5,29 +5,38 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from graftwork.core.per_word import Numbers, PerWord
 from graftwork.core.task import Task
 from graftwork.errors import ConfigError
 
 
-def indicators(encoded: NDArray[np.generic], task: Task, metric: str) -> NDArray[np.bool_]:
+def indicators(encoded: Numbers, task: Task, metric: str) -> NDArray[np.bool_]:
     """Classes (N,) or 0/1 labels (N, C) -> (N, C), True where an example has the class.
 
     Raises `ConfigError` for numbers, naming the `metric` that cannot score them.
     """
-    if encoded.ndim == 2:
+    if not isinstance(encoded, PerWord) and encoded.ndim == 2:
         return np.asarray(encoded != 0)
-    require_classes(encoded, task, metric)
-    return np.asarray(encoded[:, None] == np.arange(len(task.labels)))
+    classes = require_classes(encoded, task, metric)
+    return np.asarray(classes[:, None] == np.arange(len(task.labels)))
 
 
-def require_classes(encoded: NDArray[np.generic], task: Task, metric: str) -> None:
-    """Raise `ConfigError` unless `encoded` (N,) holds one class per example."""
-    if encoded.ndim != 1 or not np.issubdtype(encoded.dtype, np.integer):
-        raise ConfigError(
-            f"the metric {metric!r} scores classes; the task's kind is {task.kind!r}",
-            expected="accuracy or macro_f1" if encoded.ndim == 2 else "pearson or spearman",
-            do="choose other --metrics or another --kind",
-        )
+def require_classes(encoded: Numbers, task: Task, metric: str) -> NDArray[np.generic]:
+    """`encoded` (N,), one class per example. Raises `ConfigError` for anything else."""
+    if not isinstance(encoded, PerWord) and encoded.ndim == 1 and np.issubdtype(encoded.dtype, np.integer):
+        return encoded
+    raise ConfigError(
+        f"the metric {metric!r} scores classes; the task's kind is {task.kind!r}",
+        expected=_others(encoded),
+        do="choose other --metrics or another --kind",
+    )
+
+
+def _others(encoded: Numbers) -> str:
+    """The metrics for what is no class of an example."""
+    if isinstance(encoded, PerWord):
+        return "accuracy, or of spans entity_f1 or conll_f1"
+    return "accuracy or macro_f1" if encoded.ndim == 2 else "pearson or spearman"
 
 
 def ratio(above: NDArray[np.float64], below: NDArray[np.float64]) -> NDArray[np.float64]:

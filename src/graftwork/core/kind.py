@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from graftwork.core.example import Example
+from graftwork.core.per_word import Numbers
 from graftwork.core.task import Task
 
 if TYPE_CHECKING:
@@ -15,12 +17,24 @@ if TYPE_CHECKING:
 
 
 class Kind(Protocol):
-    """Stateless. Targets are str, tuple[str, ...] or float; encoded they are (N,) or (N, C) arrays."""
+    """Stateless. Targets are str, tuple[str, ...] or float; encoded they are (N,) or (N, C) arrays, or `PerWord`.
+
+    A kind whose examples have `words` answers each of them: below, W then stands for N and B.
+    """
+
+    per_word: bool  # its examples are words, and each has an answer; otherwise texts, and an example has one
+    mends: str  # what `settle` may change about a target, as the data report calls it
 
     def parse(self, text: str | tuple[str, ...], task: Task, where: str) -> Any:
         """The target that stands in the file as `text` (a tuple: a list in JSONL).
 
         `where` is `file:line` for the `DataError`.
+        """
+
+    def settle(self, target: Any, inputs: Mapping[str, Any], task: Task, where: str) -> tuple[Any, int]:
+        """A parsed target beside its inputs: what it is to be, and in how many places that was mended.
+
+        Raises `DataError` where the two don't belong together.
         """
 
     def resolve(self, task: Task, targets: Sequence[Any]) -> Task:
@@ -29,7 +43,7 @@ class Kind(Protocol):
     def strata(self, targets: Sequence[Any]) -> list[Hashable]:
         """A key per target; a stratified split draws the same share of every key."""
 
-    def encode(self, targets: Sequence[Any], task: Task) -> NDArray[np.generic]:
+    def encode(self, targets: Sequence[Any], task: Task) -> Numbers:
         """Targets as numbers. Raises `DataError` naming a label that the task does not have."""
 
     def outputs(self, task: Task) -> int:
@@ -41,14 +55,14 @@ class Kind(Protocol):
     def loss(self, logits: Tensor, targets: Tensor) -> Tensor:
         """(B, C) logits and encoded targets -> scalar, the mean over B."""
 
-    def constant(self, targets: NDArray[np.generic], task: Task) -> NDArray[np.float64]:
+    def constant(self, targets: Numbers, task: Task) -> NDArray[np.float64]:
         """(C,) logits of the best answer that never looks at the input: the majority class, or the mean."""
 
-    def predictions(self, logits: NDArray[np.float64], task: Task) -> NDArray[np.generic]:
+    def predictions(self, logits: Numbers, task: Task) -> Numbers:
         """(B, C) logits -> what `encode` would return for the predicted targets. What metrics compare."""
 
-    def decode(self, logits: NDArray[np.float64], task: Task) -> list[dict[str, Any]]:
-        """(B, C) logits -> per example the answer as JSON: `{"label", "probabilities"}` or `{"value"}`.
+    def decode(self, logits: Numbers, task: Task, examples: Sequence[Example]) -> list[dict[str, Any]]:
+        """(B, C) logits of these examples -> of each the answer as JSON: `{"label", "probabilities"}`, `{"value"}`, …
 
-        `label` is a list where an example may have several.
+        Its first entry is the prediction. `label` is a list where an example may have several.
         """

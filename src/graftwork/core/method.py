@@ -13,13 +13,14 @@ from graftwork.core.backbone import Backbone, BackboneCard, Encoded, Inputs
 from graftwork.core.example import Example
 from graftwork.core.kind import Kind
 from graftwork.core.meter import Phase
+from graftwork.core.per_word import Numbers
 from graftwork.core.profile import Profile
 from graftwork.core.task import Split, Task
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-Logits = NDArray[np.float64]  # (N, C)
+Logits = Numbers  # float64 (N, C), or (W, C) per word
 T = TypeVar("T")
 
 
@@ -64,7 +65,10 @@ class FrozenPass(Protocol):
     encoded: Encoded
 
     def pooled(self, block: int) -> Tensor:
-        """(N, P) fp32: examples pooled after `block` blocks, towers joined; block L is the network's output."""
+        """(N, P) fp32: examples pooled after `block` blocks, towers joined; block L is the network's output.
+
+        Of examples with words (W, P), the words that are seen of the examples `encoded.sampled`.
+        """
 
     def entering(self, sequences: Sequence[int], mask: Tensor) -> Tensor:
         """(S, T, D): the hidden states that enter the first trained block, laid out as `mask` (S, T)."""
@@ -88,7 +92,7 @@ class Workbench:
     recipe: Mapping[str, Any]  # resolved: epochs, batch_size, learning_rate (None: the method's own), …
     order: Callable[[NDArray[np.int64], int], list[NDArray[np.int64]]]  # (lengths, epoch) -> batches of example numbers
     frozen: Callable[[Split, int | None], FrozenPass]  # (split, depth wanted or None): computed once, shared
-    score: Callable[[Logits], float]  # the headline metric on validation; higher is better
+    score: Callable[..., float]  # (logits) -> headline metric on validation, higher is better; (logits, some examples)
     log: Callable[[Mapping[str, Any]], None] = lambda line: None  # one JSON line per step or epoch
     progress: Callable[[float, str], None] = lambda done, text: None  # fraction of the fit, what goes on
     tally: Tally = field(default_factory=Tally)
@@ -110,7 +114,7 @@ class Fitted(Protocol):
     trained_parameters: int
 
     def logits(self, examples: Sequence[Example]) -> Logits:
-        """(N, C), a row per example."""
+        """(N, C), a row per example, or (W, C) for each of their words."""
 
     def delta(self) -> dict[str, Tensor]:
         """What is stored: with `facts` it restores the answers exactly."""
@@ -123,12 +127,17 @@ class Fitted(Protocol):
 class ReadsStates(Protocol):
     """A `Fitted` that starts from the states of a frozen backbone, so that many of them can share one pass."""
 
+    facts: Mapping[str, Any]  # with "blind" (C,), where there are words: the answer to those that are not seen
+
     @property
     def depth(self) -> int | None:
         """The states 0 … depth are read, depth at most L; None: no states, its own blocks begin at the bottom."""
 
     def read(self, inputs: Inputs, states: Sequence[Tensor], towers: int) -> Tensor:
-        """(B, C) logits of one batch: `inputs` (S, T), and `depth + 1` or more states (S, T, D), as `depth` says."""
+        """(B, C) logits of one batch: `inputs` (S, T), and `depth + 1` or more states (S, T, D), as `depth` says.
+
+        Of examples with words (W, C): those that are seen.
+        """
 
 
 class Method(Protocol):

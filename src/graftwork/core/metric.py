@@ -3,27 +3,26 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from graftwork.core.per_word import Numbers
 from graftwork.core.task import Task
 
 
 class Metric(Protocol):
     """Higher is better. `value(statistics(…).mean(0))` is the score."""
 
-    def statistics(
-        self, targets: NDArray[np.generic], predictions: NDArray[np.generic], task: Task
-    ) -> NDArray[np.float64]:
+    def statistics(self, targets: Numbers, predictions: Numbers, task: Task) -> NDArray[np.float64]:
         """Encoded targets and predictions of N examples -> (N, K)."""
 
     def value(self, means: NDArray[np.float64]) -> NDArray[np.float64]:
         """(…, K) means over a sample of examples -> (…) scores; undefined ones are 0, as in scikit-learn."""
 
 
-def score(metric: Metric, targets: NDArray[Any], predictions: NDArray[Any], task: Task) -> float:
+def score(metric: Metric, targets: Numbers, predictions: Numbers, task: Task) -> float:
     """One number for one set of predictions."""
     return float(metric.value(metric.statistics(targets, predictions, task).mean(axis=0)))
 

@@ -130,7 +130,7 @@ class Model(nn.Module):
         return self.start if 0 < self.start < card.blocks and not card.shared_blocks else None
 
     def forward(self, inputs: Inputs, entering: Tensor | None = None) -> Tensor:
-        """Inputs (S, T), and the states entering block `start` if they are at hand -> logits (B, C)."""
+        """Inputs (S, T), and the states entering block `start` if they are at hand -> logits (B, C), or (W, C)."""
         start = self.start if entering is not None else 0
         features = self.backbone.features(inputs, start, entering)
         joined = join_towers(features.pooled, self.towers)

@@ -12,11 +12,11 @@ from graftwork.errors import ConfigError, UnknownName
 from graftwork.files import read_toml
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
+    from graftwork.core.per_word import Numbers
 
 BUILTIN = Path(__file__).parent.parent / "data" / "builtin"
 SPLITS = ("train", "validation", "test")
+STRAYS = ("repair", "refuse")
 
 
 @dataclass(frozen=True)
@@ -28,18 +28,19 @@ class Task:
     validation: Path | None = None
     test: Path | None = None
     kind: str = "classification"  # a name in `kinds`; never guessed from the values
-    text: str | None = None  # column of the text; None: found by name
+    text: str | None = None  # column of the text, or of the words; None: found by name
     text_a: str | None = None
     text_b: str | None = None
     label: str | None = None  # column of the target; None: found by name
     labels: tuple[str, ...] = ()  # index = class; empty: those of the training split, sorted
     metrics: tuple[str, ...] = ()  # the first is the headline; empty: the kind's
+    stray_tags: str = "repair"  # tagging: I- tags that continue nothing are read as B-, or with "refuse" an error
     positive: str | None = None  # the class that `f1` is of; None: the rarer one of two
     scale: tuple[float, float] = (0.0, 1.0)  # mean and sd of the training targets (regression)
 
     @classmethod
     def from_file(cls, path: str | Path, **flags: Any) -> Task:
-        """A task from a data file (CSV, TSV, JSONL) or a task file (TOML); `flags` go before what the file says.
+        """A task from a data file (CSV, TSV, JSONL, CoNLL) or a task file (TOML); `flags` go before what the file says.
 
         Raises `ConfigError` for an unknown key or a key of the wrong type, `StorageError` for a missing file.
         """
@@ -58,6 +59,8 @@ class Task:
                 settings[key] = cls.find(settings[key])
         for key in ("labels", "metrics"):
             settings[key] = tuple(settings.get(key, ()))
+        if settings.get("stray_tags", "repair") not in STRAYS:
+            raise UnknownName("way with stray tags", settings["stray_tags"], STRAYS)
         return cls(**settings)
 
     @staticmethod
@@ -92,7 +95,7 @@ def _stem(path: Path) -> str:
 
 _TASK_KEYS: Mapping[str, type] = {
     "name": str, "data": str, "validation": str, "test": str, "kind": str, "text": str, "text_a": str,
-    "text_b": str, "label": str, "labels": list, "metrics": list, "positive": str,
+    "text_b": str, "label": str, "labels": list, "metrics": list, "positive": str, "stray_tags": str,
 }  # fmt: skip
 _COMPARE_KEYS: Mapping[str, type] = {
     "backbone": str, "methods": list, "seeds": int, "epochs": int, "exhaustive": bool, "out": str,
@@ -140,7 +143,7 @@ class Split:
 
     name: str  # "train" | "validation" | "test"
     examples: tuple[Example, ...]
-    targets: NDArray[np.generic]  # (N,) int64 classes | (N, C) float32 0/1 | (N,) float32, as the kind encodes them
+    targets: Numbers  # (N,) int64 classes | (N, C) float32 0/1 | (N,) float32 | per word, as the kind encodes them
 
 
 @dataclass(frozen=True)

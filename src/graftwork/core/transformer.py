@@ -15,7 +15,7 @@ from tokenizers import Tokenizer
 from torch import Tensor, nn
 from transformers.pytorch_utils import Conv1D
 
-from graftwork.core.backbone import BackboneCard, Encoded, Features, Inputs, device_of
+from graftwork.core.backbone import BackboneCard, Encoded, Features, Inputs, Words, device_of
 from graftwork.core.example import Example
 from graftwork.core.layout import Layout
 from graftwork.errors import ConfigError
@@ -39,6 +39,8 @@ class TransformerBackbone:
 
     def encode(self, examples: Sequence[Example]) -> Encoded:
         """Tokenise. A pair is one sequence or two, as `card.towers` says; a single text is always one."""
+        if examples and "words" in examples[0].inputs:
+            return self._encode_words(examples)
         pairs = bool(examples) and "text" not in examples[0].inputs
         towers = self.card.towers if pairs else 1
         encodings = self.tokenizer.encode_batch_fast(list(_texts(examples, pairs, towers)))
@@ -48,6 +50,27 @@ class TransformerBackbone:
             types=[encoding.type_ids or [0] for encoding in encodings],
             towers=towers,
             cut=sum(any(too_long[i : i + towers]) for i in range(0, len(too_long), towers)),
+        )
+
+    def _encode_words(self, examples: Sequence[Example]) -> Encoded:
+        """One sequence each. A space before every word: byte-level tokenizers know words by it, others don't mind."""
+        listed = [[f" {word}" for word in example.inputs["words"]] for example in examples]
+        encodings = self.tokenizer.encode_batch(listed, is_pretokenized=True)
+        first: list[list[int]] = []
+        seen: list[list[int]] = []
+        for encoding in encodings:
+            begins: dict[int, int] = {}  # word -> position
+            for position, word in enumerate(encoding.word_ids):
+                if word is not None:
+                    begins.setdefault(word, position)
+            first.append(list(begins.values()))
+            seen.append(list(begins))
+        return Encoded(
+            ids=[encoding.ids or [self.pad_id] for encoding in encodings],
+            types=[encoding.type_ids or [0] for encoding in encodings],
+            towers=1,
+            cut=sum(bool(encoding.overflowing) for encoding in encodings),
+            words=Words(first, seen, np.array([len(words) for words in listed], dtype=np.int64)),
         )
 
     def collate(self, encoded: Encoded, sequences: Sequence[int]) -> Inputs:
@@ -68,11 +91,16 @@ class TransformerBackbone:
         }
         if self.layout.token_types:
             inputs["token_type_ids"] = padded(encoded.types, 0)
+        if encoded.words is not None:
+            begins = np.zeros(real.shape, dtype=bool)
+            for row, sequence in enumerate(sequences):
+                begins[row, encoded.words.first[sequence]] = True
+            inputs["words"] = torch.from_numpy(begins).to(device)
         return inputs
 
     def states(self, inputs: Inputs) -> tuple[Tensor, ...]:
         """L + 1 tensors (S, T, D), exactly the network's own `hidden_states`."""
-        output = self.module(**inputs, **self.layout.options, output_hidden_states=True)
+        output = self.module(**_of_network(inputs), **self.layout.options, output_hidden_states=True)
         return tuple(output.hidden_states)
 
     def states_up_to(self, inputs: Inputs, depth: int) -> tuple[Tensor, ...]:
@@ -84,7 +112,7 @@ class TransformerBackbone:
         for place, path in enumerate(self._block_paths):
             block = self.module.get_submodule(path)
             replaced[path] = Noting(block, entering) if place < depth else Noting(block, entering, self._through)
-        with_modules(self.module, replaced)(**inputs, **self.layout.options)
+        with_modules(self.module, replaced)(**_of_network(inputs), **self.layout.options)
         states = entering[: depth + 1]
         return tuple(state.transpose(0, 1) for state in states) if self.layout.time_first else tuple(states)
 
@@ -99,17 +127,22 @@ class TransformerBackbone:
         """
         assert 0 <= start <= self.card.blocks, f"no block {start}"
         assert start == 0 or entering is not None, "states are needed to start above the first block"
-        mask = inputs["attention_mask"].bool()  # (S, T)
+        mask, words = inputs["attention_mask"].bool(), inputs.get("words")  # each (S, T)
         if start == self.card.blocks and entering is not None:
-            return Features(entering, mask, self.pool(entering, mask))
+            return Features(entering, mask, self.pool(entering, mask, words))
         network: nn.Module = self.module
         if start > 0 and entering is not None:
             network = self._from_block(start, entering)
-        sequence = network(**inputs, **self.layout.options).last_hidden_state  # (S, T, D)
-        return Features(sequence, mask, self.pool(sequence, mask))
+        sequence = network(**_of_network(inputs), **self.layout.options).last_hidden_state  # (S, T, D)
+        return Features(sequence, mask, self.pool(sequence, mask, words))
 
-    def pool(self, sequence: Tensor, mask: Tensor) -> Tensor:
-        """(S, T, D), (S, T) -> (S, D) in fp32: the mean of, the first or the last real token."""
+    def pool(self, sequence: Tensor, mask: Tensor, words: Tensor | None = None) -> Tensor:
+        """(S, T, D), (S, T) -> (S, D) in fp32: the mean of, the first or the last real token.
+
+        With `words` (S, T) the token at which each word begins, sequence by sequence: (W, D).
+        """
+        if words is not None:
+            return sequence[words].float()
         if self.layout.pooling == "mean":
             real = mask[:, :, None]  # (S, T, 1)
             return (sequence.float() * real).sum(dim=1) / real.sum(dim=1).clamp(min=1)
@@ -221,6 +254,11 @@ def site_size(site: nn.Module) -> tuple[int, int]:
     if isinstance(site, Conv1D):
         return site.weight.shape[0], site.weight.shape[1]
     raise TypeError(f"not a linear map: {type(site).__name__}")
+
+
+def _of_network(inputs: Inputs) -> Inputs:
+    """Without what only the reading of its output needs."""
+    return {name: tensor for name, tensor in inputs.items() if name != "words"}
 
 
 def _texts(examples: Sequence[Example], pairs: bool, towers: int) -> list[str | tuple[str, str]]:

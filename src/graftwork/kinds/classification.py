@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
+from graftwork.core.example import Example
 from graftwork.core.head import PooledHead
 from graftwork.core.labels import label_indices, positive_label, require_label, resolve_labels
 from graftwork.core.task import Task
@@ -24,6 +25,9 @@ METRICS_OF_TWO = (*METRICS, "f1", "matthews")
 class Classification:
     """Targets are str, encoded as (N,) int64 classes; a logit per class; trained by cross entropy."""
 
+    per_word = False
+    mends = ""
+
     def parse(self, text: str | tuple[str, ...], task: Task, where: str) -> str:
         """The label, exactly as it stands in the file."""
         if isinstance(text, tuple):
@@ -36,6 +40,10 @@ class Classification:
             )
         require_label(text, task, where)
         return text
+
+    def settle(self, target: Any, inputs: Mapping[str, Any], task: Task, where: str) -> tuple[Any, int]:
+        """As it is: it belongs to any text."""
+        return target, 0
 
     def resolve(self, task: Task, targets: Sequence[Any]) -> Task:
         """Fill in labels, the positive class and metrics. Raises `DataError` for fewer than two classes."""
@@ -84,7 +92,7 @@ class Classification:
         """(B, C) -> (B,) the class of the highest logit, the first of equals."""
         return np.asarray(logits.argmax(axis=1), dtype=np.int64)
 
-    def decode(self, logits: NDArray[np.float64], task: Task) -> list[dict[str, Any]]:
+    def decode(self, logits: NDArray[np.float64], task: Task, examples: Sequence[Example] = ()) -> list[dict[str, Any]]:
         """(B, C) -> `{"label": …, "probabilities": {label: probability}}` per example."""
         exponentials = np.exp(logits - logits.max(axis=1, keepdims=True))
         shares = exponentials / exponentials.sum(axis=1, keepdims=True)  # (B, C)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ from scipy.special import expit
 from torch import Tensor, nn
 from torch.nn.functional import binary_cross_entropy_with_logits
 
+from graftwork.core.example import Example
 from graftwork.core.head import PooledHead
 from graftwork.core.labels import label_indices, require_label, resolve_labels
 from graftwork.core.task import Task
@@ -26,6 +27,9 @@ FREQUENT = 10  # rows: from here on a combination of labels is a stratum of its 
 class Multilabel:
     """Targets are sorted tuples of str, encoded as (N, C) float32 0/1; a yes-or-no logit per label."""
 
+    per_word = False
+    mends = ""
+
     def parse(self, text: str | tuple[str, ...], task: Task, where: str) -> tuple[str, ...]:
         """`a|b`, a list, or nothing for an example that has no label. White space belongs to a label's name."""
         labels = text if isinstance(text, tuple) else tuple(text.split(SEPARATOR)) if text else ()
@@ -34,6 +38,10 @@ class Multilabel:
         if len(set(labels)) < len(labels):
             raise DataError("a label stands twice", where=where, got=clip(SEPARATOR.join(labels)), do="remove one")
         return tuple(sorted(labels))
+
+    def settle(self, target: Any, inputs: Mapping[str, Any], task: Task, where: str) -> tuple[Any, int]:
+        """As it is: it belongs to any text."""
+        return target, 0
 
     def resolve(self, task: Task, targets: Sequence[Any]) -> Task:
         """Fill in labels and metrics. Raises `DataError` when no row has a label, `ConfigError` for a `positive`."""
@@ -89,7 +97,7 @@ class Multilabel:
         """(B, C) -> (B, C) float32, 1 where the probability is above 0.5."""
         return (logits > 0).astype(np.float32)
 
-    def decode(self, logits: NDArray[np.float64], task: Task) -> list[dict[str, Any]]:
+    def decode(self, logits: NDArray[np.float64], task: Task, examples: Sequence[Example] = ()) -> list[dict[str, Any]]:
         """(B, C) -> `{"label": [labels above 0.5], "probabilities": {label: probability}}` per example."""
         return [
             {

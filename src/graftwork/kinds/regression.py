@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn.functional import mse_loss
 
+from graftwork.core.example import Example
 from graftwork.core.head import PooledHead
 from graftwork.core.task import Task
 from graftwork.errors import ConfigError, DataError, clip
@@ -24,6 +25,9 @@ STRATUM_ROWS = 10  # a tenth of the rows is a stratum only where it has this man
 
 class Regression:
     """Targets are float, encoded as (N,) float32 in units of the training targets' spread; trained by squared error."""
+
+    per_word = False
+    mends = ""
 
     def parse(self, text: str | tuple[str, ...], task: Task, where: str) -> float:
         """A finite decimal number such as `3`, `-0.5` or `1e-3`; nothing else is taken for one."""
@@ -39,6 +43,10 @@ class Regression:
                 else "remove the row or mend its target",
             )
         return float(text)
+
+    def settle(self, target: Any, inputs: Mapping[str, Any], task: Task, where: str) -> tuple[Any, int]:
+        """As it is: it belongs to any text."""
+        return target, 0
 
     def resolve(self, task: Task, targets: Sequence[Any]) -> Task:
         """Fill in scale and metrics. Raises `DataError` for constant targets, `ConfigError` for labels."""
@@ -85,7 +93,7 @@ class Regression:
         """(B, 1) -> (B,) standardised, as the encoded targets are."""
         return logits[:, 0]
 
-    def decode(self, logits: NDArray[np.float64], task: Task) -> list[dict[str, Any]]:
+    def decode(self, logits: NDArray[np.float64], task: Task, examples: Sequence[Example] = ()) -> list[dict[str, Any]]:
         """(B, 1) -> `{"value": …}` per example, in the file's units."""
         mean, sd = task.scale
         return [{"value": value} for value in (logits[:, 0] * sd + mean).tolist()]

@@ -19,7 +19,7 @@ from graftwork.core.task import Task
 from graftwork.registry import methods
 from graftwork.train.answering import answer_together
 from graftwork.train.flops import counted
-from graftwork.train.linear import LinearFit, fit_on, fit_on_block
+from graftwork.train.linear import LinearFit, fit_on, fit_on_block, fitted_on
 from graftwork.train.mix import fit_mix
 
 
@@ -48,14 +48,14 @@ class Probe:
         return max(block for block, share in enumerate(self.shares.tolist()) if share)
 
     def logits(self, examples: Sequence[Example]) -> Logits:
-        """(N, C), a row per example."""
+        """(N, C), a row per example; (W, C) where examples have words."""
         return answer_together(self.backbone, self.backbone.encode(examples), [self])[0]
 
     def read(self, inputs: Inputs, states: Sequence[Tensor], towers: int) -> Tensor:
-        """(B, C) logits of one batch."""
+        """(B, C) logits of one batch, or (W, C)."""
         mask = inputs["attention_mask"].bool()
         mixed = sum(
-            share * join_towers(self.backbone.pool(states[block], mask).float(), towers)
+            share * join_towers(self.backbone.pool(states[block], mask, inputs.get("words")).float(), towers)
             for block, share in enumerate(self.shares.tolist())
             if share
         )  # (B, P)
@@ -100,11 +100,12 @@ class LinearProbe:
         assert best is not None
         outputs = bench.setting.kind.outputs(bench.setting.task)
         shares = fit_mix(bench, train, best[2].strength, outputs)
-        fit, reached = fit_on(bench, _mix(train, shares), _mix(validation, shares), bench.tally)
+        fit, reached = fit_on(bench, train, validation, lambda frozen: _mix(frozen, shares), bench.tally)
         tried["mix"] = reached
         if reached > best[0]:
             best = (reached, "mix", fit, shares)
         facts = {"block": best[1], "strength": best[2].strength, "validation_by_block": tried}
+        facts |= fitted_on(bench, train.encoded)
         return Probe(backbone, best[3], best[2].weight, best[2].bias, facts)
 
     def restore(self, setting: Setting, delta: dict[str, Tensor], facts: Mapping[str, Any]) -> Probe:
@@ -114,5 +115,5 @@ class LinearProbe:
 
 
 def _mix(frozen: FrozenPass, shares: Tensor) -> Tensor:
-    """(N, P): the blocks' pooled features, weighted."""
+    """(N, P), or (W, P): the blocks' features, weighted."""
     return torch.stack([share * frozen.pooled(block) for block, share in enumerate(shares)]).sum(dim=0)

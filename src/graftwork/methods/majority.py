@@ -6,13 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from graftwork.core.backbone import BackboneCard
 from graftwork.core.example import Example
 from graftwork.core.method import Logits, Setting, Workbench
+from graftwork.core.per_word import repeated
 from graftwork.core.task import Task
 from graftwork.registry import methods
 
@@ -26,8 +26,8 @@ class Constant:
     trained_parameters: int = 0
 
     def logits(self, examples: Sequence[Example]) -> Logits:
-        """(N, C)."""
-        return np.tile(self.answer.numpy(), (len(examples), 1))
+        """(N, C), or (W, C)."""
+        return repeated(self.answer.numpy(), examples)
 
     def delta(self) -> dict[str, Tensor]:
         """The constant."""

@@ -17,8 +17,9 @@ from torch import Tensor
 from graftwork.core.backbone import BackboneCard
 from graftwork.core.example import Example
 from graftwork.core.method import Logits, Setting, Workbench
+from graftwork.core.per_word import flat
 from graftwork.core.task import Task
-from graftwork.registry import methods
+from graftwork.registry import kinds, methods
 from graftwork.train.seeds import derive
 
 STRENGTHS = (0.1, 0.3, 1.0, 3.0)  # the SVM's C, chosen on validation
@@ -74,8 +75,10 @@ class TfidfSvm:
     uses_backbone: ClassVar[bool] = False
 
     def unfit(self, task: Task, card: BackboneCard | None) -> str:
-        """Fits every text."""
-        return ""
+        """Fits every text, as a whole."""
+        return (
+            "it answers texts as a whole, and this task asks about each word" if kinds.get(task.kind).per_word else ""
+        )
 
     def fit(self, bench: Workbench) -> Svm:
         """Fit every strength, keep the one that is best on validation."""
@@ -85,7 +88,9 @@ class TfidfSvm:
         outputs = bench.setting.kind.outputs(bench.setting.task)
         best: tuple[float, Svm] | None = None
         for strength in STRENGTHS:
-            weight, bias = _solve(inputs, bench.train.targets, outputs, strength, derive(bench.seed, "init") % 2**31)
+            weight, bias = _solve(
+                inputs, flat(bench.train.targets), outputs, strength, derive(bench.seed, "init") % 2**31
+            )
             fitted = Svm(vectorizer, weight, bias, {"strength": strength})
             reached = bench.score(fitted.logits(bench.validation.examples))
             bench.log({"strength": strength, "validation": reached})

@@ -1,28 +1,33 @@
-"""Accuracy: the share of examples that are answered right; for several labels, answered exactly right."""
+"""Accuracy: the share of answers that are right; where an example has several labels, exactly right."""
 
 from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
 
-from graftwork.core.indicators import indicators
+from graftwork.core.indicators import indicators, ratio
+from graftwork.core.per_word import Numbers, PerWord
 from graftwork.core.task import Task
 from graftwork.registry import metrics
 
 
 class Accuracy:
-    """Equal to `sklearn.metrics.accuracy_score`."""
+    """Equal to `sklearn.metrics.accuracy_score`; over all words where each has an answer."""
 
-    def statistics(
-        self, targets: NDArray[np.generic], predictions: NDArray[np.generic], task: Task
-    ) -> NDArray[np.float64]:
-        """(N,) classes or (N, C) labels -> (N, 1), 1 where right. Raises `ConfigError` for numbers."""
+    def statistics(self, targets: Numbers, predictions: Numbers, task: Task) -> NDArray[np.float64]:
+        """(N,) classes or (N, C) labels -> (N, 1), 1 where right. Tags per word -> (N, 2): right words, words.
+
+        Raises `ConfigError` for numbers.
+        """
+        if isinstance(targets, PerWord) and isinstance(predictions, PerWord):
+            right = targets.sums(targets.flat == predictions.flat)
+            return np.stack([right, targets.counts.astype(np.float64)], axis=1)
         same = indicators(targets, task, "accuracy") == indicators(predictions, task, "accuracy")
         return np.asarray(same.all(axis=1, keepdims=True), dtype=np.float64)
 
     def value(self, means: NDArray[np.float64]) -> NDArray[np.float64]:
-        """(…, 1) -> (…)."""
-        return means[..., 0]
+        """(…, 1) or (…, 2) -> (…)."""
+        return means[..., 0] if means.shape[-1] == 1 else ratio(means[..., 0], means[..., 1])
 
 
 metrics.register("accuracy")(Accuracy())

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from graftwork.core.backbone import Backbone, Encoded, device_of
-from graftwork.core.example import Example
+from graftwork.core.example import Example, text_of
 from graftwork.core.method import Logits, ReadsStates
 from graftwork.errors import ConfigError
 from graftwork.registry import kinds
@@ -78,7 +78,8 @@ def answer_windows(modules: Sequence[TaskModule], examples: Iterable[Example]) -
 
     for window, tokens in _one_ahead(tokenised()):
         logits = _logits(modules, groups, window, tokens)
-        answers = [kinds.get(m.task.kind).decode(found, m.task) for m, found in zip(modules, logits, strict=True)]
+        decoding = zip(modules, logits, strict=True)
+        answers = [kinds.get(module.task.kind).decode(found, module.task, window) for module, found in decoding]
         yield Window(window, answers, max((encoded.cut for encoded in tokens), default=0))
 
 
@@ -88,7 +89,7 @@ def windows(examples: Iterable[Example]) -> Iterator[list[Example]]:
     characters = 0
     for example in examples:
         window.append(example)
-        characters += sum(map(len, example.inputs.values()))
+        characters += sum(len(text_of(given)) for given in example.inputs.values())
         if len(window) >= ROWS_AT_ONCE or characters >= CHARACTERS_AT_ONCE:
             yield window
             window, characters = [], 0
@@ -109,7 +110,7 @@ def _groups(modules: Sequence[TaskModule]) -> list[Group]:
 def _logits(
     modules: Sequence[TaskModule], groups: Sequence[Group], window: list[Example], tokens: Sequence[Encoded]
 ) -> list[Logits]:
-    """(N, C) per module; a method that reads no states answers by itself."""
+    """Logits per module; a method that reads no states answers by itself."""
     found: dict[int, Logits] = {}
     for group, encoded in zip(groups, tokens, strict=True):
         answered = answer_together(group.backbone, encoded, list(group.members.values()))

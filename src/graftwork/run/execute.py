@@ -23,6 +23,7 @@ from graftwork.core.backbone import Backbone
 from graftwork.core.meter import Phase, Readings, Stopwatch
 from graftwork.core.method import Fitted, Logits, Setting, Workbench
 from graftwork.core.metric import score
+from graftwork.core.per_word import flat
 from graftwork.core.profile import Profile
 from graftwork.core.run import Recipe, RunResult, RunSpec
 from graftwork.core.task import Dataset, Split
@@ -66,13 +67,14 @@ class Shop:
         uses = method.method.uses_backbone
         task = self.dataset.task
         assert self.backbone is not None or not uses
-        rows, outputs = len(self.dataset.train.examples), kinds.get(task.kind).outputs(task)
+        train, outputs = self.dataset.train, kinds.get(task.kind).outputs(task)
+        size = {"rows": len(train.examples), "outputs": outputs, "answers": len(flat(train.targets))}
         return RunSpec(
             question=task.question(),
             data=self.dataset.digest,
             backbone=self.backbone.card.revision if uses and self.backbone else None,
             method=method.config,
-            recipe=resolve(recipe, rows, outputs, schedule_of(method.method)) if uses else {},
+            recipe=resolve(recipe, **size, schedule=schedule_of(method.method)) if uses else {},
             seed=seed,
             numerics=self.numerics if uses else {"threads": self.numerics["threads"]},
         )
@@ -148,7 +150,8 @@ class _Execution:
             answers = [(split, fitted.logits(split.examples)) for split in splits]
         scores = {split.name: self._scores(split, logits) for split, logits in answers}
         with self._phase("save"), self.profile.phase("write"):
-            decoded = {s.name: self.setting.kind.decode(logits, self.setting.task) for s, logits in answers}
+            kind, task = self.setting.kind, self.setting.task
+            decoded = {s.name: kind.decode(logits, task, s.examples) for s, logits in answers}
             write_predictions(self.folder, answers, decoded)
             if not trial:
                 self._save(fitted, scores["test"])
@@ -171,7 +174,7 @@ class _Execution:
             recipe=self.spec.recipe,
             order=self._order,
             frozen=lambda split, depth: self._frozen(bench, split, depth),
-            score=lambda logits: self._score(headline, data.validation, logits),
+            score=lambda logits, examples=None: self._score(headline, data.validation, logits, examples),
             log=self._log,
             progress=self.progress,
             profile=self.profile,
@@ -194,9 +197,11 @@ class _Execution:
         backbone = self.setting.backbone
         return _small(fitted.facts) | ({"frozen": _frozen_fact(backbone, fitted.facts)} if backbone else {})
 
-    def _score(self, metric: str, split: Split, logits: Logits) -> float:
+    def _score(self, metric: str, split: Split, logits: Logits, examples: NDArray[np.int64] | None = None) -> float:
+        """Of all examples of a split, or of some."""
         predictions = self.setting.kind.predictions(logits, self.setting.task)
-        return score(metrics.get(metric), split.targets, predictions, self.setting.task)
+        targets = split.targets if examples is None else split.targets[examples]
+        return score(metrics.get(metric), targets, predictions, self.setting.task)
 
     def _scores(self, split: Split, logits: Logits) -> dict[str, float]:
         return {metric: self._score(metric, split, logits) for metric in self.setting.task.metrics}

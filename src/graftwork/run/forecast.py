@@ -25,6 +25,7 @@ from torch.nn.functional import linear
 from graftwork.core.backbone import Backbone
 from graftwork.core.method import Fitted, Setting
 from graftwork.core.model import Model, joined_width
+from graftwork.core.per_word import flat
 from graftwork.core.run import Recipe
 from graftwork.core.task import Split
 from graftwork.files import write_bytes
@@ -37,6 +38,7 @@ from graftwork.run.methods import Named
 from graftwork.run.pilot import Clock, Trace, fit_pilot
 from graftwork.run.task_module import SELF_TEST_EXAMPLES
 from graftwork.train.flops import counted
+from graftwork.train.linear import kept_targets
 from graftwork.train.loop import Attaches, build_model
 from graftwork.train.mix import BATCH
 from graftwork.train.seeds import derive
@@ -87,7 +89,8 @@ class Forecaster:
         if isinstance(method.method, Attaches):
             model = build_model(method.method, self.setting, encoded.towers)
             entering = None if model.prefix is None else states[model.prefix]
-            target = torch.from_numpy(self.shop.dataset.train.targets[[row]]).to(model.device)
+            answered = encoded.answered(np.array([row]))
+            target = torch.from_numpy(flat(self.shop.dataset.train.targets)[answered]).to(model.device)
 
             def work() -> None:
                 self.kind.loss(model(inputs, entering), target).backward()  # type: ignore[no-untyped-call]
@@ -211,7 +214,8 @@ class Forecaster:
         last = trace.last("went on", otherwise=ended)
         mixed = min(trace.times("scored", after=last), default=last)  # between them the mix is learned, in batches
         losses = trace.times("loss", before=last, after=began) + trace.times("loss", after=mixed)
-        growth = math.ceil(len(self.shop.dataset.train.examples) / BATCH) / math.ceil(len(rows) / BATCH)
+        total = len(self.shop.dataset.train.examples)
+        growth = math.ceil(self._features(total) / BATCH) / math.ceil(self._features(len(rows)) / BATCH)
         fits = self._convex(ended - began - (mixed - last), len(losses), len(rows)) + growth * (mixed - last)
         return Forecast({"prefix": self._prefix(None), "fit": fits} | self._after_backbone(fitted, checked))
 
@@ -282,17 +286,26 @@ class Forecaster:
 
     def _convex(self, seconds: float, evaluations: int, rows: int) -> float:
         """Seconds on all rows of convex fits that took `seconds` and so many evaluations of their loss on `rows`."""
-        total = len(self.shop.dataset.train.examples)
-        more = self._evaluation_seconds(total) - self._evaluation_seconds(rows)
-        grown = 1 + EVALUATIONS_GROW * math.log(max(1.0, total / rows))
+        total, tried = (self._features(count) for count in (len(self.shop.dataset.train.examples), rows))
+        more = self._evaluation_seconds(total) - self._evaluation_seconds(tried)
+        grown = 1 + EVALUATIONS_GROW * math.log(max(1.0, total / tried))
         return grown * (seconds + evaluations * max(0.0, more))
 
+    def _features(self, rows: int) -> int:
+        """How many features a convex fit on so many examples sees: one of each, or of each of their words."""
+        encoded = self.lengths.encoded["train"]
+        if encoded.words is None:
+            return rows
+        kept = int(encoded.read[encoded.sampled].sum())
+        return max(1, min(kept, round(rows * float(encoded.read.mean()))))
+
     def _evaluation_seconds(self, rows: int) -> float:
+        """Of one evaluation of a convex fit's loss on so many features."""
         if rows not in self._evaluations:
             width = joined_width(self.backbone.card.width, self.lengths.encoded["train"].towers)
             features = torch.randn(rows, width, generator=torch.Generator().manual_seed(0))  # (N, P)
             weight = torch.zeros(self.kind.outputs(self.setting.task), width, requires_grad=True)  # (C, P)
-            targets = torch.from_numpy(self.shop.dataset.train.targets)[:rows]
+            targets = kept_targets(self.shop.dataset.train, self.lengths.encoded["train"])[:rows]
 
             def work() -> None:
                 self.kind.loss(linear(features, weight), targets).backward()  # type: ignore[no-untyped-call]

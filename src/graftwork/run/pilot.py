@@ -85,9 +85,10 @@ def fit_pilot(
         trace.mark("given")
         return found
 
-    def reached(logits: Logits) -> float:
+    def reached(logits: Logits, examples: Rows | None = None) -> float:
         trace.mark("scored")
-        return score(metrics.get(task.metrics[0]), validation.targets, kind.predictions(logits, task), task)
+        targets = validation.targets if examples is None else validation.targets[examples]
+        return score(metrics.get(task.metrics[0]), targets, kind.predictions(logits, task), task)
 
     bench = Workbench(
         setting=Setting(task, kind, shop.backbone if method.method.uses_backbone else None),

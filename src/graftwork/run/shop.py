@@ -78,9 +78,18 @@ def _disk(cache: str | Path | None, cache_size: str, computed_in: Mapping[str, A
 def _with_cut(dataset: Dataset, backbone: Backbone, frozen: FrozenStore) -> dict[str, Any]:
     """The data report with the examples per split that the backbone reads only the beginning of."""
     card = backbone.card
-    cut = {name: frozen.encoded(backbone, dataset.digest, split).cut for name, split in dataset.splits.items()}
+    read = {name: frozen.encoded(backbone, dataset.digest, split) for name, split in dataset.splits.items()}
+    found = {"cut": {name: encoded.cut for name, encoded in read.items()}}
+    unseen = {name: encoded.words.unseen for name, encoded in read.items() if encoded.words is not None}
+    if unseen:
+        found["unseen_words"] = unseen
+    told = {
+        "cut": f"Examples longer than {card.id} takes ({card.max_length} tokens), cut there",
+        "unseen_words": f"Words that {card.id} does not see, cut off or without a token, answered as the most frequent",
+    }
     warnings = list(dataset.report["warnings"])
-    if any(cut.values()):
-        counts = ", ".join(f"{count:,} of {name}" for name, count in cut.items() if count)
-        warnings.append(f"Examples longer than {card.id} takes ({card.max_length} tokens), cut there: {counts}.")
-    return {**dataset.report, "cut": cut, "warnings": warnings}
+    for key, counts in found.items():
+        if any(counts.values()):
+            listed = ", ".join(f"{count:,} of {name}" for name, count in counts.items() if count)
+            warnings.append(f"{told[key]}: {listed}.")
+    return {**dataset.report, **found, "warnings": warnings}

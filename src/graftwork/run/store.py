@@ -12,10 +12,9 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from graftwork.core.meter import Cost, Phase
 from graftwork.core.method import Logits
+from graftwork.core.per_word import from_lists
 from graftwork.core.run import RunResult, RunSpec
 from graftwork.core.task import Split
 from graftwork.errors import StorageError, UnknownName
@@ -112,14 +111,14 @@ def write_predictions(folder: Path, splits: Sequence[tuple[Split, Logits]], deco
     for split, logits in splits:
         for example, answer, row in zip(split.examples, decoded[split.name], logits.tolist(), strict=True):
             line = {"id": example.id, "split": split.name, "target": example.target}
-            line |= {"prediction": answer.get("label", answer.get("value")), "logits": row}
+            line |= {"prediction": next(iter(answer.values())), "logits": row}
             lines.append(json.dumps(line, ensure_ascii=False))
     write_text(folder / "predictions.jsonl", "\n".join(lines) + "\n")
 
 
 def read_logits(folder: Path, split: str) -> Logits:
-    """(N, C) of one split, in the data set's order, as they were written."""
+    """Those of one split, in the data set's order, as they were written."""
     path = folder / "predictions.jsonl"
     with storage_errors(path):
         lines = [json.loads(line) for line in path.read_bytes().split(b"\n") if line]
-    return np.array([line["logits"] for line in lines if line["split"] == split], dtype=np.float64)
+    return from_lists([line["logits"] for line in lines if line["split"] == split])

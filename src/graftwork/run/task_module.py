@@ -14,7 +14,9 @@ from graftwork.core.backbone import Backbone, BackboneCard
 from graftwork.core.example import Example
 from graftwork.core.method import Fitted, Logits, Setting
 from graftwork.core.opening import open_backbone
+from graftwork.core.per_word import flat, from_lists
 from graftwork.core.task import Task
+from graftwork.core.words import example_of
 from graftwork.errors import ConfigError, IncompatibleModule, StorageError
 from graftwork.files import file_digest, read_json, safe_load, write_json, write_tensors, write_text
 from graftwork.registry import kinds
@@ -30,7 +32,7 @@ TOLERANCE = {"fp32": 1e-3, "bf16": 0.1}  # on a logit; one processor gives the s
 # Modules share the frozen backbone that is open in this process: named by its content, so never a stale one.
 _OPEN: WeakValueDictionary[tuple[str, str, str, str], Backbone] = WeakValueDictionary()
 
-Text = str | Sequence[str] | Mapping[str, str]  # one text, a pair, or role -> text
+Text = str | Sequence[str] | Mapping[str, Any]  # one text, a pair or the words of one, or role -> input
 
 
 @dataclass
@@ -88,11 +90,13 @@ class TaskModule:
 
     @property
     def roles(self) -> tuple[str, ...]:
-        """The inputs it wants: ("text",) or ("text_a", "text_b")."""
+        """The inputs it wants: ("text",), ("text_a", "text_b") or ("words",)."""
         return tuple(self.description["roles"])
 
     def predict(self, texts: Sequence[Text]) -> list[dict[str, Any]]:
-        """An answer per text (or pair): `{"label", "probabilities"}` or `{"value"}`; several labels are a list.
+        """An answer per text (or pair): `{"label", "probabilities"}`, `{"value"}`, … as the kind's `decode` says.
+
+        A module that answers words takes a text, which is cut into words, or a list of words.
 
         Raises `ConfigError` for one text where a pair is wanted, the other way round, and a text that is in no list.
         """
@@ -109,6 +113,8 @@ class TaskModule:
         return [self._example(number, text) for number, text in enumerate(texts)]
 
     def _example(self, number: int, text: Text) -> Example:
+        if self.roles == ("words",):
+            return _of_words(number, text)
         if isinstance(text, str):
             text = (text,)
         if not isinstance(text, Mapping):
@@ -124,9 +130,8 @@ class TaskModule:
         return Example(f"input/{number + 1}", text)
 
     def _self_test(self, stored: Mapping[str, Any]) -> None:
-        examples = [Example(f"selftest/{i}", inputs) for i, inputs in enumerate(stored["inputs"])]
-        expected = np.array(stored["logits"])
-        found = self.fitted.logits(examples)
+        examples = [Example(f"selftest/{i}", _inputs(inputs)) for i, inputs in enumerate(stored["inputs"])]
+        expected, found = flat(from_lists(stored["logits"])), flat(self.fitted.logits(examples))
         difference = float(np.abs(found - expected).max())
         allowed = TOLERANCE[self.description["precision"]] * max(1.0, float(np.abs(expected).max()))
         if not difference <= allowed:
@@ -137,6 +142,24 @@ class TaskModule:
                 expected=f"at most {allowed:.3g}",
                 do="the backbone or a library computes something else now: train the module again",
             )
+
+
+def _inputs(stored: Mapping[str, Any]) -> dict[str, Any]:
+    """As they were before JSON, which has lists only."""
+    return {role: tuple(given) if isinstance(given, list) else given for role, given in stored.items()}
+
+
+def _of_words(number: int, given: Text) -> Example:
+    """A text, its words, or either by name. Raises `ConfigError`."""
+    if isinstance(given, Mapping):
+        if len(given) != 1 or not given.keys() <= {"text", "words"}:
+            raise ConfigError("wrong inputs", got=", ".join(given), expected="words, or text")
+        given = next(iter(given.values()))
+    example = example_of(f"input/{number + 1}", given if isinstance(given, str) else tuple(given))
+    words = example.inputs["words"]
+    if not words or not all(word.strip() for word in words):
+        raise ConfigError(f"text {number + 1} {'has an empty word' if words else 'is empty'}")
+    return example
 
 
 def _backbone(folder: Path, description: Mapping[str, Any], device: str) -> Backbone:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
+import numpy as np
 import torch
 
 from graftwork.core.backbone import Backbone, Inputs
@@ -31,6 +32,7 @@ def check_backbone(backbone: Backbone, *, absent: Collection[str] = ("attention.
     examples = [*tiny_dataset().train.examples[:5], Example("train/9", {"text": "the film was so good " * 5})]
     with torch.no_grad():
         _check_features(backbone, examples)
+        _check_words(backbone)
         _check_roles(backbone, absent)
         _check_independence(backbone, backbone.collate(backbone.encode(examples), [0, 5]))
     pair = backbone.encode([Example("train/1", {"text_a": "a film", "text_b": "a good film"})])
@@ -58,6 +60,27 @@ def _check_features(backbone: Backbone, examples: Sequence[Example]) -> None:
         alone = backbone.features(backbone.collate(encoded, [row])).pooled[0]
         away = float((alone - whole.pooled[row]).abs().max())
         require(away <= near, f"an example's features depend on its batch: {away:.2g} away")
+
+
+def _check_words(backbone: Backbone) -> None:
+    """Words are read at their first tokens; those that are cut off are known."""
+    limit = backbone.card.max_length
+    listed = [("the", "film", "was", "unbelievably", "good"), ("bad",) * limit, ("a",)]
+    encoded = backbone.encode([Example(f"words/{row}", {"words": words}) for row, words in enumerate(listed)])
+    words = encoded.words
+    assert words is not None, "examples with words are tokenised as texts"
+    require(words.counts.tolist() == [5, limit, 1], f"counts {words.counts.tolist()} words")
+    require(words.seen[0] == list(range(5)) and words.first[0] == sorted(set(words.first[0])), "words are not in order")
+    require(encoded.cut == 1 and 0 < words.unseen < limit, f"{words.unseen} words of a long text are not seen")
+    rows = np.array([2, 0])
+    inputs = backbone.collate(encoded, rows.tolist())
+    features, alone = backbone.features(inputs), backbone.features(backbone.collate(encoded, [0])).pooled
+    require(features.pooled.shape == (6, backbone.card.width), f"features of 6 words are {features.pooled.shape}")
+    read = features.sequence[1, words.first[0]].float()
+    require(torch.equal(features.pooled[1:], read), "a word is not read at its first token")
+    away = float((features.pooled[1:] - alone).abs().max())
+    require(away <= NEAR[features.sequence.dtype] * max(1.0, float(alone.abs().max())), "a word depends on its batch")
+    require(encoded.answered(rows).tolist() == [limit + 5, *range(5)], "it is not known which words are answered")
 
 
 def _check_roles(backbone: Backbone, absent: Collection[str]) -> None:

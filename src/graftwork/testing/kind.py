@@ -11,20 +11,21 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from graftwork.core.backbone import Features
+from graftwork.core.example import Example
 from graftwork.core.kind import Kind
+from graftwork.core.per_word import Numbers, PerWord, flat
 from graftwork.core.task import Task
 from graftwork.errors import DataError
 from graftwork.registry import kinds
 from graftwork.testing.require import require
-from graftwork.testing.tiny import sample_targets
+from graftwork.testing.tiny import Sample, sample_targets
 
 FOREIGN = "violet"  # neither a label of the samples nor a number
 
 
-def check_kind(name: str, texts: Sequence[str] = ()) -> None:
+def check_kind(name: str, texts: Sample = ()) -> None:
     """What every kind promises. `texts` are targets as they stand in a file: if none, the first of `SAMPLES` it takes.
 
     Raises `AssertionError`.
@@ -37,18 +38,26 @@ def check_kind(name: str, texts: Sequence[str] = ()) -> None:
     require(len(kind.strata(targets)) == len(targets), "strata is not a key per target")
     encoded = kind.encode(targets, task)
     logits, outputs = certain(encoded, kind.outputs(task)), kind.outputs(task)
-    require(bool(np.allclose(kind.predictions(logits, task), encoded)), "predictions of certain logits are not targets")
-    answers = kind.decode(logits, task)
+    found = kind.predictions(logits, task)
+    require(bool(np.allclose(flat(found), flat(encoded))), "predictions of certain logits are not targets")
+    examples = [Example(f"train/{row}", _inputs(kind, target)) for row, target in enumerate(targets, 1)]
+    answers = kind.decode(logits, task, examples)
     require(_is_json(answers), f"decode is not plain JSON: {answers[0]}")
-    for answer, target, text in zip(answers, targets, encoded, strict=True):
-        _check_answer(answer, target, one=np.ndim(text) == 0)
+    for answer, target, text, example in zip(answers, targets, encoded, examples, strict=True):
+        require(kind.settle(target, example.inputs, task, "sample.csv:2") == (target, 0), f"{target} is not settled")
+        if kind.per_word:
+            _check_words(answer, target, example.inputs["words"])
+        else:
+            _check_answer(answer, target, one=np.ndim(text) == 0)
     _check_foreign(kind, task)
     _check_head(kind, task, outputs)
     _check_loss(kind, task, encoded, outputs)
 
 
-def certain(encoded: NDArray[Any], outputs: int) -> NDArray[np.float64]:
-    """(N,) classes, (N, C) labels or (N,) numbers -> (N, C) logits of a model that is sure of them."""
+def certain(encoded: Numbers, outputs: int) -> Numbers:
+    """(N,) classes, (N, C) labels or (N,) numbers -> (N, C) logits of a model that is sure of them; so for words."""
+    if isinstance(encoded, PerWord):
+        return PerWord(flat(certain(encoded.flat, outputs)), encoded.counts)
     if encoded.ndim == 2:
         return np.asarray(20.0 * (2.0 * encoded - 1.0))
     if np.issubdtype(encoded.dtype, np.integer):
@@ -61,6 +70,27 @@ def _is_json(value: Any) -> bool:
         return bool(json.loads(json.dumps(value, allow_nan=False)) == value)
     except (TypeError, ValueError):
         return False
+
+
+def _inputs(kind: Kind, target: Any) -> dict[str, Any]:
+    """As many words as there are tags, or any text."""
+    return {"words": tuple("abcdefgh"[: len(target)])} if kind.per_word else {"text": "a text"}
+
+
+def _check_words(answer: Mapping[str, Any], target: tuple[str, ...], words: Sequence[str]) -> None:
+    """Tags as they are, or the spans that they mark; the words here are letters with a space between them."""
+    if "tags" in answer:
+        require(tuple(answer["tags"]) == target, f"{answer} decodes {target!r}")
+        require(all(0 <= chance <= 1 for chance in answer["probabilities"]), f"not probabilities: {answer}")
+        return
+    tags = ["O"] * len(words)
+    for span in answer["spans"]:
+        covered = range(span["start"] // 2, (span["end"] + 1) // 2)
+        require(span["text"] == " ".join(words[place] for place in covered), f"{span} is of another text")
+        require(0 <= span["probability"] <= 1, f"not a probability: {span}")
+        for place in covered:
+            tags[place] = ("B-" if place == covered[0] else "I-") + span["label"]
+    require(tuple(tags) == target, f"{answer} decodes {target!r}")
 
 
 def _check_answer(answer: Mapping[str, Any], target: Any, one: bool) -> None:
@@ -76,15 +106,16 @@ def _check_answer(answer: Mapping[str, Any], target: Any, one: bool) -> None:
 
 def _check_foreign(kind: Kind, task: Task) -> None:
     """A target that the task does not have is refused by name and place."""
+    text = (FOREIGN,) if kind.per_word else FOREIGN
     try:
-        kind.parse(FOREIGN, task, "sample.csv:7")
+        kind.parse(text, task, "sample.csv:7")
     except DataError as error:
         require(FOREIGN in str(error) and "sample.csv:7" in str(error), f"does not say what or where: {error}")
     else:
         raise AssertionError(f"the kind parses {FOREIGN!r}, which the task does not have")
     if not task.labels:
         return
-    foreign = kind.parse(FOREIGN, replace(task, labels=()), "")
+    foreign = kind.parse(text, replace(task, labels=()), "")
     try:
         kind.encode([foreign], task)
     except DataError as error:
@@ -100,9 +131,9 @@ def _check_head(kind: Kind, task: Task, outputs: int) -> None:
     require(shape == (3, outputs), f"the head gives {shape}, not {(3, outputs)}")
 
 
-def _check_loss(kind: Kind, task: Task, encoded: NDArray[Any], outputs: int) -> None:
+def _check_loss(kind: Kind, task: Task, encoded: Numbers, outputs: int) -> None:
     """Finite on extremes, lower where right, and lowest of all blind answers at `constant`."""
-    targets, right = torch.from_numpy(encoded), torch.from_numpy(certain(encoded, outputs)).float()
+    targets, right = torch.from_numpy(flat(encoded)), torch.from_numpy(flat(certain(encoded, outputs))).float()
     for factor in (1.0, -1.0, 1e3, -1e3):
         logits = (right * factor).requires_grad_(True)
         value = kind.loss(logits, targets)
@@ -110,7 +141,7 @@ def _check_loss(kind: Kind, task: Task, encoded: NDArray[Any], outputs: int) -> 
         finite = bool(value.isfinite()) and logits.grad is not None and bool(logits.grad.isfinite().all())
         require(value.ndim == 0 and finite, f"the loss or its gradient is not finite at logits times {factor}")
     require(float(kind.loss(right, targets)) < float(kind.loss(-right, targets)), "the loss is higher where right")
-    blind = torch.from_numpy(kind.constant(encoded, task)).expand(len(encoded), outputs)  # (B, C)
+    blind = torch.from_numpy(kind.constant(encoded, task)).expand(len(targets), outputs)  # (B, C)
     least = float(kind.loss(blind, targets.double() if targets.is_floating_point() else targets))
     for shift in (torch.eye(outputs) * 0.1, torch.eye(outputs) * -0.1):
         for row in shift:

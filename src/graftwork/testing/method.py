@@ -19,6 +19,7 @@ from graftwork.core.meter import GRADES
 from graftwork.core.method import Setting
 from graftwork.core.model import Model
 from graftwork.core.opening import open_backbone
+from graftwork.core.per_word import flat
 from graftwork.core.task import Dataset
 from graftwork.errors import IncompatibleModule
 from graftwork.files import canonical
@@ -36,19 +37,20 @@ STEPS = 10  # in which the loss must have fallen
 def check_method(
     name: str, settings: Mapping[str, Any] | None = None, *, backbone: str = "tiny_text", identity_at_start: bool = True
 ) -> None:
-    """What every method promises, with `settings` for its hyper-parameters, on a toy task over `backbone`.
+    """What every method promises, with `settings` for its hyper-parameters, on the toy tasks that it fits.
 
     `identity_at_start` says that attaching it changes no answer until it is trained. Raises `AssertionError`.
     """
     made = named(name, settings or {})
     _check_words(made)
     opened = open_backbone(backbone, precision="fp32") if made.method.uses_backbone else None
-    data = tiny_dataset()
-    reason = made.method.unfit(data.task, opened.card if opened else None)
-    require(not reason, f"{made.label} does not fit the toy task over {backbone}: {reason}")
-    if opened is not None and isinstance(made.method, Attaches):
-        _check_attached(made.method, opened, data, identity_at_start)
-    _check_fitted(made, opened, data)
+    tasks = [tiny_dataset(kind) for kind in ("classification",)]
+    reasons = [made.method.unfit(data.task, opened.card if opened else None) for data in tasks]
+    require(not all(reasons), f"{made.label} does not fit the toy task over {backbone}: {reasons[0]}")
+    for data in (data for data, reason in zip(tasks, reasons, strict=True) if not reason):
+        if opened is not None and isinstance(made.method, Attaches):
+            _check_attached(made.method, opened, data, identity_at_start)
+        _check_fitted(made, opened, data)
 
 
 def _check_words(made: Named) -> None:
@@ -63,7 +65,8 @@ def _check_words(made: Named) -> None:
 def _check_attached(method: Attaches, backbone: Backbone, data: Dataset, identity: bool) -> None:
     """The promises of a model with the method's adapters in it, before, during and after training."""
     setting = Setting(data.task, kinds.get(data.task.kind), backbone)
-    inputs = backbone.collate(backbone.encode(data.train.examples), range(len(data.train.examples)))
+    encoded, rows = backbone.encode(data.train.examples), np.arange(len(data.train.examples))
+    inputs = backbone.collate(encoded, rows.tolist())
     names, weights, before = list(backbone.module.state_dict()), digest_of(backbone.module), pooled(backbone, inputs)
     model = _fresh(method, setting, seed=0)
     delta, shared = model.delta(), {id(parameter) for parameter in backbone.module.parameters()}
@@ -73,7 +76,7 @@ def _check_attached(method: Attaches, backbone: Backbone, data: Dataset, identit
     require(torch.equal(pooled(backbone, inputs), before), "a model that lives changes the shared backbone's features")
     if identity:
         require(torch.equal(pooled(model.backbone, inputs), before), "attaching changed the features")
-    targets = torch.from_numpy(data.train.targets)
+    targets = torch.from_numpy(flat(data.train.targets)[encoded.answered(rows)])
     _check_learning(model, method.learning_rate, lambda: setting.kind.loss(model(inputs), targets))
     _check_copies(model, inputs)
     _check_stored(model, _fresh(method, setting, seed=1), inputs)
@@ -138,20 +141,22 @@ def _check_fitted(made: Named, backbone: Backbone | None, data: Dataset) -> None
     differing = [name for name, tensor in delta.items() if not torch.equal(tensor, repeated[name])]
     require(not differing, f"the same seed gave another delta: {differing[:3]}")
     examples = data.test.examples
-    logits = fitted.logits(examples)
-    require(logits.shape == (len(examples), setting.kind.outputs(data.task)), f"logits are {logits.shape}")
+    answers = fitted.logits(examples)
+    logits, wanted = flat(answers), (len(flat(data.test.targets)), setting.kind.outputs(data.task))
+    require(type(answers) is type(data.test.targets), f"answers are {type(answers).__name__}")
+    require(logits.shape == wanted, f"logits are {logits.shape}, not {wanted}")
     require(bool(np.isfinite(logits).all()), "logits are not finite")
     flops, grade = fitted.flops(examples)
     require(flops >= 0 and grade in GRADES, f"answering takes {flops} FLOP, graded {grade!r}")
     receipt = {"run": "", "method": made.config, "recipe": {}, "precision": "fp32", "backbone_seed": 0, "scores": {}}
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name) / "module"
-        save_module(folder, setting, fitted, receipt | {"trained_parameters": 0}, examples, logits)
+        save_module(folder, setting, fitted, receipt | {"trained_parameters": 0}, examples, answers)
         try:
             restored = TaskModule.load(folder).fitted
         except IncompatibleModule as error:
             raise AssertionError(f"a restored module is refused: {error}") from error
-        require(np.array_equal(restored.logits(examples), logits), "a restored module gives other answers")
+        require(np.array_equal(flat(restored.logits(examples)), logits), "a restored module gives other answers")
         require(restored.trained_parameters == fitted.trained_parameters, "a restored module counts other parameters")
 
 

@@ -10,22 +10,26 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graftwork.core.metric import Metric, score
+from graftwork.core.per_word import Numbers, PerWord
 from graftwork.core.task import Task
 from graftwork.errors import ConfigError
 from graftwork.registry import kinds, metrics
 from graftwork.testing.require import require
-from graftwork.testing.tiny import SAMPLES, sample_targets
+from graftwork.testing.tiny import SAMPLES, Sample, sample_targets
 
 
 def check_metric(name: str) -> None:
     """What every metric promises, on the samples of all kinds that it scores. Raises `AssertionError`."""
     metric, scored = metrics.get(name), 0
-    for kind, texts in (("classification", SAMPLES[1]), ("classification", ["no", "yes", "no"]),
-                        ("multilabel", SAMPLES[0]), ("regression", SAMPLES[2])):  # fmt: skip
+    samples: list[tuple[str, Sample]] = [
+        ("classification", SAMPLES[1]), ("classification", ["no", "yes", "no"]), ("multilabel", SAMPLES[0]),
+        ("regression", SAMPLES[2]),
+    ]  # fmt: skip
+    for kind, texts in samples:
         part = kinds.get(kind)
         targets = sample_targets(part, texts, blank := Task("tiny", Path(), kind=kind))
         task = part.resolve(blank, targets)
-        encoded = np.resize(part.encode(targets, task), (24, *part.encode(targets, task).shape[1:]))
+        encoded = part.encode(targets, task)[np.resize(np.arange(len(targets)), 24)]
         try:
             metric.statistics(encoded, encoded, task)
         except ConfigError as error:
@@ -36,15 +40,27 @@ def check_metric(name: str) -> None:
     require(scored > 0, f"{name} scores no kind")
 
 
-def _check_scores(metric: Metric, targets: NDArray[Any], task: Task) -> None:
+def _grid(numbers: Numbers) -> NDArray[Any]:
+    """(N, …), where the examples have equally many words."""
+    return numbers.flat.reshape(len(numbers), -1) if isinstance(numbers, PerWord) else numbers
+
+
+def _like(numbers: Numbers, grid: NDArray[Any]) -> Numbers:
+    """The other way round."""
+    return PerWord(grid.reshape(-1), numbers.counts) if isinstance(numbers, PerWord) else grid
+
+
+def _check_scores(metric: Metric, targets: Numbers, task: Task) -> None:
     random = np.random.default_rng(0)
     perfect = score(metric, targets, targets, task)
     require(math.isclose(perfect, 1, abs_tol=1e-6), f"perfect predictions score {perfect}")
-    rolled, means = np.roll(targets, 1, axis=0), []
-    differing = np.flatnonzero((rolled != targets).reshape(len(targets), -1).any(axis=1))
+    grid = _grid(targets)
+    rolled, means = np.roll(grid, 1, axis=0), []
+    differing = np.flatnonzero((rolled != grid).reshape(len(grid), -1).any(axis=1))
     for wrong in (1, 6, len(differing)):
-        predictions = targets.copy()
-        predictions[differing[:wrong]] = rolled[differing[:wrong]]
+        altered = grid.copy()
+        altered[differing[:wrong]] = rolled[differing[:wrong]]
+        predictions = _like(targets, altered)
         statistics = metric.statistics(targets, predictions, task)
         require(statistics.ndim == 2 and len(statistics) == len(targets), f"statistics are {statistics.shape}")
         means.append(statistics.mean(axis=0))
@@ -55,5 +71,5 @@ def _check_scores(metric: Metric, targets: NDArray[Any], task: Task) -> None:
     together = metric.value(np.stack(means))  # (3, K) -> (3,)
     apart = [float(metric.value(mean)) for mean in means]
     require(together.shape == (3,) and bool(np.allclose(together, apart)), "value is not a function of each row")
-    same = np.repeat(targets[:1], len(targets), axis=0)
+    same = _like(targets, np.repeat(grid[:1], len(grid), axis=0))
     require(math.isfinite(score(metric, targets, same, task)), "constant predictions have no score")

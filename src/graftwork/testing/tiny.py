@@ -15,7 +15,7 @@ from torch import Tensor
 from graftwork.core.backbone import Backbone, Inputs
 from graftwork.core.example import Example
 from graftwork.core.kind import Kind
-from graftwork.core.method import Setting, Workbench
+from graftwork.core.method import Logits, Setting, Workbench
 from graftwork.core.metric import score
 from graftwork.core.run import Recipe
 from graftwork.core.task import SPLITS, Dataset, Split, Task
@@ -28,14 +28,20 @@ from graftwork.train.recipe import resolve
 from graftwork.train.seeds import derive
 
 GOOD, BAD, FILLER = ("good", "fine", "warm"), ("bad", "sad", "cold"), ("the", "a", "was", "film", "so", "it")
-SAMPLES = (["red", "blue|red", "", "green"], ["red", "blue", "green", "red"], ["-1.5", "0.25", "3", "0.25"])
+Sample = Sequence[str | tuple[str, ...]]  # targets as they stand in a file
+SAMPLES: tuple[Sample, ...] = (
+    ["red", "blue|red", "", "green"],
+    ["red", "blue", "green", "red"],
+    ["-1.5", "0.25", "3", "0.25"],
+    [("B-red", "I-red", "O"), ("O", "B-blue", "I-blue"), ("O", "O", "O"), ("B-blue", "B-red", "I-red")],
+)
 
 
 def tiny_dataset(kind: str = "classification", *, pair: bool = False, rows: int = 20) -> Dataset:
     """A toy task that can be learnt, for the kinds of this package; validation and test have half of `rows` each.
 
     Texts say good and bad things. The class is which of them (of a pair: whether both texts say the same), the labels
-    are all of them, the number is how many more good ones.
+    are all of them, the number is how many more good ones, and the spans are good and bad words side by side.
     """
     part, random = kinds.get(kind), np.random.default_rng(0)
     task = Task("tiny", Path(), kind=kind)
@@ -43,7 +49,10 @@ def tiny_dataset(kind: str = "classification", *, pair: bool = False, rows: int 
     for name in SPLITS:
         count = rows if name == "train" else rows // 2
         read = [(f"{name}/{i + 1}", *_tiny_row(kind, pair, i, random)) for i in range(count)]
-        examples[name] = tuple(Example(place, inputs, part.parse(text, task, place)) for place, inputs, text in read)
+        examples[name] = tuple(
+            Example(place, inputs, part.settle(part.parse(text, task, place), inputs, task, place)[0])
+            for place, inputs, text in read
+        )
     task = part.resolve(task, [example.target for example in examples["train"]])
     splits = {
         name: Split(name, listed, part.encode([example.target for example in listed], task))
@@ -52,7 +61,7 @@ def tiny_dataset(kind: str = "classification", *, pair: bool = False, rows: int 
     return Dataset(task, splits, digest(splits))
 
 
-def _tiny_row(kind: str, pair: bool, number: int, random: np.random.Generator) -> tuple[dict[str, str], str]:
+def _tiny_row(kind: str, pair: bool, number: int, random: np.random.Generator) -> tuple[dict[str, Any], Any]:
     """Inputs, and the target as it would stand in a file."""
 
     def saying(good: int, bad: int) -> str:
@@ -61,6 +70,10 @@ def _tiny_row(kind: str, pair: bool, number: int, random: np.random.Generator) -
         return " ".join(random.permutation(words).tolist())
 
     once, twice = number % 2, number // 2 % 2
+    if kind == "tagging":
+        words = tuple(saying(1 + once, 1 + twice).split())
+        tags = ["I-good" if word in GOOD else "I-bad" if word in BAD else "O" for word in words]
+        return {"words": words}, tuple(tags)
     good, bad, target = {
         "classification": (2 * once, 2 - 2 * once, "good" if once else "bad"),
         "multilabel": (2 * once, 2 * twice, "|".join(["good"] * once + ["bad"] * twice)),
@@ -82,9 +95,10 @@ def tiny_bench(dataset: Dataset, backbone: Backbone | None, *, epochs: int = 2, 
         assert backbone is not None
         return store.get(backbone, dataset.digest, split, depth, bench)
 
-    def reached(logits: NDArray[np.float64]) -> float:
+    def reached(logits: Logits, examples: NDArray[np.int64] | None = None) -> float:
         predictions = kind.predictions(logits, dataset.task)
-        return score(headline, dataset.validation.targets, predictions, dataset.task)
+        targets = dataset.validation.targets if examples is None else dataset.validation.targets[examples]
+        return score(headline, targets, predictions, dataset.task)
 
     recipe = resolve(Recipe(epochs=epochs, batch_size=8), len(dataset.train.examples), kind.outputs(dataset.task))
     bench = Workbench(
@@ -100,7 +114,7 @@ def tiny_bench(dataset: Dataset, backbone: Backbone | None, *, epochs: int = 2, 
     return bench
 
 
-def sample_targets(kind: Kind, texts: Sequence[str], task: Task) -> list[Any]:
+def sample_targets(kind: Kind, texts: Sample, task: Task) -> list[Any]:
     """`texts` parsed, or the first of `SAMPLES` that the kind takes."""
     for sample in [texts] if texts else SAMPLES:
         with suppress(DataError):

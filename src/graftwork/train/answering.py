@@ -29,7 +29,7 @@ def batches(encoded: Encoded, rows: NDArray[np.int64] | None = None) -> list[NDA
 
 @torch.inference_mode()
 def answer_together(backbone: Backbone, encoded: Encoded, fitted: Sequence[ReadsStates]) -> list[Logits]:
-    """(N, C) logits of each of `fitted`, which are all on `backbone`; the states that they read are computed once.
+    """Logits of each of `fitted`, which are all on `backbone`; the states that they read are computed once.
 
     Each one's are what it gives alone, bit for bit: the batches depend on the texts only.
     """
@@ -40,9 +40,12 @@ def answer_together(backbone: Backbone, encoded: Encoded, fitted: Sequence[Reads
         inputs = backbone.collate(encoded, encoded.sequences(rows.tolist()))
         states = _states(backbone, inputs, max(depths)) if depths else ()
         for one, answered in zip(fitted, parts, strict=True):
-            answered.append(one.read(inputs, states, encoded.towers).double().cpu().numpy())  # (B, C)
-    places = np.argsort(np.concatenate(order), kind="stable")
-    return [np.concatenate(answered)[places] for answered in parts]
+            answered.append(one.read(inputs, states, encoded.towers).double().cpu().numpy())  # (B, C), or (W, C)
+    examples = np.concatenate(order)
+    return [
+        encoded.whole(np.concatenate(answered), examples, one.facts.get("blind"))
+        for one, answered in zip(fitted, parts, strict=True)
+    ]
 
 
 def _states(backbone: Backbone, inputs: Inputs, depth: int) -> tuple[Tensor, ...]:

@@ -35,7 +35,7 @@ class Pass:
         self._offsets = np.concatenate([[0], np.cumsum(_lengths(encoded))])
 
     def pooled(self, block: int) -> Tensor:
-        """(N, P) fp32 after `block` blocks."""
+        """(N, P) fp32 after `block` blocks, or (W, P) of the words that are seen of `encoded.sampled`."""
         return join_towers(self.kept.pooled[block], self.encoded.towers)
 
     def entering(self, sequences: Sequence[int], mask: Tensor) -> Tensor:
@@ -171,21 +171,38 @@ def fill(
     states: Tensor | None,
     depth: int | None,
 ) -> Tally:
-    """Run the backbone batch by batch into `pooled` (L + 1, S, D) and `states` (tokens, D) at `depth`; the FLOPs."""
+    """Run the backbone batch by batch into `pooled` (L + 1, F, D) and `states` (tokens, D) at `depth`; the FLOPs.
+
+    F features are kept of every block: one per sequence, or one per word of `encoded.sampled`.
+    """
     tally = Tally()
     counter = StepCounter(tally)
     offsets = np.concatenate([[0], np.cumsum(_lengths(encoded))])
+    slots = _slots(encoded)
     for batch in batches:
         rows = batch.tolist()
         inputs = backbone.collate(encoded, rows)
         mask = inputs["attention_mask"].bool()  # (S, T)
         hidden = counter.run(mask, partial(backbone.states, inputs))
+        places = np.concatenate([slots[row] for row in rows])
+        kept = np.flatnonzero(places >= 0)
         for block, after in enumerate(hidden):
-            pooled[block, rows] = backbone.pool(after, mask).float().cpu()
+            read = backbone.pool(after, mask, inputs.get("words")).float()
+            pooled[block, places[kept]] = read[kept].cpu()
         if states is not None and depth is not None:
             for row, sequence, real in zip(rows, hidden[depth].cpu(), mask.cpu(), strict=True):
                 states[offsets[row] : offsets[row + 1]] = sequence[real]
     return tally
+
+
+def _slots(encoded: Encoded) -> list[NDArray[np.int64]]:
+    """Where the features of each sequence are kept, in the order in which they are read; -1 for those that aren't."""
+    sampled = np.zeros(len(encoded), dtype=bool)
+    sampled[encoded.sampled] = True
+    read = encoded.read
+    kept = np.repeat(np.repeat(sampled, encoded.towers), read)
+    slots = np.where(kept, np.cumsum(kept) - 1, -1)
+    return np.split(slots, np.cumsum(read)[:-1])
 
 
 def _in_memory(wanted: Wanted) -> dict[str, Tensor]:

@@ -8,13 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
 from torch.nn.functional import linear
 
+from graftwork.core.backbone import Encoded
 from graftwork.core.kind import Kind
 from graftwork.core.method import FrozenPass, Tally, Workbench
+from graftwork.core.per_word import flat
+from graftwork.core.task import Split
 
 STRENGTHS = (2e-3, 1e-2, 5e-2, 3e-1, 2.0, 10.0)  # L2 penalties tried, the best on validation is kept
 
@@ -86,23 +90,54 @@ def fit_best_linear(
     return best[1], best[0], flops
 
 
-def fit_on(bench: Workbench, train: Tensor, validation: Tensor, tally: Tally) -> tuple[LinearFit, float]:
-    """The best fit on the features (N, P) of the splits, by the headline metric, and its score."""
+def fit_on(
+    bench: Workbench,
+    train: FrozenPass,
+    validation: FrozenPass,
+    features: Callable[[FrozenPass], Tensor],
+    tally: Tally,
+) -> tuple[LinearFit, float]:
+    """The best fit on the `features` (N, P), or (W, P), of both passes, by the headline metric, and its score."""
     setting = bench.setting
     fit, reached, flops = fit_best_linear(
-        (train, torch.from_numpy(bench.train.targets)),
-        validation,
+        (features(train), kept_targets(bench.train, train.encoded)),
+        features(validation),
         setting.kind,
         setting.kind.outputs(setting.task),
-        lambda logits: bench.score(logits.double().numpy()),
+        _scorer(bench, validation.encoded),
     )
     tally.add_model(flops)
     return fit, reached
 
 
 def fit_on_block(bench: Workbench, block: int, train: FrozenPass, validation: FrozenPass) -> tuple[LinearFit, float]:
-    """`fit_on` the pooled features after `block` blocks. No seed decides it: runs share it."""
+    """`fit_on` the features after `block` blocks. No seed decides it: runs share it."""
     return bench.once(
         f"linear layer after {block} blocks",
-        lambda tally: fit_on(bench, train.pooled(block), validation.pooled(block), tally),
+        lambda tally: fit_on(bench, train, validation, lambda frozen: frozen.pooled(block), tally),
     )
+
+
+def kept_targets(split: Split, encoded: Encoded) -> Tensor:
+    """The targets of the features that a pass over `split` keeps: (N,) or (N, C); of words (W,)."""
+    return torch.from_numpy(flat(split.targets)[encoded.answered(encoded.sampled)])
+
+
+def _scorer(bench: Workbench, encoded: Encoded) -> Callable[[Tensor], float]:
+    """What scores logits of the features that a pass over validation keeps; of many words, on a sample of examples."""
+    sampled, blind = encoded.sampled, bench.setting.kind.constant(bench.train.targets, bench.setting.task)
+
+    def reached(logits: Tensor) -> float:
+        whole = encoded.whole(logits.double().numpy(), sampled, blind)
+        return bench.score(whole) if len(sampled) == len(encoded) else bench.score(whole[sampled], sampled)
+
+    return reached
+
+
+def fitted_on(bench: Workbench, encoded: Encoded) -> dict[str, Any]:
+    """For the facts of a method that answers words: what convex fits saw, and the answer to words that are not seen."""
+    if encoded.words is None:
+        return {}
+    blind = bench.setting.kind.constant(bench.train.targets, bench.setting.task)
+    kept, of = int(encoded.read[encoded.sampled].sum()), int(encoded.words.counts.sum())
+    return {"words": {"of_train": of, "in_convex_fits": kept, "unseen": encoded.words.unseen}, "blind": blind.tolist()}

@@ -18,10 +18,11 @@ from graftwork.core.example import Example
 from graftwork.core.head import PooledHead
 from graftwork.core.method import FrozenPass, Logits, Setting, Workbench
 from graftwork.core.model import Model
+from graftwork.core.per_word import flat
 from graftwork.errors import GraftworkError
 from graftwork.train.answering import answer_together, batches
 from graftwork.train.flops import StepCounter, counted
-from graftwork.train.linear import fit_on_block
+from graftwork.train.linear import fit_on_block, fitted_on
 from graftwork.train.optim import FlatAdamW
 from graftwork.train.seeds import derive
 from graftwork.train.stages import Passes, Plan, open_passes, plan_of
@@ -45,18 +46,25 @@ class Attaches(Protocol):
 
 @torch.no_grad()
 def answer(
-    model: Model, encoded: Encoded, frozen: FrozenPass | None = None, counter: StepCounter | None = None
+    model: Model,
+    encoded: Encoded,
+    frozen: FrozenPass | None = None,
+    counter: StepCounter | None = None,
+    blind: Sequence[float] | None = None,
 ) -> Logits:
-    """(N, C) logits in batches of near-equal lengths, from the states that `frozen` kept where there are any."""
+    """Logits in batches of near-equal lengths, from the states that `frozen` kept where there are any.
+
+    Words that are not seen are answered by `blind` (C,).
+    """
     order, parts = batches(encoded), []
     for rows in order:
         sequences = encoded.sequences(rows.tolist())
         inputs = model.backbone.collate(encoded, sequences)
         entering = _entering(model, inputs, sequences, frozen)
         forward = partial(model, inputs, entering)
-        logits = counter.run(inputs["attention_mask"], forward) if counter else forward()  # (B, C)
+        logits = counter.run(inputs["attention_mask"], forward) if counter else forward()  # (B, C), or (W, C)
         parts.append(logits.double().cpu().numpy())
-    return np.concatenate(parts)[np.argsort(np.concatenate(order), kind="stable")]
+    return encoded.whole(np.concatenate(parts), np.concatenate(order), blind)
 
 
 @dataclass
@@ -72,7 +80,7 @@ class FittedModel:
         return sum(parameter.numel() for parameter in self.model.delta().values())
 
     def logits(self, examples: Sequence[Example]) -> Logits:
-        """(N, C), a row per example; batches hold near-equal lengths."""
+        """(N, C), a row per example, or (W, C) for each of their words; batches hold near-equal lengths."""
         return answer_together(self.model.backbone, self.model.backbone.encode(examples), [self])[0]
 
     @property
@@ -81,7 +89,7 @@ class FittedModel:
         return self.model.start or None
 
     def read(self, inputs: Inputs, states: Sequence[Tensor], towers: int) -> Tensor:
-        """(B, C) logits, from the states that enter the lowest changed block."""
+        """(B, C) logits, or (W, C), from the states that enter the lowest changed block."""
         logits: Tensor = self.model(inputs, states[self.model.start] if self.model.start else None)
         return logits
 
@@ -122,9 +130,10 @@ def fit_by_gradient(method: Attaches, bench: Workbench) -> FittedModel:
     plan = plan_of(method, model, bench.recipe)
     facts |= plan.facts(model, rate)
     passes = open_passes(plan.lowest[0], model, bench)
+    facts |= fitted_on(bench, passes["train"].encoded)
     with bench.profile.phase("head start"):
         facts["head_start"] = _start_head(model, bench, passes)
-    facts |= _train(model, bench, passes, plan, rate)
+    facts |= _train(model, bench, passes, plan, rate, facts.get("blind"))
     return FittedModel(model, facts)
 
 
@@ -139,16 +148,18 @@ def _start_head(model: Model, bench: Workbench, passes: Passes) -> dict[str, Any
     return {"used": True, "strength": fit.strength, "validation": reached}
 
 
-def _train(model: Model, bench: Workbench, passes: Passes, plan: Plan, rate: float) -> dict[str, Any]:
+def _train(
+    model: Model, bench: Workbench, passes: Passes, plan: Plan, rate: float, blind: Sequence[float] | None
+) -> dict[str, Any]:
     recipe = bench.recipe
     rates = model.rates | {f"head.{name}": recipe["head_rate"] for name, _ in model.head.named_parameters()}
     optimiser = FlatAdamW(model.delta(), rate, recipe["weight_decay"], recipe["clip"], model.tables(), rates)
-    targets = torch.from_numpy(bench.train.targets).to(model.device)
+    targets = torch.from_numpy(flat(bench.train.targets)).to(model.device)
     counter, looking = StepCounter(bench.tally), StepCounter(bench.tally)
 
     def validate() -> float:
         with bench.profile.phase("evaluate"):
-            return bench.score(answer(model, passes["validation"].encoded, passes["validation"], looking))
+            return bench.score(answer(model, passes["validation"].encoded, passes["validation"], looking, blind))
 
     # The head start is no candidate: its penalty was chosen on the same rows, so its score there flatters it.
     history, step = [validate()], 0
@@ -162,7 +173,8 @@ def _train(model: Model, bench: Workbench, passes: Passes, plan: Plan, rate: flo
         losses = []
         for rows in bench.order(passes["train"].encoded.lengths, epoch):
             share = plan.share(step)
-            loss = _step(model, bench, passes["train"], rows.tolist(), targets[rows], counter)
+            answers = targets[passes["train"].encoded.answered(rows)]
+            loss = _step(model, bench, passes["train"], rows.tolist(), answers, counter)
             with bench.profile.phase("optimiser"):
                 norm = optimiser.step(share)
             if not (math.isfinite(loss) and math.isfinite(norm)):

@@ -8,6 +8,7 @@ from torch import Tensor, nn
 from torch.nn.functional import linear
 
 from graftwork.core.method import FrozenPass, Workbench
+from graftwork.train.linear import kept_targets
 from graftwork.train.seeds import derive
 
 EPOCHS = 20
@@ -24,7 +25,7 @@ def fit_mix(bench: Workbench, train: FrozenPass, strength: float, outputs: int) 
     features = torch.stack([train.pooled(block) for block in range(bench.setting.backbone.card.blocks + 1)], dim=1)
     mean, sd = features.mean(dim=(0, 2), keepdim=True), features.std(dim=(0, 2), keepdim=True)
     features = (features - mean) / sd.clamp_min(1e-6)  # (N, L + 1, P): blocks on one scale, so that weights compare
-    targets = torch.from_numpy(bench.train.targets)
+    targets = kept_targets(bench.train, train.encoded)
     torch.manual_seed(derive(bench.seed, "init"))
     layer = nn.Linear(features.shape[2], outputs)
     scores = nn.Parameter(torch.zeros(features.shape[1]))

@@ -5,8 +5,9 @@ list of sequences of a split, in the batches that the pass used, and not single 
 would be computed. Its name is the hash of the backbone's revision, the exact tokens in order, the batches and the
 arithmetic; labels are no part of it, so tasks over the same texts in the same splits share one entry.
 
-An entry is one safetensors file: `pooled` (L + 1, S, D) fp32, `states` (tokens, D) in the backbone's own dtype where a
-depth was asked for, and `cost` (4,): what the pass took, so that a later user is charged for it in full.
+An entry is one safetensors file: `pooled` (L + 1, F, D) fp32, what is read of each sequence or, for a sample of the
+examples, of each word; `states` (tokens, D) in the backbone's own dtype where a depth was asked for; and `cost` (4,):
+what the pass took, so that a later user is charged for it in full.
 """
 
 from __future__ import annotations
@@ -58,6 +59,7 @@ class Wanted:
     depth: int | None  # the block whose entering states are kept
     blocks: int  # L
     sequences: int  # S
+    features: int  # F, what is kept of every block
     tokens: int
     width: int  # D
     dtype: torch.dtype  # of the states
@@ -79,15 +81,20 @@ class Wanted:
             "batches": _digest_of([np.array([len(rows) for rows in batches], np.int64), *batches]),
             "numerics": dict(numerics) | {"weights": str(weight.dtype), "on": weight.device.type},
         }
+        sampled, features = encoded.sampled, len(lengths)
+        if encoded.words is not None:
+            first = np.fromiter(chain.from_iterable(encoded.words.first), np.int64)
+            key["words"] = _digest_of([encoded.read, first, sampled])
+            features = int(encoded.read[sampled].sum())
         sizes = {"blocks": card.blocks, "sequences": len(lengths), "tokens": int(lengths.sum()), "width": card.width}
-        return cls(key=key, name=card.id, depth=depth, dtype=weight.dtype, **sizes)
+        return cls(key=key, name=card.id, depth=depth, dtype=weight.dtype, features=features, **sizes)
 
     @property
     def shapes(self) -> dict[str, tuple[torch.dtype, tuple[int, ...]]]:
         """The tensors of the entry, in the file's order: widest numbers first, so that all are aligned."""
         shapes: dict[str, tuple[torch.dtype, tuple[int, ...]]] = {
             "cost": (torch.float64, (4,)),  # wall and processor seconds, FLOP, FLOP on padding
-            "pooled": (torch.float32, (self.blocks + 1, self.sequences, self.width)),
+            "pooled": (torch.float32, (self.blocks + 1, self.features, self.width)),
         }
         if self.depth is not None:
             shapes["states"] = (self.dtype, (self.tokens, self.width))
@@ -105,7 +112,7 @@ class Wanted:
 class Kept:
     """The tensors of one pass and what it took."""
 
-    pooled: Tensor  # (L + 1, S, D) fp32
+    pooled: Tensor  # (L + 1, F, D) fp32
     states: Tensor | None  # (tokens, D)
     cost: Phase
     tally: Tally

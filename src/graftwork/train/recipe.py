@@ -11,7 +11,7 @@ from graftwork.errors import ConfigError
 
 EPOCHS, EPOCHS_OF_SEVERAL = 3, 5  # with one or two outputs, and with more to tell apart
 STEPS_AT_LEAST, EPOCHS_AT_MOST = 300, 10  # small data is seen more often
-MANY = 20  # outputs; with more, a class has few rows and the fitted head is better than what training makes of it:
+MANY, FEW_ROWS = 20, 1_000  # with more outputs, and fewer rows of each, the fitted head is better than the trained one:
 KEPT_OF_MANY, HEAD_OF_MANY = 0.5, 0.1  # half of the way from the head start is kept, the head learns ten times slower
 STEPS_OF_A_TRIAL = 20  # at least, however small its share
 WEIGHT_DECAY = 0.01
@@ -19,8 +19,10 @@ CLIP = 1.0
 LINEAR: Mapping[str, Any] = {"schedule": "linear", "warm_up": 0.1}  # warm-up is a share of the steps
 
 
-def resolve(recipe: Recipe, rows: int, outputs: int, schedule: Mapping[str, Any] = LINEAR) -> dict[str, Any]:
-    """Every field filled in, for the receipt, `schedule` among them.
+def resolve(
+    recipe: Recipe, rows: int, outputs: int, schedule: Mapping[str, Any] = LINEAR, answers: int | None = None
+) -> dict[str, Any]:
+    """Every field filled in, for the receipt, `schedule` among them. `answers`: one per row, unless rows have several.
 
     Raises `ConfigError` for a number that makes no sense.
     """
@@ -34,6 +36,7 @@ def resolve(recipe: Recipe, rows: int, outputs: int, schedule: Mapping[str, Any]
     enough = math.ceil(STEPS_AT_LEAST / steps_per_epoch)
     wanted = min(max(EPOCHS if outputs <= 2 else EPOCHS_OF_SEVERAL, enough), EPOCHS_AT_MOST)
     epochs = recipe.epochs or wanted
+    many = outputs > MANY and (answers or rows) < FEW_ROWS * outputs
     resolved = {
         "epochs": epochs,
         "batch_size": recipe.batch_size,
@@ -45,8 +48,8 @@ def resolve(recipe: Recipe, rows: int, outputs: int, schedule: Mapping[str, Any]
         "dropout": "none: frozen and trained blocks run in eval mode",
         "head_start": "linear layer fitted on frozen features",
         "kept": "the epoch that is best on validation, the last of equals",
-        "kept_share": KEPT_OF_MANY if outputs > MANY else 1.0,  # of the way there from the head start
-        "head_rate": HEAD_OF_MANY if outputs > MANY else 1.0,  # share of the learning rate
+        "kept_share": KEPT_OF_MANY if many else 1.0,  # of the way there from the head start
+        "head_rate": HEAD_OF_MANY if many else 1.0,  # share of the learning rate
     }
     return resolved | _cut(recipe.share, epochs, steps_per_epoch)
 

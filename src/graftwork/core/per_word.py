@@ -1,0 +1,87 @@
+"""Numbers per word: what targets, predictions and logits are where an example has an answer for each of its words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graftwork.core.example import Example
+
+
+@dataclass(frozen=True, eq=False)
+class PerWord:
+    """The rows of all words of N examples, end to end."""
+
+    flat: NDArray[Any]  # (W, …)
+    counts: NDArray[np.int64]  # (N,) words of each example; they add up to W
+
+    @classmethod
+    def of(cls, examples: Sequence[Any], dtype: type) -> PerWord:
+        """From a list of rows per example."""
+        flat = [row for rows in examples for row in rows]
+        return cls(np.array(flat, dtype=dtype), np.array([len(rows) for rows in examples], dtype=np.int64))
+
+    def __len__(self) -> int:
+        """N."""
+        return len(self.counts)
+
+    def __iter__(self) -> Iterator[NDArray[Any]]:
+        """The rows of each example."""
+        return iter(np.split(self.flat, np.cumsum(self.counts)[:-1])) if len(self) else iter(())
+
+    def __getitem__(self, examples: Any) -> PerWord:
+        """Those of some examples, by their numbers or a slice, in that order."""
+        counts = self.counts[examples]
+        return PerWord(self.flat[places(self.starts[examples], counts)], counts)
+
+    @property
+    def starts(self) -> NDArray[np.int64]:
+        """(N,) each example's first row."""
+        return np.cumsum(self.counts) - self.counts
+
+    @property
+    def owners(self) -> NDArray[np.int64]:
+        """(W,) each row's example."""
+        return np.repeat(np.arange(len(self), dtype=np.int64), self.counts)
+
+    def sums(self, values: NDArray[Any]) -> NDArray[np.float64]:
+        """(W,) values -> (N,) their sum over each example's words."""
+        return np.bincount(self.owners, weights=np.asarray(values, np.float64), minlength=len(self)).astype(np.float64)
+
+    def tolist(self) -> list[list[Any]]:
+        """As JSON: a list of rows per example."""
+        return [rows.tolist() for rows in self]
+
+
+Numbers = NDArray[Any] | PerWord  # a row per example, or one per word
+
+
+def places(starts: NDArray[np.int64], counts: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Stretches of whole numbers end to end: each `count` long from its `start` on."""
+    before = np.cumsum(counts) - counts
+    total = int(counts.sum())
+    return np.asarray(np.arange(total, dtype=np.int64) + np.repeat(starts - before, counts), dtype=np.int64)
+
+
+def flat(numbers: Numbers) -> NDArray[Any]:
+    """A row per answer: (N, …) or (W, …)."""
+    return numbers.flat if isinstance(numbers, PerWord) else numbers
+
+
+def from_lists(rows: Sequence[Any]) -> Numbers:
+    """Logits as they stand in JSON: a list of numbers per example, or a list of such lists, one per word."""
+    if rows and isinstance(rows[0], list) and rows[0] and isinstance(rows[0][0], list):
+        return PerWord.of(rows, np.float64)
+    return np.array(rows, dtype=np.float64)
+
+
+def repeated(answer: NDArray[np.float64], examples: Sequence[Example]) -> Numbers:
+    """The same (C,) logits for every answer to these examples: one each, or one for each of their words."""
+    if examples and "words" in examples[0].inputs:
+        counts = np.array([len(example.inputs["words"]) for example in examples], dtype=np.int64)
+        return PerWord(np.tile(answer, (int(counts.sum()), 1)), counts)
+    return np.tile(answer, (len(examples), 1))
