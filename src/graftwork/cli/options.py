@@ -20,14 +20,21 @@ def task_options(function: F) -> F:
     """DATA and the flags that describe a task: the words of a task file."""
     flags = (
         click.argument("data"),
-        click.option("--text", metavar="COL", help="Column of the text.  [default: text or sentence]"),
+        click.option(
+            "--text", metavar="COL", help="Column of the text, or of its words.  [default: text, sentence, tokens]"
+        ),
         click.option("--text-a", metavar="COL", help="Column of a pair's first text.  [default: text_a]"),
         click.option("--text-b", metavar="COL", help="Column of a pair's second text.  [default: text_b]"),
-        click.option("--label", metavar="COL", help="Column of the target.  [default: label]"),
+        click.option("--label", metavar="COL", help="Column of the target.  [default: label; of words tags or upos]"),
         click.option(
             "--kind",
             metavar="NAME",
-            help="classification, multilabel or regression; never guessed.  [default: classification]",
+            help="classification, multilabel, regression or tagging; never guessed.  [default: classification]",
+        ),
+        click.option(
+            "--stray-tags",
+            metavar="WORD",
+            help="I- tags that continue nothing: repair (read as B-) or refuse.  [default: repair]",
         ),
         click.option("--metrics", metavar="A,B,…", help="Scores, the headline first.  [default: the kind's]"),
         click.option("--positive", metavar="LABEL", help="The class that f1 is of.  [default: the rarer one of two]"),

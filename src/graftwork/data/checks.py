@@ -10,8 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from graftwork.core.example import Example
+from graftwork.core.example import Example, Input, text_of
 from graftwork.core.labels import labels_of
+from graftwork.core.per_word import PerWord, flat
 from graftwork.core.task import Split, Task
 from graftwork.errors import clip
 
@@ -21,13 +22,15 @@ CUE_SHARE = 0.2
 EXAMPLES = 5
 _WORD = re.compile(r"\w+")
 
-Inputs = tuple[tuple[str, str], ...]
+Inputs = tuple[tuple[str, Input], ...]
 
 
-def report(task: Task, splits: Mapping[str, Split], made: str) -> dict[str, Any]:
+def report(
+    task: Task, splits: Mapping[str, Split], made: str, mended: Mapping[str, Mapping[str, int]] = {}
+) -> dict[str, Any]:
     """Everything found in the splits of a resolved task, as JSON; `warnings` are sentences for a person.
 
-    `made` says in words how the splits came about.
+    `made` says in words how the splits came about, `mended` what was mended on the way, and in how many places of each.
     """
     train = splits["train"].examples
     everything = [example for split in splits.values() for example in split.examples]
@@ -43,17 +46,22 @@ def report(task: Task, splits: Mapping[str, Split], made: str) -> dict[str, Any]
     }
     if task.labels:
         found["majority_share"] = {
-            name: max(counts.values()) / max(1, found["rows"][name]) for name, counts in found["classes"].items()
+            name: max(counts.values()) / max(1, len(flat(splits[name].targets)))
+            for name, counts in found["classes"].items()
         }
         found["rare_classes"] = {label: n for label, n in found["classes"]["train"].items() if n < RARE_ROWS}
         found["label_in_text"] = label_in_text(train)
     else:
         found["targets"] = {name: spread(split.examples) for name, split in splits.items()}
+    if any(isinstance(split.targets, PerWord) for split in splits.values()):
+        found["answers"] = {name: len(flat(split.targets)) for name, split in splits.items()}
+    if mended:
+        found["mended"] = {what: dict(counts) for what, counts in mended.items()}
     return found | {"warnings": list(_warnings(found, task))}
 
 
 def class_counts(task: Task, examples: Sequence[Example]) -> dict[str, int]:
-    """Rows per label, in the task's order, 0 for a label that no row has."""
+    """Rows, or words, per label, in the task's order, 0 for a label that none has."""
     counts = Counter(label for example in examples for label in labels_of(example.target))
     return {label: counts[label] for label in task.labels}
 
@@ -71,8 +79,12 @@ def spread(examples: Sequence[Example]) -> dict[str, float]:
 
 def word_counts(examples: Sequence[Example]) -> dict[str, int]:
     """Words per example, its texts together: median, most, and how many examples have more than 1,000."""
-    words = np.array([sum(len(text.split()) for text in example.inputs.values()) for example in examples])
+    words = np.array([sum(map(_words, example.inputs.values())) for example in examples])
     return {"median": int(np.median(words)), "max": int(words.max()), "over_1000": int((words > LONG_WORDS).sum())}
+
+
+def _words(given: Input) -> int:
+    return len(given.split()) if isinstance(given, str) else len(given)
 
 
 def duplicates(examples: Sequence[Example]) -> int:
@@ -124,7 +136,7 @@ def label_in_text(examples: Sequence[Example]) -> float:
     for example in examples:
         own = [cues[label] for label in labels_of(example.target) if label in cues]
         if own:
-            text = _spoken(" ".join(example.inputs.values()))
+            text = _spoken(" ".join(map(text_of, example.inputs.values())))
             named += any(cue in text for cue in own)
     return named / max(1, len(examples))
 
@@ -158,6 +170,9 @@ def _warnings(found: Mapping[str, Any], task: Task) -> Iterable[str]:
         )
     if found["sorted"]:
         yield "The training file is sorted by its targets; training shuffles it, other tools may not."
+    for what, counts in found.get("mended", {}).items():
+        if any(counts.values()):
+            yield f"{what}: {', '.join(f'{count:,} of {name}' for name, count in counts.items() if count)}."
     if found["words"]["over_1000"]:
         yield (
             f"Texts of more than {LONG_WORDS:,} words: {_rows(found['words']['over_1000'])}; "
@@ -168,11 +183,11 @@ def _warnings(found: Mapping[str, Any], task: Task) -> Iterable[str]:
 
 
 def _label_warnings(found: Mapping[str, Any], task: Task) -> Iterable[str]:
-    rare = found["rare_classes"]
+    rare, unit = found["rare_classes"], "words" if "answers" in found else "rows"
     if rare:
         shown = ", ".join(f"{clip(label)} ({count})" for label, count in list(rare.items())[:EXAMPLES])
         yield (
-            f"Classes with fewer than {RARE_ROWS} rows in train: {len(rare)} of {len(task.labels)}: "
+            f"Classes with fewer than {RARE_ROWS} {unit} in train: {len(rare)} of {len(task.labels)}: "
             f"{shown}{', …' if len(rare) > EXAMPLES else ''}."
         )
     for name in ("validation", "test"):
@@ -180,7 +195,7 @@ def _label_warnings(found: Mapping[str, Any], task: Task) -> Iterable[str]:
         if untested:
             shown = ", ".join(map(clip, untested[:EXAMPLES]))
             more = ", …" if len(untested) > EXAMPLES else ""
-            yield f"Classes with no row in {name}: {len(untested)} of {len(task.labels)}: {shown}{more}."
+            yield f"Classes with no {unit[:-1]} in {name}: {len(untested)} of {len(task.labels)}: {shown}{more}."
     if found["label_in_text"] >= CUE_SHARE:
         yield (
             f"In {found['label_in_text']:.0%} of the training rows the text names its own label; "

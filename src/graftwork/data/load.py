@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from graftwork.core.example import Example
+from graftwork.core.example import Example, Input, text_of
 from graftwork.core.kind import Kind
 from graftwork.core.labels import labels_of
 from graftwork.core.task import SPLITS, Dataset, Split, Task
@@ -20,6 +20,8 @@ from graftwork.errors import ConfigError, DataError, clip, nearest
 from graftwork.files import canonical
 from graftwork.registry import kinds, metrics
 
+COLUMNS = {False: ("text", "sentence"), True: ("tokens", "words")}  # names of a text's column, and of a list of words
+TARGETS = {False: ("label",), True: ("tags", "upos", "label")}
 FRACTIONS = {"test": 0.2, "validation": 0.1}  # of the rows of the training file, where no file is given
 FEWEST_ROWS = 10  # to draw splits from
 MOST_LISTED = 20  # labels in a message
@@ -31,8 +33,9 @@ class Record:
 
     line: int
     row: int  # 1 is the first data row
-    inputs: Mapping[str, str]
+    inputs: Mapping[str, Any]
     target: Any
+    mended: int  # places of the target
 
 
 def load(task: Task) -> Dataset:
@@ -46,21 +49,29 @@ def load(task: Task) -> Dataset:
     for name in task.metrics:
         metrics.get(name)
     files = _files(task)
-    task = find_columns(task, open_table(task.data))
+    task = find_columns(task, open_table(task.data), kind.per_word)
     read = {name: read_records(task, kind, path) for name, path in files.items()}
     missing = {name: share for name, share in FRACTIONS.items() if name not in files}
     records = read | (draw_missing(read["train"], kind, missing, task.data) if missing else {})
-    task = kind.resolve(task, [record.target for record in records["train"]])
-    for name in SPLITS[1:]:
+    # Among words rare tags are no mistake: one that train lacks is a tag that no method can give, and is warned of.
+    listing = SPLITS if kind.per_word else SPLITS[:1]
+    task = kind.resolve(task, [record.target for name in listing for record in records[name]])
+    for name in SPLITS[len(listing) :]:
         _require_trained_labels(records, name, files.get(name, task.data))
     splits = {name: _split(name, records[name], kind, task) for name in SPLITS}
     for name in task.metrics:
         metrics.get(name).statistics(splits["test"].targets, splits["test"].targets, task)
-    return Dataset(task, splits, digest(splits), report(task, splits, _how_made(files, records)))
+    found = report(task, splits, _how_made(files, records), _mended(records, kind))
+    return Dataset(task, splits, digest(splits), found)
 
 
-def find_columns(task: Task, table: Table) -> Task:
-    """`task` with `text`, or `text_a` and `text_b`, and `label` set to columns of `table`.
+def _mended(records: Mapping[str, Sequence[Record]], kind: Kind) -> dict[str, dict[str, int]]:
+    """What was mended while reading -> split -> in how many places."""
+    return {kind.mends: {name: sum(record.mended for record in records[name]) for name in SPLITS}} if kind.mends else {}
+
+
+def find_columns(task: Task, table: Table, per_word: bool = False) -> Task:
+    """`task` with `text` (of a kind that answers words, theirs), or `text_a` and `text_b`, and `label` set to columns.
 
     Raises `ConfigError` where a setting names no column or two settings contradict, `DataError` where none is set and
     none is found by its name.
@@ -69,7 +80,10 @@ def find_columns(task: Task, table: Table) -> Task:
         raise ConfigError("text and text_a, text_b are both set", do="set --text for one text, the others for a pair")
     if (task.text_a is None) != (task.text_b is None):
         raise ConfigError("a pair needs two columns", do="set both --text-a and --text-b, or --text for one text")
-    roles = _text_columns(task, table) | {"label": _column(table, "label", task.label or "label", task.label)}
+    if per_word and task.text_a is not None:
+        raise ConfigError(f"a pair has no words that the kind {task.kind!r} could answer", do="set --text for one text")
+    label = task.label or next((name for name in TARGETS[per_word] if name in table.header), TARGETS[per_word][0])
+    roles = _text_columns(task, table, per_word) | {"label": _column(table, "label", label, task.label)}
     twice = [name for name, count in Counter(roles.values()).items() if count > 1]
     if twice:
         named = " and ".join(role for role, name in roles.items() if name == twice[0])
@@ -77,16 +91,23 @@ def find_columns(task: Task, table: Table) -> Task:
     return task.resolved(**roles)
 
 
-def _text_columns(task: Task, table: Table) -> dict[str, str]:
+def _text_columns(task: Task, table: Table, per_word: bool) -> dict[str, str]:
     """Role -> column."""
     if task.text is not None:
         return {"text": _column(table, "text", task.text, task.text)}
     if task.text_a is not None and task.text_b is not None:
         chosen = {"text_a": task.text_a, "text_b": task.text_b}
         return {role: _column(table, role, name, name) for role, name in chosen.items()}
-    found: list[dict[str, str]] = [{"text": name} for name in ("text", "sentence") if name in table.header]
-    if {"text_a", "text_b"} <= set(table.header):
+    found: list[dict[str, str]] = [{"text": name} for name in COLUMNS[per_word] if name in table.header]
+    if {"text_a", "text_b"} <= set(table.header) and not per_word:
         found.append({"text_a": "text_a", "text_b": "text_b"})
+    if not (found or per_word) and COLUMNS[True][0] in table.header:
+        raise DataError(
+            f"the file has words, and the kind {task.kind!r} reads texts",
+            where=f"{table.path}:1",
+            got=_columns(table),
+            do="to tag each word: --kind tagging",
+        )
     if len(found) > 1:
         raise DataError(
             "more than one column could be the text",
@@ -94,7 +115,7 @@ def _text_columns(task: Task, table: Table) -> dict[str, str]:
             got=_columns(table),
             do="say which: --text COLUMN, or --text-a and --text-b",
         )
-    return found[0] if found else {"text": _column(table, "text", "text", None)}
+    return found[0] if found else {"text": _column(table, "text", COLUMNS[per_word][0], None)}
 
 
 def _column(table: Table, role: str, name: str, setting: str | None) -> str:
@@ -103,7 +124,7 @@ def _column(table: Table, role: str, name: str, setting: str | None) -> str:
         return name
     near = nearest(name, table.header)
     flag = f"--{role.replace('_', '-')} {near or 'COLUMN'}"
-    known = "text, sentence, or text_a and text_b" if role == "text" else role
+    known = {"text": "text, sentence, or text_a and text_b", "tokens": "tokens or words"}.get(name, name)
     error = ConfigError if setting is not None else DataError
     raise error(
         f"no column {name!r}",
@@ -139,22 +160,41 @@ def read_records(task: Task, kind: Kind, path: Path) -> list[Record]:
     for role, name in (columns | {"label": task.label}).items():
         if path != task.data:
             _column(table, role, name, None)
-    rows = table.rows([*columns.values(), task.label], label=task.label)
-    return [_record(row, number, tuple(columns), task, kind, path) for number, row in enumerate(rows, 1)]
+    rows = table.rows([*columns.values(), task.label], label=task.label, words=task.text if kind.per_word else None)
+    roles = ("words",) if kind.per_word else tuple(columns)
+    return [_record(row, number, roles, task, kind, path) for number, row in enumerate(rows, 1)]
 
 
 def _record(row: Row, number: int, roles: Sequence[str], task: Task, kind: Kind, path: Path) -> Record:
     where = f"{path}:{row.line}"
-    inputs = {role: str(text) for role, text in zip(roles, row.cells, strict=False)}
-    for role, text in inputs.items():
-        if not text.strip():
+    inputs = dict(zip(roles, row.cells, strict=False))
+    for role, given in inputs.items():
+        if role == "words":
+            check_words(given, where)
+        elif not text_of(given).strip():
             raise DataError(
                 "the text is empty",
                 where=where,
-                got=f"{getattr(task, role)} = {clip(text)}",
+                got=f"{getattr(task, role)} = {clip(text_of(given))}",
                 do="remove the row or fill the text in",
             )
-    return Record(row.line, number, inputs, kind.parse(row.cells[-1], task, where))
+    target, mended = kind.settle(kind.parse(row.cells[-1], task, where), inputs, task, where)
+    return Record(row.line, number, inputs, target, mended)
+
+
+def check_words(given: Input, where: str) -> None:
+    """Raise `DataError` unless these are words, at least one, and none of them blank."""
+    if isinstance(given, str):
+        raise DataError(
+            "one text, where its words are needed",
+            where=where,
+            got=clip(given),
+            expected="a list of words",
+            do='use a CoNLL file, or JSONL like {"tokens": ["…"], "tags": ["…"]}',
+        )
+    if not given or not all(word.strip() for word in given):
+        what = "a word is empty" if given else "there are no words"
+        raise DataError(what, where=where, got=clip(" | ".join(given)), do="mend the row or remove it")
 
 
 def draw_missing(
@@ -173,7 +213,7 @@ def draw_missing(
             expected=f"{FEWEST_ROWS} or more",
             do=f"add rows, or give files: {' and '.join(f'--{name} FILE' for name in fractions)}",
         )
-    if "test" in fractions:
+    if "test" in fractions and not kind.per_word:
         _refuse_single(records, path)
     strata = kind.strata([record.target for record in records])
     names = draw([record.inputs for record in records], strata, fractions)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Mapping, Sequence
+from typing import Any
 
 from graftwork.files import canonical
 
@@ -12,7 +13,7 @@ SALT = "graftwork split 1"
 
 
 def draw(
-    inputs: Sequence[Mapping[str, str]], strata: Sequence[Hashable], fractions: Mapping[str, float], salt: str = SALT
+    inputs: Sequence[Mapping[str, Any]], strata: Sequence[Hashable], fractions: Mapping[str, float], salt: str = SALT
 ) -> list[str]:
     """The split of every row: a name of `fractions`, which says the share of rows it gets, or `train`.
 

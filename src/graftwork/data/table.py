@@ -1,4 +1,4 @@
-"""Strict streaming readers of tables: CSV (RFC 4180), TSV (never quoted) and JSONL, each also as `.gz`.
+"""Strict streaming readers of tables: CSV (RFC 4180), TSV (never quoted), JSONL and CoNLL, each also as `.gz`.
 
 Nothing is guessed into another type: a cell is the text that stands in the file, "NA" and "None" included.
 """
@@ -15,10 +15,11 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from graftwork.core.task import builtin_names
+from graftwork.data import conll
 from graftwork.data.lines import read_lines
 from graftwork.errors import DataError, StorageError, clip, nearest
 
-Cell = str | tuple[str, ...]  # a tuple only where a JSONL label is a list
+Cell = str | tuple[str, ...]  # a tuple where a row of JSONL has a list, and in CoNLL, where a row is a sentence
 
 _CLOSING_QUOTE = re.compile(r'([^"]*+(?:""[^"]*+)*+)"')
 _LONE_SURROGATE = re.compile(r"\\ud[89a-f]", re.IGNORECASE)
@@ -40,15 +41,19 @@ class Table:
     path: Path
     header: tuple[str, ...]  # JSONL: the keys of the first line
 
-    def rows(self, columns: Sequence[str], label: str | None = None) -> Iterator[Row]:
+    def rows(self, columns: Sequence[str], label: str | None = None, words: str | None = None) -> Iterator[Row]:
         """The cells of `columns` of every row, in file order, one row in memory at a time.
 
         In JSONL every cell must be a string, but for the column `label`, which may also be a number or a boolean
-        (its JSON text is taken) or a list of strings. Raises `DataError` with file:line at the first bad row, and at
-        the end of a file that has none.
+        (its JSON text is taken) or a list of strings, and the column `words`, which must be a list of strings. Raises
+        `DataError` with file:line at the first bad row, and at the end of a file that has none.
         """
-        found = self._objects(columns, label) if _format(self.path) == ".jsonl" else self._records(columns)
-        empty = True
+        suffix, empty = _format(self.path), True
+        found: Iterator[Row]
+        if suffix in conll.SUFFIXES:
+            found = (Row(line, cells) for line, cells in conll.columns_of(self.path, self.header, columns))
+        else:
+            found = self._objects(columns, label, words) if suffix == ".jsonl" else self._records(columns)
         for row in found:
             empty = False
             yield row
@@ -62,13 +67,15 @@ class Table:
                 self._refuse_width(line, fields)
             yield Row(line, tuple(fields[place] for place in places))
 
-    def _objects(self, columns: Sequence[str], label: str | None) -> Iterator[Row]:
+    def _objects(self, columns: Sequence[str], label: str | None, words: str | None) -> Iterator[Row]:
         for line, item in _objects(self.path):
             where = f"{self.path}:{line}"
             for column in columns:
                 if column not in item:
                     _refuse_missing(column, item, where)
-            yield Row(line, tuple(_cell(item[column], column, column == label, where) for column in columns))
+            cells = (_words(item[column], column, where) if column == words
+                     else _cell(item[column], column, column == label, where) for column in columns)  # fmt: skip
+            yield Row(line, tuple(cells))
 
     def _refuse_width(self, line: int, fields: list[str]) -> NoReturn:
         delimiter = {".csv": "comma", ".tsv": "tab"}[_format(self.path)]
@@ -100,6 +107,8 @@ def open_table(path: Path) -> Table:
     if suffix == ".jsonl":
         first_object = next(_objects(path), None)
         header = None if first_object is None else tuple(first_object[1])
+    elif suffix in conll.SUFFIXES:
+        header = conll.header_of(path)
     else:
         first_record = next(_records(path), None)
         header = None if first_record is None else tuple(first_record[1])
@@ -107,7 +116,7 @@ def open_table(path: Path) -> Table:
         raise DataError(
             "the file is empty",
             where=str(path),
-            expected="one JSON object per line" if suffix == ".jsonl" else "a header and rows",
+            expected=_WHOLE.get(suffix, "a header and rows"),
             do="check that it was written whole",
         )
     _check_header(path, suffix, header)
@@ -118,14 +127,21 @@ def _refuse_absent(path: Path) -> NoReturn:
     """Say what stands at `path` instead of a file, or what may have been meant."""
     if path.is_dir():
         raise StorageError(
-            "this is a folder", where=str(path), expected="a .csv, .tsv or .jsonl file", do="name a file inside it"
+            "this is a folder",
+            where=str(path),
+            expected="a .csv, .tsv, .jsonl or .conll file",
+            do="name a file inside it",
         )
     siblings = [item.name for item in path.parent.iterdir() if item.is_file()] if path.parent.is_dir() else []
     near = f"builtin:{path}" if str(path) in builtin_names() else nearest(path.name, siblings)
     raise StorageError("no such file", where=str(path), do=f"did you mean {near!r}?" if near else "check the path")
 
 
-_READ = {".csv": "comma-separated", ".tsv": "tab-separated", ".jsonl": "one JSON object per line"}
+_READ = {
+    ".csv": "comma-separated", ".tsv": "tab-separated", ".jsonl": "one JSON object per line",
+    **dict.fromkeys(conll.SUFFIXES, "a word per line"),
+}  # fmt: skip
+_WHOLE = {".jsonl": "one JSON object per line", **dict.fromkeys(conll.SUFFIXES, "a word per line, and its tag")}
 _REMEDIES = {
     ".xlsx": "save the sheet as CSV (UTF-8)",
     ".xls": "save the sheet as CSV (UTF-8)",
@@ -136,7 +152,7 @@ _REMEDIES = {
 
 
 def _format(path: Path) -> str:
-    """`.csv`, `.tsv` or `.jsonl`, with or without `.gz` behind it."""
+    """A suffix of `_READ`, with or without `.gz` behind it."""
     suffix = Path(path.name.lower().removesuffix(".gz")).suffix
     if suffix not in _READ:
         known = ", ".join(f"{name} ({what})" for name, what in _READ.items())
@@ -160,7 +176,7 @@ def _check_header(path: Path, suffix: str, header: tuple[str, ...]) -> None:
             expected="a name of its own for every column",
             do="rename or remove one of them",
         )
-    if suffix == ".jsonl":
+    if suffix not in (".csv", ".tsv"):
         return
     if "\r" in "".join(header):
         raise DataError(
@@ -344,6 +360,19 @@ def _cell(value: Any, column: str, is_label: bool, where: str) -> Cell:
         got=clip(str(value) if isinstance(value, _Literal) else json.dumps(value, ensure_ascii=False)),
         expected="a string, a number, a boolean or a list of strings" if is_label else "a string",
         do="remove the line or fill the value in" if value is None else "write it as a string",
+    )
+
+
+def _words(value: Any, column: str, where: str) -> tuple[str, ...]:
+    """A JSON list of strings."""
+    if isinstance(value, list) and all(type(item) is str for item in value):
+        return tuple(value)
+    raise DataError(
+        f"the value of {column!r} is no list of words",
+        where=where,
+        got=clip(str(value) if isinstance(value, _Literal) else json.dumps(value, ensure_ascii=False)),
+        expected='a list of strings such as ["My", "card", "is", "lost"]',
+        do="write each word as a string of its own",
     )
 
 

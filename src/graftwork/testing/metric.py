@@ -23,7 +23,7 @@ def check_metric(name: str) -> None:
     metric, scored = metrics.get(name), 0
     samples: list[tuple[str, Sample]] = [
         ("classification", SAMPLES[1]), ("classification", ["no", "yes", "no"]), ("multilabel", SAMPLES[0]),
-        ("regression", SAMPLES[2]),
+        ("regression", SAMPLES[2]), ("tagging", SAMPLES[3]), ("tagging", [("no", "yes"), ("yes", "yes")]),
     ]  # fmt: skip
     for kind, texts in samples:
         part = kinds.get(kind)

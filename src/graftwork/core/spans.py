@@ -1,0 +1,84 @@
+"""Spans in tags: B-TYPE begins one, I-TYPE continues it, O is outside (Ramshaw & Marcus 1995, arXiv:cmp-lg/9505040).
+
+What I-TYPE means where nothing of that type goes before it is a matter of reading: strictly it is no part of any span,
+and to the script of the CoNLL shared tasks it begins one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graftwork.core.per_word import Numbers, PerWord
+from graftwork.core.task import Task
+from graftwork.errors import ConfigError
+
+OUTSIDE, BEGIN, INSIDE = "O", "B-", "I-"
+
+
+@dataclass(frozen=True)
+class Spans:
+    """The spans of all examples, in order, as places in the words of all of them end to end."""
+
+    start: NDArray[np.int64]  # first word
+    end: NDArray[np.int64]  # the word behind the last
+    type: NDArray[np.int64]  # a number per type, the same in every call with the same labels
+
+
+def marks_spans(labels: Sequence[str]) -> bool:
+    """Whether these tags are O, B-TYPE and I-TYPE, rather than one name per word."""
+    prefixed = [label.startswith((BEGIN, INSIDE)) for label in labels]
+    return any(prefixed) and all(yes or label == OUTSIDE for label, yes in zip(labels, prefixed, strict=True))
+
+
+def mended(tags: Sequence[str]) -> tuple[str, ...]:
+    """With B- in place of every I- that continues nothing."""
+    before, whole = OUTSIDE, []
+    for tag in tags:
+        stray = tag.startswith(INSIDE) and before[2:] != tag[2:]
+        before = BEGIN + tag[2:] if stray else tag
+        whole.append(before)
+    return tuple(whole)
+
+
+def spans_of(tags: PerWord, labels: Sequence[str], strict: bool) -> Spans:
+    """The spans that encoded `tags` mark, read strictly or as the CoNLL script reads them."""
+    types = {label[2:]: number for number, label in enumerate(labels) if label != OUTSIDE}
+    type_of = np.array([-1 if label == OUTSIDE else types[label[2:]] for label in labels])
+    begins = np.array([label.startswith(BEGIN) for label in labels])[tags.flat]  # (W,)
+    inside = np.array([label.startswith(INSIDE) for label in labels])[tags.flat]
+    kind = type_of[tags.flat]
+    same = np.zeros(len(kind), dtype=bool)  # whether the word before, of the same example, has the same type
+    same[1:] = (kind[1:] == kind[:-1]) & (tags.owners[1:] == tags.owners[:-1])
+    continues = inside & same
+    start = np.flatnonzero(begins if strict else begins | (inside & ~continues))
+    stops = np.append(np.flatnonzero(~continues), len(kind))
+    return Spans(start, stops[np.searchsorted(stops, start, side="right")], kind[start])
+
+
+def span_counts(targets: Numbers, predictions: Numbers, task: Task, metric: str, strict: bool) -> NDArray[np.float64]:
+    """(N, 2): twice the spans with right borders and type, and true and predicted spans together.
+
+    Raises `ConfigError` naming the `metric` where the task's answers mark no spans.
+    """
+    if not (isinstance(targets, PerWord) and isinstance(predictions, PerWord) and marks_spans(task.labels)):
+        raise ConfigError(
+            f"the metric {metric!r} scores spans, tagged B-TYPE, I-TYPE and O; the task's kind is {task.kind!r}",
+            expected="accuracy" if isinstance(targets, PerWord) else "a metric of that kind",
+            do="choose other --metrics or another --kind",
+        )
+    true, found = (spans_of(tags, task.labels, strict) for tags in (targets, predictions))
+    right = np.isin(_keys(true, len(targets.flat), task), _keys(found, len(targets.flat), task))
+    owners, examples = targets.owners, len(targets)
+    hits, trues, founds = (
+        np.bincount(owners[starts], minlength=examples) for starts in (true.start[right], true.start, found.start)
+    )
+    return np.stack([2.0 * hits, trues + founds], axis=1).astype(np.float64)
+
+
+def _keys(spans: Spans, words: int, task: Task) -> NDArray[np.int64]:
+    """A number per span, equal for equal spans."""
+    return (spans.start * (words + 1) + spans.end) * len(task.labels) + spans.type

@@ -1,0 +1,198 @@
+"""Tagging: one tag per word, be it a part of speech or the span (entity, chunk) that the word belongs to."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import softmax
+from torch import Tensor, nn
+from torch.nn.functional import cross_entropy
+
+from graftwork.core.example import Example, text_of
+from graftwork.core.head import PooledHead
+from graftwork.core.labels import label_indices, require_label, resolve_labels
+from graftwork.core.per_word import PerWord
+from graftwork.core.spans import BEGIN, INSIDE, OUTSIDE, marks_spans, mended, spans_of
+from graftwork.core.task import Task
+from graftwork.core.words import word_places
+from graftwork.errors import ConfigError, DataError, clip
+from graftwork.registry import kinds
+
+METRICS = ("accuracy",)
+METRICS_OF_SPANS = ("entity_f1", "conll_f1", "accuracy")
+
+
+class Tagging:
+    """Targets are tuple[str, ...], encoded as int64 classes per word; a logit per tag; trained by cross entropy.
+
+    Tags that are all O, B-TYPE or I-TYPE mark spans. Others are names, one a word.
+    """
+
+    per_word = True
+    mends = "I- tags that continue nothing, read as B-"
+
+    def parse(self, text: str | tuple[str, ...], task: Task, where: str) -> tuple[str, ...]:
+        """The tags, exactly as they stand in the file."""
+        if isinstance(text, str):
+            raise DataError(
+                "one text, where every word has a tag",
+                where=where,
+                got=clip(text),
+                expected="a list of tags, one for each word",
+                do='use a CoNLL file, or JSONL like {"tokens": ["…"], "tags": ["…"]}',
+            )
+        for tag in set(text):
+            require_label(tag, task, where)
+        return text
+
+    def settle(
+        self, target: tuple[str, ...], inputs: Mapping[str, Any], task: Task, where: str
+    ) -> tuple[tuple[str, ...], int]:
+        """With B- for every I- that continues nothing; raises `DataError` for one if the task refuses them.
+
+        Raises `DataError` for more or fewer tags than words, too.
+        """
+        words = inputs["words"]
+        if len(words) != len(target):
+            raise DataError(
+                "the numbers of words and tags differ",
+                where=where,
+                got=f"{len(words)} words, {len(target)} tags",
+                expected="a tag for each word",
+                do="mend the row or remove it",
+            )
+        whole = mended(target)
+        strays = [place for place, pair in enumerate(zip(target, whole, strict=True)) if pair[0] != pair[1]]
+        if strays and task.stray_tags == "refuse":
+            first = strays[0]
+            before = repr(target[first - 1]) if first else "the beginning"
+            raise DataError(
+                f"the tag {target[first]!r} continues nothing",
+                where=where,
+                got=f"word {first + 1}, {clip(words[first])}, after {before}",
+                expected=f"{whole[first]!r}, or {INSIDE} after a tag of the same type",
+                do="mend it, or let such tags be read as B-: --stray-tags repair",
+            )
+        return whole, len(strays)
+
+    def resolve(self, task: Task, targets: Sequence[Any]) -> Task:
+        """Fill in labels and metrics.
+
+        Raises `DataError` for a single tag, or for some that mark spans and some that don't; `ConfigError` for a
+        positive class.
+        """
+        if task.positive is not None:
+            raise ConfigError("a tagging task has no positive class", got=task.positive, do="remove --positive")
+        labels = resolve_labels(task, targets)
+        if any(label.startswith((BEGIN, INSIDE)) for label in labels):
+            _require_spans(labels, task)
+        if len(labels) < 2:
+            raise DataError(
+                "all words have the same tag: there is nothing to learn",
+                where=str(task.data),
+                got=", ".join(map(clip, labels)) or "no words",
+                expected="two tags or more",
+                do="choose another column with --label",
+            )
+        metrics = METRICS_OF_SPANS if marks_spans(labels) else METRICS
+        return task.resolved(labels=labels, metrics=task.metrics or metrics)
+
+    def strata(self, targets: Sequence[Any]) -> list[Hashable]:
+        """The rarest of an example's tags: so even that stands in train."""
+        examples = Counter(tag for target in targets for tag in set(target))
+        return [min(set(target), key=lambda tag: (examples[tag], tag)) for target in targets]
+
+    def encode(self, targets: Sequence[Any], task: Task) -> PerWord:
+        """(W,) int64. Raises `DataError` naming a tag that the task does not have."""
+        indices = label_indices(task)
+        for tag in {tag for target in targets for tag in target} - indices.keys():
+            require_label(tag, task, "")
+        return PerWord.of([[indices[tag] for tag in target] for target in targets], np.int64)
+
+    def outputs(self, task: Task) -> int:
+        """C, the number of tags."""
+        return len(task.labels)
+
+    def build_head(self, task: Task, width: int) -> nn.Module:
+        """A linear layer (P -> C), the same for every word."""
+        return PooledHead(width, self.outputs(task))
+
+    def loss(self, logits: Tensor, targets: Tensor) -> Tensor:
+        """Cross entropy of (W, C) logits and (W,) tags, mean over W, in nats; 0 for no words."""
+        return cross_entropy(logits, targets) if len(targets) else logits.sum()
+
+    def constant(self, targets: PerWord, task: Task) -> NDArray[np.float64]:
+        """(C,) log shares of the tags."""
+        counts = np.bincount(targets.flat, minlength=self.outputs(task))
+        return np.asarray(np.log(np.maximum(counts / max(1, len(targets.flat)), 1e-9)))
+
+    def predictions(self, logits: PerWord, task: Task) -> PerWord:
+        """(W, C) -> (W,) the tag of the highest logit, the first of equals."""
+        return PerWord(logits.flat.argmax(axis=1).astype(np.int64), logits.counts)
+
+    def decode(self, logits: PerWord, task: Task, examples: Sequence[Example]) -> list[dict[str, Any]]:
+        """(W, C) -> per example `{"spans": [{"label", "start", "end", "text", "probability"}, …]}`, or
+        `{"tags": [tag, …], "words": …, "probabilities": …}` where tags mark no spans.
+
+        `start` and `end` count characters of the text that the words were cut from, or of the words with a space
+        between them. A span's probability is that of all its tags, as if they were independent.
+        """
+        tags = self.predictions(logits, task)
+        chances = softmax(logits.flat, axis=1).max(axis=1)  # (W,)
+        if marks_spans(task.labels):
+            return _spans(tags, chances, task, examples)
+        names, starts = [task.labels[tag] for tag in tags.flat.tolist()], tags.starts.tolist()
+        return [
+            {
+                "tags": names[start : start + len(example.inputs["words"])],
+                "words": list(example.inputs["words"]),
+                "probabilities": chances[start : start + len(example.inputs["words"])].tolist(),
+            }
+            for start, example in zip(starts, examples, strict=True)
+        ]
+
+
+def _require_spans(labels: Sequence[str], task: Task) -> None:
+    """Raise `DataError` unless all of these tags are O, B-TYPE and I-TYPE."""
+    odd = [label for label in labels if label != OUTSIDE and not label.startswith((BEGIN, INSIDE))]
+    if odd:
+        raise DataError(
+            "some tags mark spans and some do not",
+            where=str(task.data),
+            got=", ".join(map(clip, labels[:10])),
+            expected="O, B-TYPE and I-TYPE only, or none of them",
+            do=f"mend {clip(odd[0])}; convert E- to I- and S- to B-",
+        )
+
+
+def _spans(
+    tags: PerWord, chances: NDArray[np.float64], task: Task, examples: Sequence[Example]
+) -> list[dict[str, Any]]:
+    """Per example its spans as JSON."""
+    found = spans_of(tags, task.labels, strict=False)
+    answers: list[dict[str, Any]] = [{"spans": []} for _ in examples]
+    owners, starts = tags.owners[found.start], tags.starts
+    places: dict[int, list[tuple[int, int]]] = {}
+    for owner, start, end in zip(owners.tolist(), found.start.tolist(), found.end.tolist(), strict=True):
+        words = examples[owner].inputs["words"]
+        text = examples[owner].source or text_of(words)
+        if owner not in places:
+            places[owner] = word_places(words, text)
+        first, last = places[owner][start - starts[owner]], places[owner][end - 1 - starts[owner]]
+        answers[owner]["spans"].append(
+            {
+                "label": task.labels[tags.flat[start]][2:],
+                "start": first[0],
+                "end": last[1],
+                "text": text[first[0] : last[1]],
+                "probability": float(chances[start:end].prod()),
+            }
+        )
+    return answers
+
+
+kinds.register("tagging")(Tagging())
