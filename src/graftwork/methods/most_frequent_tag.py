@@ -1,0 +1,88 @@
+"""Most frequent tag: every word gets the tag that it had most often in train, whatever stands around it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from graftwork.core.backbone import BackboneCard
+from graftwork.core.example import Example
+from graftwork.core.method import Logits, Setting, Workbench
+from graftwork.core.per_word import PerWord
+from graftwork.core.task import Task
+from graftwork.registry import kinds, methods
+
+PRIOR = 0.1  # of a word's own counts: as if each word had been seen so often with the tags of all words
+
+
+@dataclass
+class WordTags:
+    """Logits by word: as it is written, else in lower case, else those of all words."""
+
+    counts: Tensor  # (V + 1, C) int64: how often each word had each tag; the last row is of all words
+    facts: Mapping[str, Any]
+
+    def __post_init__(self) -> None:
+        self._rows = {word: row for row, word in enumerate(self.facts["vocabulary"])}
+        counts = self.counts.numpy().astype(np.float64)
+        shares = (counts + PRIOR * counts[-1] / counts[-1].sum()) / (counts.sum(axis=1, keepdims=True) + PRIOR)
+        self._logits = np.log(np.maximum(shares, 1e-9))
+
+    @property
+    def trained_parameters(self) -> int:
+        """None: words are counted."""
+        return 0
+
+    def logits(self, examples: Sequence[Example]) -> Logits:
+        """(W, C) logarithms of shares."""
+        unknown = len(self._rows)
+        rows = [
+            [self._rows.get(word, self._rows.get(word.lower(), unknown)) for word in example.inputs["words"]]
+            for example in examples
+        ]
+        found = PerWord.of(rows, np.int64)
+        return PerWord(self._logits[found.flat], found.counts)
+
+    def delta(self) -> dict[str, Tensor]:
+        """The counts; the words are in the facts."""
+        return {"counts": self.counts}
+
+    def flops(self, examples: Sequence[Example]) -> tuple[float, str]:
+        """None are needed."""
+        return 0.0, "counter"
+
+
+@methods.register("most_frequent_tag")
+@dataclass(frozen=True)
+class MostFrequentTag:
+    """A word that train does not have gets the most frequent tag of all."""
+
+    VERSION: ClassVar[int] = 1
+    uses_backbone: ClassVar[bool] = False
+
+    def unfit(self, task: Task, card: BackboneCard | None) -> str:
+        """Fits tasks about words."""
+        return "" if kinds.get(task.kind).per_word else "it answers words, and this task asks about whole texts"
+
+    def fit(self, bench: Workbench) -> WordTags:
+        """Count."""
+        targets = bench.train.targets
+        assert isinstance(targets, PerWord)
+        words = [word for example in bench.train.examples for word in example.inputs["words"]]
+        vocabulary = sorted(set(words))
+        rows = {word: row for row, word in enumerate(vocabulary)}
+        counts = np.zeros((len(vocabulary) + 1, bench.setting.kind.outputs(bench.setting.task)), dtype=np.int64)
+        for (word, tag), count in Counter(zip(words, targets.flat.tolist(), strict=True)).items():
+            counts[rows[word], tag] = count
+        counts[-1] = counts[:-1].sum(axis=0)
+        return WordTags(torch.from_numpy(counts), {"vocabulary": vocabulary, "words": len(vocabulary)})
+
+    def restore(self, setting: Setting, delta: dict[str, Tensor], facts: Mapping[str, Any]) -> WordTags:
+        """From its counts."""
+        return WordTags(delta["counts"], facts)
