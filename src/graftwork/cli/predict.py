@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -12,14 +12,14 @@ from graftwork.cli.options import DEVICE, progress_bar, use_threads
 from graftwork.errors import ConfigError, printable
 
 if TYPE_CHECKING:
-    from graftwork.run.task_module import TaskModule
+    from graftwork.run.task_module import TaskModule, Text
 
 
 @click.command("predict")
 @click.argument("module")
 @click.argument("texts", nargs=-1)
 @click.option("--also", metavar="MODULE", multiple=True, help="Another module over the same texts; may be repeated.")
-@click.option("--file", "source", metavar="F", help="CSV, TSV or JSONL with the texts.")
+@click.option("--file", "source", metavar="F", help="CSV, TSV or JSONL with the texts; CoNLL or JSONL with words.")
 @click.option("--out", metavar="G", help="Where answers to --file go, a line per row; .jsonl, .csv or .tsv.")
 @click.option("--text", metavar="COL", help="Column of the text in --file.  [default: text or sentence]")
 @click.option("--text-a", metavar="COL", help="Column of a pair's first text.  [default: text_a]")
@@ -69,7 +69,7 @@ def _answer_file(modules: list[TaskModule], source: Path, out: Path | None, colu
 
 
 def _answer_texts(modules: list[TaskModule], texts: tuple[str, ...], as_json: bool) -> None:
-    from graftwork.run.answers import merged, prefixes_of
+    from graftwork.run.answers import merged, prefixes_of, shown
     from graftwork.run.bulk import predict_many
 
     prefixes, roles = prefixes_of(modules), modules[0].roles
@@ -80,10 +80,11 @@ def _answer_texts(modules: list[TaskModule], texts: tuple[str, ...], as_json: bo
             got=f"{len(texts)} text{'' if len(texts) == 1 else 's'}",
             expected="an even number: the first and the second text of every pair",
         )
-    inputs = [texts[i : i + width] for i in range(0, len(texts), width)]
-    for given, answers in zip(inputs, zip(*predict_many(modules, inputs), strict=True), strict=True):
+    inputs: list[Text] = list(texts) if width == 1 else [texts[i : i + width] for i in range(0, len(texts), width)]
+    examples = modules[0].examples(inputs)
+    for example, answers in zip(examples, zip(*predict_many(modules, inputs), strict=True), strict=True):
         if as_json:
-            click.echo(json.dumps(merged(dict(zip(roles, given, strict=True)), answers, prefixes), ensure_ascii=False))
+            click.echo(json.dumps(merged(shown(example), answers, prefixes), ensure_ascii=False))
             continue
         for prefix, answer in zip(prefixes, answers, strict=True):
             click.echo(printable(f"  {prefix[:-1]}: {sentence(answer)}" if prefix else sentence(answer)))
@@ -96,10 +97,14 @@ def _say_cut(modules: list[TaskModule], cut: int) -> None:
         click.echo(f"{cut:,} longer than the backbone takes ({longest} tokens): only the beginning was read", err=True)
 
 
-def sentence(answer: dict[str, object]) -> str:
-    """An answer as a line: the label and its probability, then the runners-up."""
+def sentence(answer: dict[str, Any]) -> str:
+    """An answer as a line: the label and its probability, then the runners-up; or spans with their places, or tags."""
     if "value" in answer:
         return f"{answer['value']:.4f}"
+    if "spans" in answer:
+        return "   ".join(map(_span, answer["spans"])) or "(none)"
+    if "tags" in answer:
+        return " ".join(f"{word}/{tag}" for word, tag in zip(answer["words"], answer["tags"], strict=True))
     chances = answer["probabilities"]
     assert isinstance(chances, dict)
     ranked = sorted(chances.items(), key=lambda pair: -pair[1])[:3]
@@ -107,3 +112,8 @@ def sentence(answer: dict[str, object]) -> str:
     label = answer["label"]
     head = " | ".join(label) or "(none)" if isinstance(label, list) else str(label)
     return f"{head}   ({listed})"
+
+
+def _span(span: dict[str, Any]) -> str:
+    """`Disease: muscular dystrophy (12-30, 0.981)`."""
+    return f"{span['label']}: {span['text']} ({span['start']}-{span['end']}, {span['probability']:.3f})"

@@ -9,7 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from graftwork.core.example import Example
+from graftwork.core.example import Example, text_of
+from graftwork.core.words import example_of
+from graftwork.data.load import check_words
 from graftwork.data.table import Table, open_table
 from graftwork.errors import ConfigError, DataError, nearest
 from graftwork.files import writing
@@ -90,7 +92,14 @@ def prefixes_of(modules: Sequence[TaskModule]) -> list[str]:
     return ["", *(f"{name}." for name in names)]
 
 
-def merged(inputs: Mapping[str, str], answers: Sequence[Mapping[str, Any]], prefixes: Sequence[str]) -> dict[str, Any]:
+def shown(example: Example) -> dict[str, Any]:
+    """The inputs of an example as JSON: where a text was cut into words, the text."""
+    if example.source is not None:
+        return {"text": example.source}
+    return {role: given if isinstance(given, str) else list(given) for role, given in example.inputs.items()}
+
+
+def merged(inputs: Mapping[str, Any], answers: Sequence[Mapping[str, Any]], prefixes: Sequence[str]) -> dict[str, Any]:
     """The texts, then every module's answer under its prefix."""
     named: dict[str, Any] = dict(inputs)
     for answer, prefix in zip(answers, prefixes, strict=True):
@@ -109,19 +118,23 @@ def _check(examples: Iterator[Example], progress: Progress) -> int:
 
 def _examples(table: Table, roles: Sequence[str], columns: list[str]) -> Iterator[Example]:
     """Every row, named by its line."""
-    for row in table.rows(columns):
-        texts = [str(cell) for cell in row.cells]
-        if not all(text.strip() for text in texts):
-            raise DataError(
-                "the text is empty", where=f"{table.path}:{row.line}", do="remove the row or fill the text in"
-            )
-        yield Example(f"line/{row.line}", dict(zip(roles, texts, strict=True)))
+    of_words = tuple(roles) == ("words",)
+    for row in table.rows(columns, label=columns[0] if of_words else None):  # as a label it may be a list
+        where = f"{table.path}:{row.line}"
+        if not all(text_of(cell).strip() for cell in row.cells):
+            raise DataError("the text is empty", where=where, do="remove the row or fill the text in")
+        if of_words:
+            example = example_of(f"line/{row.line}", row.cells[0])
+            check_words(example.inputs["words"], where)
+            yield example
+        else:
+            yield Example(f"line/{row.line}", dict(zip(roles, row.cells, strict=True)))
 
 
 def _lines(window: Window, prefixes: Sequence[str], shape: str, done: Answered) -> list[str]:
     """The window's lines, a header first where the file begins and its shape has one; counts into `done`."""
     answers = zip(*window.answers, strict=True)
-    rows = [merged(example.inputs, answer, prefixes) for example, answer in zip(window.examples, answers, strict=True)]
+    rows = [merged(shown(example), answer, prefixes) for example, answer in zip(window.examples, answers, strict=True)]
     first = not done.rows
     done.rows += len(rows)
     done.cut += window.cut
@@ -137,11 +150,12 @@ def _columns(module: TaskModule, table: Table, named: Mapping[str, str]) -> list
 
     `sentence` serves for `text`.
     """
+    flags = ("text",) if module.roles == ("words",) else module.roles
     for role in named:
-        if role not in module.roles:
-            raise ConfigError(
-                f"this module has no {role}", got=_flag(role), expected=" and ".join(map(_flag, module.roles))
-            )
+        if role not in flags:
+            raise ConfigError(f"this module has no {role}", got=_flag(role), expected=" and ".join(map(_flag, flags)))
+    if module.roles == ("words",):
+        return [_words_column(table, named.get("text"))]
     if module.roles == ("text",) and not named and "text" not in table.header and "sentence" in table.header:
         return ["sentence"]
     for role in module.roles:
@@ -160,20 +174,37 @@ def _columns(module: TaskModule, table: Table, named: Mapping[str, str]) -> list
     return [named.get(role, role) for role in module.roles]
 
 
+def _words_column(table: Table, named: str | None) -> str:
+    """The column of the words, or of texts that are cut into them."""
+    known = ("tokens", "words", "text", "sentence")
+    for column in [named] if named is not None else known:
+        if column in table.header:
+            return column
+    raise DataError(
+        f"no column {named!r}" if named is not None else "no column of words or texts",
+        where=f"{table.path}:1",
+        got=f"columns: {', '.join(table.header)}",
+        expected="" if named is not None else f"one of {', '.join(known)}",
+        do=f"name it: {_flag('text')} COLUMN",
+    )
+
+
 def _flag(role: str) -> str:
     """`text_a` is `--text-a`."""
     return f"--{role.replace('_', '-')}"
 
 
 def _flat(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Probabilities become columns `p(label)`; several labels are joined by `|`, as they are read."""
+    """Probabilities become columns `p(label)`; several labels are joined by `|`, as they are read; lists stay JSON."""
     flat: dict[str, Any] = {}
     for key, value in row.items():
         if isinstance(value, dict):
             prefix = key.removesuffix("probabilities")
             flat |= {f"{prefix}p({label})": chance for label, chance in value.items()}
         else:
-            flat[key] = "|".join(value) if isinstance(value, list) else value
+            flat[key] = value
+            if isinstance(value, list):
+                flat[key] = "|".join(value) if key.endswith("label") else json.dumps(value, ensure_ascii=False)
     return flat
 
 

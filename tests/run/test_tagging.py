@@ -1,0 +1,184 @@
+"""Tagging from a file to a task module's answers, by every sort of method, and what no method may get wrong."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from graftwork.compare.leaderboard import compare
+from graftwork.core.per_word import PerWord
+from graftwork.core.run import Recipe
+from graftwork.core.task import Task
+from graftwork.errors import ConfigError
+from graftwork.run.answers import answer_file
+from graftwork.run.bulk import predict_many
+from graftwork.run.execute import Shop, execute
+from graftwork.run.methods import parse_method
+from graftwork.run.shop import open_shop
+from graftwork.run.store import read_logits
+from graftwork.run.task_module import TaskModule
+from graftwork.run.train import train
+from graftwork.testing import tiny_dataset
+
+METHODS = ("majority", "most_frequent_tag", "perceptron_tagger", "linear_probe", "top_layers:k=1", "adapter", "ulmfit")
+
+
+def write(folder: Path, rows: int = 60, long: bool = False) -> Path:
+    """The toy sentences as a CoNLL file; with `long` one of each split is longer than `tiny_text` takes."""
+    data = tiny_dataset("tagging", rows=rows)
+    path = folder / "toy.conll"
+    sentences = [
+        "".join(f"{word}\t{tag}\n" for word, tag in zip(example.inputs["words"], example.target, strict=True))
+        + f"{number}\tO\n"  # a number of its own makes every sentence another one
+        + "the\tO\n" * (70 if long and number % 7 == 0 else 0)
+        for number, example in enumerate(example for split in data.splits.values() for example in split.examples)
+    ]
+    path.write_text("\n".join(sentences))
+    return path
+
+
+@pytest.fixture
+def shop(tmp_path: Path) -> Shop:
+    task = Task.from_file(write(tmp_path), kind="tagging")
+    return open_shop(task, "tiny_text", [parse_method("lora")], tmp_path / "runs", "fp32", None)
+
+
+def run(shop: Shop, method: str, epochs: int = 6) -> tuple[Any, Path]:
+    result, _ = execute(shop, parse_method(method), Recipe(epochs=epochs), 0, lambda done, text: None)
+    assert result.status == "ok", result.error
+    return result, shop.store.root / result.id
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_every_method_leaves_a_module_that_tags(shop: Shop, method: str) -> None:
+    result, folder = run(shop, method, epochs=2)
+    assert list(result.scores) == ["entity_f1", "conll_f1", "accuracy"]
+    lines = [json.loads(line) for line in (folder / "predictions.jsonl").read_text().splitlines()]
+    test = [line for line in lines if line["split"] == "test"]
+    logits = read_logits(folder, "test")
+    assert isinstance(logits, PerWord)
+    assert [len(line["target"]) for line in test] == logits.counts.tolist()
+    assert all(set(span) >= {"label", "start", "end"} for line in test for span in line["prediction"])
+    module = TaskModule.load(folder)
+    assert module.roles == ("words",)
+    words = shop.dataset.test.examples[0].inputs["words"]
+    answers = module.predict([words, " ".join(words), {"words": words}])
+    assert answers[0] == answers[1] == answers[2] == {"spans": test[0]["prediction"]}
+
+
+def test_the_toy_task_is_learnt(shop: Shop) -> None:
+    """Words of two classes begin with the same token, and the network is a random one: it can't get all right."""
+    scores = {name: run(shop, name, epochs=12)[0].scores for name in ("majority", "full", "adapter", "linear_probe")}
+    assert scores["majority"]["entity_f1"] == 0
+    for name in ("full", "adapter", "linear_probe"):
+        assert scores[name]["entity_f1"] > 0.5 and scores[name]["accuracy"] > scores["majority"]["accuracy"] + 0.1
+
+
+def test_compare_makes_a_board(tmp_path: Path) -> None:
+    board = compare(
+        Task.from_file(write(tmp_path), kind="tagging"),
+        backbone="tiny_text",
+        methods=["majority", "perceptron_tagger", "top_layers:k=1"],
+        seeds=2,
+        epochs=1,
+        out=tmp_path / "board",
+        runs=tmp_path / "runs",
+    )
+    assert {row["status"] for row in board.rows} == {"ok"}
+    assert board.content["headline_metric"] == "entity_f1"
+    low, high = (board.rows[0]["scores"]["accuracy"][key] for key in ("low", "high"))
+    assert 0 < low <= high <= 1
+    assert "mended" in board.content["data_report"]
+
+
+def test_words_that_are_cut_off_are_answered_and_counted(tmp_path: Path) -> None:
+    task = Task.from_file(write(tmp_path, long=True), kind="tagging")
+    shop = open_shop(task, "tiny_text", [parse_method("lora")], tmp_path / "runs", "fp32", None)
+    report = shop.dataset.report
+    assert report["unseen_words"]["test"] > 0 and any(
+        "Words that tiny_text does not see" in w for w in report["warnings"]
+    )
+    for method in ("lora", "linear_probe"):
+        result, folder = run(shop, method, epochs=1)
+        assert result.facts["words"]["unseen"] == report["unseen_words"]["train"]
+        logits, example = read_logits(folder, "test"), None
+        assert isinstance(logits, PerWord) and logits.counts.tolist() == shop.dataset.test.targets.counts.tolist()
+        for rows, example in zip(logits, shop.dataset.test.examples, strict=True):
+            if len(example.inputs["words"]) > 70:
+                assert np.array_equal(rows[-1], result.facts["blind"])
+                assert shop.dataset.task.labels[rows[-1].argmax()] == "O"
+        assert example is not None
+        TaskModule.load(folder)
+
+
+def test_convex_fits_on_a_sample_of_many_words(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("graftwork.core.backbone.WORDS_KEPT", 40)
+    for method in ("lora", "linear_probe"):
+        result, _ = run(shop, method, epochs=1)
+        words = result.facts["words"]
+        assert 20 <= words["in_convex_fits"] <= 70 < words["of_train"] / 5
+
+
+def test_a_text_beside_its_words(shop: Shop) -> None:
+    _, folder = run(shop, "perceptron_tagger")
+    module = TaskModule.load(folder)
+    text = "So  good the fine was bad"
+    (answer,) = module.predict([text])
+    found = [(span["label"], text[span["start"] : span["end"]]) for span in answer["spans"]]
+    assert found == [("good", "good"), ("good", "fine"), ("bad", "bad")]
+    assert all(span["text"] == text[span["start"] : span["end"]] for span in answer["spans"])
+    with pytest.raises(ConfigError, match="empty"):
+        module.predict(["  "])
+    with pytest.raises(ConfigError, match="an empty word"):
+        module.predict([("a", "")])
+    with pytest.raises(ConfigError, match="wrong inputs"):
+        module.predict([{"tokens": ("a",)}])
+
+
+def test_modules_over_the_same_words_share_a_pass(shop: Shop) -> None:
+    modules = [TaskModule.load(run(shop, method, epochs=1)[1]) for method in ("top_layers:k=1", "linear_probe")]
+    texts = [example.inputs["words"] for example in shop.dataset.test.examples]
+    assert predict_many(modules, texts) == [module.predict(texts) for module in modules]
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("in.conll", "so O\ngood O\n\nbad O\n"),
+        ("in.conll", "so\ngood\n\nbad\n"),
+        ("in.jsonl", '{"tokens": ["so", "good"]}\n{"tokens": ["bad"]}\n'),
+        ("in.jsonl", '{"text": "so good"}\n{"text": "bad"}\n'),
+        ("in.csv", "text\nso good\nbad\n"),
+    ],
+)
+def test_files_of_words_and_of_texts(shop: Shop, tmp_path: Path, name: str, content: str) -> None:
+    module = TaskModule.load(run(shop, "perceptron_tagger")[1])
+    (tmp_path / name).write_text(content)
+    lines: list[str] = []
+    answer_file([module], tmp_path / name, None, lines.append)
+    spans = [[(span["label"], span["start"], span["end"]) for span in json.loads(line)["spans"]] for line in lines]
+    assert spans == [[("good", 3, 7)], [("bad", 0, 3)]]
+    assert json.loads(lines[0]).get("text", "so good") == "so good"
+    answer_file([module], tmp_path / name, tmp_path / "out.csv", lines.append)
+    assert '""label"": ""good""' in (tmp_path / "out.csv").read_text()
+
+
+def test_train_on_parts_of_speech(tmp_path: Path) -> None:
+    path = tmp_path / "pos.conllu"
+    word = "{}\t{}\t_\t{}" + "\t_" * 6 + "\n"
+    path.write_text(
+        "".join(
+            word.format(1, "the", "DET")
+            + word.format(2, f"n{i % 7}", ("NOUN", "VERB")[i % 7 % 2])
+            + word.format(3, str(i), "DET")  # every sentence is another one
+            + "\n"
+            for i in range(30)
+        )
+    )
+    done = train(Task.from_file(path, kind="tagging"), method="most_frequent_tag", runs=tmp_path / "runs")
+    assert done.result.scores == {"accuracy": 1.0}
+    assert done.module.predict([("the", "n1")])[0]["tags"] == ["DET", "VERB"]
