@@ -185,6 +185,7 @@ def test_all_methods_that_fit_are_compared_and_the_others_named(graft: Graft, ti
     assert {row["method"] for row in board["rows"]} == fitting
     assert [row["status"] for row in board["rows"]] == ["ok"] * len(fitting)
     assert any(note.startswith("top_layers was left out: ") for note in board["notes"])
+    assert not any("tagger" in note for note in board["notes"]), "what is for another sort of task is no news"
 
 
 def test_a_task_file_says_everything_and_flags_go_before_it(graft: Graft, tickets: Path) -> None:

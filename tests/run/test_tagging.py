@@ -17,6 +17,7 @@ from graftwork.errors import ConfigError
 from graftwork.run.answers import answer_file
 from graftwork.run.bulk import predict_many
 from graftwork.run.execute import Shop, execute
+from graftwork.run.ladder import climb
 from graftwork.run.methods import parse_method
 from graftwork.run.shop import open_shop
 from graftwork.run.store import read_logits
@@ -93,6 +94,15 @@ def test_compare_makes_a_board(tmp_path: Path) -> None:
     low, high = (board.rows[0]["scores"]["accuracy"][key] for key in ("low", "high"))
     assert 0 < low <= high <= 1
     assert "mended" in board.content["data_report"]
+
+
+def test_a_ladder_of_taggers(tmp_path: Path) -> None:
+    task = Task.from_file(write(tmp_path), kind="tagging")
+    ladder = climb(task, "1h", backbone="tiny_text", epochs=1, out=tmp_path / "ladder", runs=tmp_path / "runs")
+    tried = {rung["method"]: rung["decision"] for rung in ladder.content["rungs"]}
+    assert tried["majority"] == tried["most_frequent_tag"] == "kept" and "tfidf_svm" not in tried
+    assert ladder.content["chosen"]["method"] == "perceptron_tagger"
+    assert [note.split()[0] for note in ladder.content["notes"]] == ["top_layers"]
 
 
 def test_words_that_are_cut_off_are_answered_and_counted(tmp_path: Path) -> None:

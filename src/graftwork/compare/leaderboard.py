@@ -120,13 +120,17 @@ def choose_methods(words: str | Sequence[str] | None) -> list[Named]:
 
 
 def _fitting(chosen: Sequence[Named], shop: Shop, asked: bool) -> tuple[list[Named], tuple[str, ...]]:
-    """Those that fit the task and the backbone, and a note on every other; one that was asked for by name must fit."""
-    card = shop.backbone.card if shop.backbone else None
-    reasons = {item.label: item.method.unfit(shop.dataset.task, card) for item in chosen}
+    """Those that fit the task and the backbone, and a note on each that fits the task only.
+
+    One that was asked for by name must fit.
+    """
+    task, card = shop.dataset.task, shop.backbone.card if shop.backbone else None
+    reasons = {item.label: item.method.unfit(task, card) for item in chosen}
     for label, reason in reasons.items():
         if reason and asked:
             raise ConfigError(f"method {label!r} can't be used here: {reason}")
-    left_out = tuple(f"{label} was left out: {reason}" for label, reason in reasons.items() if reason)
+    told = [item.label for item in chosen if reasons[item.label] and not item.method.unfit(task, None)]
+    left_out = tuple(f"{label} was left out: {reasons[label]}" for label in told)
     return [item for item in chosen if not reasons[item.label]], left_out
 
 
