@@ -118,7 +118,7 @@ class _Runner:
         """The results of these runs, executed now unless they are there."""
         ids = [self.shop.spec(order.item, order.recipe, order.seed).id for order in orders]
         fresh = {run_id: order for run_id, order in zip(ids, orders, strict=True) if run_id not in self.done}
-        listed = list(fresh.values())
+        listed, named = list(fresh.values()), list(fresh)
         parts = [0.0] * len(listed)  # of every run, how much is done
 
         def report(place: int, done: float, text: str) -> None:
@@ -127,7 +127,7 @@ class _Runner:
 
         for place, result, known in self.crew(listed, report):
             parts[place] = listed[place].recipe.share
-            self.done[list(fresh)[place]] = result
+            self.done[named[place]] = result
             self.reused += known
         self.place += sum(order.recipe.share for order in orders)
         return [self.done[run_id] for run_id in ids]

@@ -11,7 +11,7 @@ from typing import Any
 
 from graftwork.compare.statistics import LEVEL, Sample, bootstrap
 from graftwork.core.metric import Metric
-from graftwork.run.methods import Named, named
+from graftwork.run.methods import Named, named_from_config
 from graftwork.train.recipe import STEPS_OF_A_TRIAL
 
 FACTORS = (1.0, 0.5, 2.0)  # of a method's own learning rate; the first of equals is kept
@@ -56,8 +56,7 @@ def rates(item: Named) -> list[float]:
 
 def at_rate(item: Named, rate: float) -> Named:
     """The same method with that learning rate: the very run that one gets who names it."""
-    settings = {key: value for key, value in item.config.items() if key not in ("name", "version")}
-    return named(item.config["name"], settings | {"learning_rate": rate})
+    return named_from_config({**item.config, "learning_rate": rate})
 
 
 def best_rate(tried: Sequence[Try]) -> float:

@@ -61,13 +61,17 @@ def named(name: str, settings: Mapping[str, Any]) -> Named:
     return Named(label, cast(Method, method), {"name": name, "version": make.VERSION} | resolved, frozenset(settings))
 
 
+def named_from_config(config: Mapping[str, Any]) -> Named:
+    """The method that `Named.config` describes, every hyper-parameter given, as this version understands it."""
+    return named(config["name"], {key: value for key, value in config.items() if key not in ("name", "version")})
+
+
 def method_from_config(config: Mapping[str, Any]) -> Method:
     """The method that `Named.config` describes. Raises `ConfigError` when this version has changed its meaning."""
-    name = config["name"]
-    made = named(name, {key: value for key, value in config.items() if key not in ("name", "version")})
+    made = named_from_config(config)
     if made.config["version"] != config["version"]:
         raise ConfigError(
-            f"method {name!r} has changed since this was stored",
+            f"method {config['name']!r} has changed since this was stored",
             got=f"version {config['version']}",
             expected=f"version {made.config['version']}",
             do="train it again",

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from graftwork.core.run import Recipe
 from graftwork.core.task import Task
 from graftwork.errors import DataError, GraftworkError
-from graftwork.run.methods import Named, named
+from graftwork.run.methods import named_from_config
 
 if TYPE_CHECKING:
     from graftwork.run.execute import Shop
@@ -66,11 +66,6 @@ class Opening:
         return cls(**{**line, "task": Task(**task), "methods": tuple(line["methods"])})
 
 
-def named_from(config: Line) -> Named:
-    """The method that `Named.config` describes, every hyper-parameter given."""
-    return named(config["name"], {key: value for key, value in config.items() if key not in ("name", "version")})
-
-
 def work(lines: Iterator[str], say: Callable[[Line], None]) -> None:
     """Execute what `lines` ask for. Raises `GraftworkError` for what is no failure of a run."""
     import torch
@@ -83,7 +78,7 @@ def work(lines: Iterator[str], say: Callable[[Line], None]) -> None:
     shop = open_shop(
         opening.task,
         opening.backbone,
-        [named_from(config) for config in opening.methods],
+        [named_from_config(config) for config in opening.methods],
         opening.runs,
         opening.precision,
         opening.prices,
@@ -96,7 +91,7 @@ def work(lines: Iterator[str], say: Callable[[Line], None]) -> None:
     shop = replace(shop, runs_at_once=opening.runs_at_once)
     for line in lines:
         order = json.loads(line)
-        item, recipe = named_from(order["method"]), Recipe(**order["recipe"])
+        item, recipe = named_from_config(order["method"]), Recipe(**order["recipe"])
         result, _ = execute(shop, item, recipe, order["seed"], _signs(say))
         say({"done": result.id})
 
