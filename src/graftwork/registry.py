@@ -45,9 +45,9 @@ class Registry(Generic[T]):
         """All names, without importing any part."""
         return sorted(self._files | self._plugins.keys() | self._parts.keys())
 
-    def installed(self, name: str) -> bool:
-        """Whether another process finds the part too: one that a notebook registered it does not."""
-        return name in self._files or name in self._plugins
+    def here_only(self) -> set[str]:
+        """The parts that no other process finds: a notebook or a script registered them."""
+        return self._parts.keys() - self._files - self._plugins.keys()
 
     def get(self, name: str) -> T:
         """The part registered as `name`. Raises `UnknownName` with the nearest name."""
@@ -76,3 +76,4 @@ kinds: Registry[Kind] = Registry("kind", "graftwork.kinds")
 methods: Registry[type[Method]] = Registry("method", "graftwork.methods")
 metrics: Registry[Metric] = Registry("metric", "graftwork.metrics")
 meters: Registry[type[Meter]] = Registry("meter", "graftwork.meters")
+registries: tuple[Registry[Any], ...] = (backbones, kinds, methods, metrics, meters)

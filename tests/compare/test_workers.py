@@ -15,10 +15,11 @@ import torch
 from graftwork.compare import workers
 from graftwork.compare.leaderboard import compare
 from graftwork.compare.workers import at_once
+from graftwork.core.meter import Cost
 from graftwork.core.run import Recipe
 from graftwork.core.task import Task
 from graftwork.errors import ConfigError, GraftworkError
-from graftwork.registry import Registry, methods
+from graftwork.registry import meters, methods, registries
 from graftwork.run.train import train
 from graftwork.run.worker import Opening, work
 
@@ -122,6 +123,22 @@ def test_an_interrupted_worker_leaves_nothing_behind(data: Path, tmp_path: Path)
     assert not list((tmp_path / "runs").iterdir())
 
 
+def test_a_worker_to_which_nobody_listens_ends(data: Path, tmp_path: Path) -> None:
+    """Its reader gone in the middle of a run: it ends by itself, and no folder stays."""
+    (tmp_path / "runs").mkdir()
+    order = {"method": {"name": "bitfit", "version": 1}, "recipe": {"epochs": 500}, "seed": 0}
+    pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+    with subprocess.Popen([sys.executable, "-m", "graftwork.run.worker"], text=True, **pipes) as worker:
+        assert worker.stdin is not None and worker.stdout is not None and worker.stderr is not None
+        worker.stdin.write(f"{json.dumps(opening(data, tmp_path).line())}\n{json.dumps(order)}\n")
+        worker.stdin.flush()
+        assert "progress" in json.loads(worker.stdout.readline())
+        worker.stdout.close()
+        assert worker.wait(timeout=30) == 130
+        assert "Traceback" not in worker.stderr.read()
+    assert not list((tmp_path / "runs").iterdir())
+
+
 def opening(data: Path, folder: Path, digest: str = "") -> Opening:
     task = Task.from_file(data)
     if not digest:
@@ -159,10 +176,30 @@ def test_how_many_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
             at_once(jobs, 4, "cpu")
 
 
-def test_what_a_notebook_registered_no_other_process_finds(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(methods._parts, "own", object())
-    assert isinstance(methods, Registry) and "own" in methods.names()
-    assert methods.installed("full") and not methods.installed("own")
+@pytest.mark.usefixtures("two_threads")
+def test_what_a_notebook_registered_is_run_in_its_process(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A meter of its own is in every price tag, though no other process would know it."""
+
+    class Tries:
+        needs = ()
+
+        def begin(self) -> None:
+            """Nothing to note."""
+
+        def end(self, mark: None, readings: Any, costs: Any, prices: Any) -> Cost:
+            return Cost(1.0, "runs", "meter")
+
+    methods.get("majority")
+    assert not any(registry.here_only() for registry in registries)
+    monkeypatch.setitem(meters._parts, "tries", Tries)
+    assert meters.here_only() == {"tries"}
+    with pytest.raises(ConfigError, match="do not know the parts") as refused:
+        board(data, tmp_path, methods="majority", jobs=2)
+    assert refused.value.got == "jobs 2; tries"
+    row = board(data, tmp_path, methods="majority").content["rows"][0]
+    assert row["costs"]["tries"]["value"] == 1.0
 
 
 def test_the_longest_of_a_seed_begins_first() -> None:

@@ -18,7 +18,7 @@ from graftwork.core.run import Recipe, RunResult
 from graftwork.core.task import Task
 from graftwork.errors import ConfigError
 from graftwork.files import finite, require_writable, write_json
-from graftwork.registry import methods, metrics
+from graftwork.registry import methods, metrics, registries
 from graftwork.run.environment import environment
 from graftwork.run.execute import Shop
 from graftwork.run.methods import Named, named, parse_method
@@ -81,7 +81,7 @@ def compare(
     chosen = choose_methods(methods)
     folder = Path(out) if out is not None else Path("boards") / task.name
     shop = open_shop(task, backbone, chosen, runs, precision, prices, cache, cache_size, device)
-    shop = _divided(shop, jobs, chosen)
+    shop = _divided(shop, jobs)
     fitting, left_out = _fitting(chosen, shop, asked=methods is not None)
     recipe = Recipe(epochs=epochs)
     for item in fitting:
@@ -95,11 +95,21 @@ def compare(
     return Leaderboard(content, folder, grid.reused, len(grid.runs) - grid.reused)
 
 
-def _divided(shop: Shop, jobs: int | None, chosen: Sequence[Named]) -> Shop:
-    """The shop with the threads that each of the runs at once has. Parts of a notebook's own are run in its process."""
+def _divided(shop: Shop, jobs: int | None) -> Shop:
+    """The shop with the threads that each of the runs at once has.
+
+    Where a notebook has registered parts of its own, which other processes don't know, runs go one by one in its own.
+    Raises `ConfigError` if more are asked for then.
+    """
     threads = shop.numerics["threads"]
-    here_only = not all(methods.installed(item.config["name"]) for item in chosen)
-    count = at_once(1 if here_only and jobs is None else jobs, threads, shop.numerics["device"])
+    here_only = sorted(name for registry in registries for name in registry.here_only())
+    if here_only and (jobs or 1) > 1:
+        raise ConfigError(
+            "runs side by side are processes, and these do not know the parts that this one has registered",
+            got=f"jobs {jobs}; {', '.join(here_only)}",
+            do="leave jobs out, or install the parts as a package with entry points",
+        )
+    count = at_once(1 if here_only else jobs, threads, shop.numerics["device"])
     return replace(shop, numerics={**shop.numerics, "threads": threads // count}, runs_at_once=count)
 
 
