@@ -53,6 +53,13 @@ def test_the_race_in_lines() -> None:
     assert race_lines(board(usual())) == []
 
 
+def test_runs_side_by_side_are_said_to_be() -> None:
+    made = board(usual()) | {"search_costs": {"total_seconds": {"value": 60.0, "unit": "s", "grade": "meter"}}}
+    assert search_line(made).startswith("Its runs, shared work counted once: ")
+    made["environment"] = {**made["environment"], "runs_at_once": 2}
+    assert search_line(made).startswith("Its runs, 2 at a time, shared work counted once: ")
+
+
 def test_verdict_sentences() -> None:
     pair = {"a": "full", "b": "lora", "delta": 0.008, "low": 0.002, "high": 0.015, "smallest_detectable": 0.012}
     assert sentence(pair | {"verdict": "better"}) == "full is better than lora by 0.8 [0.2, 1.5]"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -55,6 +56,13 @@ def test_charged_work_is_scaled_in_by_core_seconds(powercap: Path) -> None:
     mark = meters.get("energy_joules")().begin()
     spend(powercap)
     assert read(mark, CHARGED) == Cost(63.0, "J", "model")  # 42 x 12 / 8
+
+
+def test_of_what_runs_side_by_side_drew_each_bears_its_part(powercap: Path) -> None:
+    mark = meters.get("energy_joules")().begin()
+    spend(powercap)
+    assert read(mark, replace(SPENT, runs_at_once=2)) == Cost(21.0, "J", "model")
+    assert read(mark, replace(CHARGED, runs_at_once=2)) == Cost(31.5, "J", "model")  # 21 x 12 / 8
 
 
 def test_a_counter_that_starts_again(powercap: Path) -> None:
