@@ -14,7 +14,7 @@ from graftwork.backbones.tiny_text import MAX_LENGTH, tiny_tokenizer
 from graftwork.core.backbone import Backbone
 from graftwork.core.example import Example
 from graftwork.core.opening import open_backbone
-from graftwork.core.per_word import PerWord
+from graftwork.core.ragged import Ragged
 from graftwork.core.transformer import TransformerBackbone
 
 SENTENCES = [("The", "unbelievably", "good", "film"), ("It", "'s", "3.5"), ("x",)]
@@ -82,7 +82,7 @@ def test_a_word_without_a_token_is_not_seen(backbone: Backbone) -> None:
     order = np.array([2, 0, 1])
     logits = np.arange(2.0 * read).reshape(-1, 2)
     whole = encoded.whole(logits, order, blind=[-1.0, -2.0])
-    assert isinstance(whole, PerWord) and len(whole) == 3
+    assert isinstance(whole, Ragged) and len(whole) == 3
     assert whole.tolist()[0] == [[2, 3], [-1, -2], [4, 5]] and whole.tolist()[2] == [[0, 1]]
     assert whole.flat[2 * MAX_LENGTH + 2].tolist() == [-1, -2], "cut off"
 

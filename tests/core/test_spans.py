@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from graftwork.core.per_word import PerWord
+from graftwork.core.ragged import Ragged
 from graftwork.core.spans import marks_spans, mended, spans_of
 
 LABELS = ("B-X", "B-Y", "I-X", "I-Y", "O")
@@ -14,7 +14,7 @@ LABELS = ("B-X", "B-Y", "I-X", "I-Y", "O")
 def found(tags: str, strict: bool) -> list[tuple[int, int, str]]:
     """`tags` separated by spaces, examples by `|`; spans as (first word, word behind, type)."""
     examples = [[LABELS.index(tag) for tag in part.split()] for part in tags.split("|")]
-    spans = spans_of(PerWord.of(examples, np.int64), LABELS, strict)
+    spans = spans_of(Ragged.of(examples, np.int64), LABELS, strict)
     types = {LABELS.index(label): label[2:] for label in LABELS if label != "O"}
     listed = zip(spans.start.tolist(), spans.end.tolist(), spans.type.tolist(), strict=True)
     return [(start, end, types[kind]) for start, end, kind in listed]

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from graftwork.core.example import Example
-from graftwork.core.per_word import PerWord
+from graftwork.core.ragged import Ragged
 from graftwork.core.task import Task
 from graftwork.core.words import example_of
 from graftwork.errors import ConfigError, DataError
@@ -22,9 +22,9 @@ SPANS = KIND.resolve(TASK, [("B-PER", "I-PER", "O", "B-LOC", "I-LOC")])
 PLAIN = KIND.resolve(TASK, [("NOUN", "VERB")])
 
 
-def sure(*tags: str) -> PerWord:
+def sure(*tags: str) -> Ragged:
     """Logits of one example that are sure of these tags of `SPANS`."""
-    return PerWord(9.0 * np.eye(len(SPANS.labels))[[SPANS.labels.index(tag) for tag in tags]], np.array([len(tags)]))
+    return Ragged(9.0 * np.eye(len(SPANS.labels))[[SPANS.labels.index(tag) for tag in tags]], np.array([len(tags)]))
 
 
 def test_the_contract_for_tags_that_mark_no_spans() -> None:
@@ -75,7 +75,7 @@ def test_spans_of_a_text_and_of_words() -> None:
 
 
 def test_tags_of_words() -> None:
-    logits = PerWord(np.array([[0.0, np.log(3)], [1000.0, 0.0], [0.0, 0.0]]), np.array([2, 1]))
+    logits = Ragged(np.array([[0.0, np.log(3)], [1000.0, 0.0], [0.0, 0.0]]), np.array([2, 1]))
     one, two = KIND.decode(logits, PLAIN, [example_of("x", "they run"), example_of("y", "away")])
     assert one["tags"] == ["VERB", "NOUN"] and one["words"] == ["they", "run"]
     assert one["probabilities"] == pytest.approx([0.75, 1.0]) and two["tags"] == ["NOUN"]

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from graftwork.core.example import Example
-from graftwork.core.per_word import PerWord
+from graftwork.core.ragged import Ragged
 from graftwork.core.task import Dataset, Split
 from graftwork.methods.most_frequent_tag import MostFrequentTag, WordTags
 from graftwork.registry import kinds
@@ -34,7 +34,7 @@ ROWS += [("cat", "NOUN"), ("dog", "NOUN")]
 def test_each_word_by_itself(word: str, tag: str) -> None:
     tagger = fitted(ROWS)
     logits = tagger.logits([Example("x", {"words": ("cat", word)})])
-    assert isinstance(logits, PerWord) and logits.counts.tolist() == [2]
+    assert isinstance(logits, Ragged) and logits.counts.tolist() == [2]
     labels = ("DET", "NOUN", "PRON", "VERB")
     assert labels[logits.flat[1].argmax()] == tag
     assert np.exp(logits.flat).sum(axis=1) == pytest.approx([1, 1], abs=1e-6)

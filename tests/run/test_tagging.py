@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from graftwork.compare.leaderboard import compare
-from graftwork.core.per_word import PerWord
+from graftwork.core.ragged import Ragged
 from graftwork.core.run import Recipe
 from graftwork.core.task import Task
 from graftwork.errors import ConfigError
@@ -61,7 +61,7 @@ def test_every_method_leaves_a_module_that_tags(shop: Shop, method: str) -> None
     lines = [json.loads(line) for line in (folder / "predictions.jsonl").read_text().splitlines()]
     test = [line for line in lines if line["split"] == "test"]
     logits = read_logits(folder, "test")
-    assert isinstance(logits, PerWord)
+    assert isinstance(logits, Ragged)
     assert [len(line["target"]) for line in test] == logits.counts.tolist()
     assert all(set(span) >= {"label", "start", "end"} for line in test for span in line["prediction"])
     module = TaskModule.load(folder)
@@ -116,7 +116,7 @@ def test_words_that_are_cut_off_are_answered_and_counted(tmp_path: Path) -> None
         result, folder = run(shop, method, epochs=1)
         assert result.facts["words"]["unseen"] == report["unseen_words"]["train"]
         logits, example = read_logits(folder, "test"), None
-        assert isinstance(logits, PerWord) and logits.counts.tolist() == shop.dataset.test.targets.counts.tolist()
+        assert isinstance(logits, Ragged) and logits.counts.tolist() == shop.dataset.test.targets.counts.tolist()
         for rows, example in zip(logits, shop.dataset.test.examples, strict=True):
             if len(example.inputs["words"]) > 70:
                 assert np.array_equal(rows[-1], result.facts["blind"])

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from graftwork.core.example import Example
-from graftwork.core.per_word import Numbers, PerWord
+from graftwork.core.ragged import Numbers, Ragged, places
 
 if TYPE_CHECKING:
     import torch
@@ -56,10 +57,11 @@ class Words:
 
 @dataclass(frozen=True)
 class Encoded:
-    """Tokenised examples. Example i owns the sequences `i * towers … (i + 1) * towers - 1`.
+    """Tokenised examples. Each owns `towers` sequences, or as many as `owned` says: windows of a long text, or choices.
 
     A network is read once per sequence or, where there are `words`, once per word that is seen. What is read becomes
-    features, and what the head makes of them logits; `answered` says which targets they answer.
+    features, `towers` of them joined, and what the head makes of them logits; `answered` says which targets they
+    answer: one of each example, or of each of its words or choices.
     """
 
     ids: list[list[int]]  # per sequence, special tokens included
@@ -67,20 +69,40 @@ class Encoded:
     towers: int
     cut: int  # examples that were longer than the backbone takes
     words: Words | None = None
+    owned: NDArray[np.int64] | None = None  # (B,) sequences of each example, a multiple of `towers`
 
     def __len__(self) -> int:
         """B, the number of examples."""
-        return len(self.ids) // self.towers
+        return len(self.ids) // self.towers if self.owned is None else len(self.owned)
 
-    def sequences(self, examples: Sequence[int]) -> list[int]:
+    @cached_property
+    def sequences_of(self) -> NDArray[np.int64]:
+        """(B,) how many sequences each example owns."""
+        return np.full(len(self), self.towers, dtype=np.int64) if self.owned is None else self.owned
+
+    @cached_property
+    def starts(self) -> NDArray[np.int64]:
+        """(B,) the first sequence of each example."""
+        return np.cumsum(self.sequences_of) - self.sequences_of
+
+    @cached_property
+    def answers(self) -> NDArray[np.int64] | None:
+        """(B,) how many rows of targets each example has: its words or choices; None where each has one answer."""
+        if self.words is not None:
+            return self.words.counts
+        return None if self.owned is None else self.owned // self.towers
+
+    def sequences(self, examples: Sequence[int] | NDArray[np.int64]) -> list[int]:
         """The sequences of these examples, in order."""
-        return [i * self.towers + t for i in examples for t in range(self.towers)]
+        chosen = np.asarray(examples, dtype=np.int64)
+        listed: list[int] = places(self.starts[chosen], self.sequences_of[chosen]).tolist()
+        return listed
 
-    @property
+    @cached_property
     def lengths(self) -> NDArray[np.int64]:
         """(B,) tokens of each example's longest sequence: what batches are bucketed by."""
         per_sequence = np.array([len(ids) for ids in self.ids], dtype=np.int64)
-        longest: NDArray[np.int64] = per_sequence.reshape(-1, self.towers).max(axis=1)
+        longest: NDArray[np.int64] = np.maximum.reduceat(per_sequence, self.starts) if len(self) else per_sequence
         return longest
 
     @property
@@ -96,24 +118,34 @@ class Encoded:
         step = 1 if self.words is None else max(1, -(-int(self.words.counts.sum()) // WORDS_KEPT))
         return np.arange(0, len(self), step, dtype=np.int64)
 
+    @property
+    def kept(self) -> int:
+        """How many features are kept of every block: one per sequence, or per seen word of the `sampled` examples."""
+        return int(self.read[self.sequences(self.sampled)].sum())
+
     def answered(self, examples: NDArray[np.int64]) -> NDArray[np.int64]:
         """Which rows of the split's targets, end to end, the logits of a batch of these examples answer, in order."""
-        if self.words is None:
+        if self.answers is None:
             return examples
-        seen = [np.array(self.words.seen[i], dtype=np.int64) for i in examples]
-        starts = (np.cumsum(self.words.counts) - self.words.counts)[examples]
-        return np.concatenate([start + words for start, words in zip(starts, seen, strict=True)])
+        starts = np.cumsum(self.answers) - self.answers
+        if self.words is None:
+            return places(starts[examples], self.answers[examples])
+        owners = np.repeat(examples, self.sequences_of[examples])
+        seen = [np.array(self.words.seen[i], dtype=np.int64) for i in self.sequences(examples)]
+        return np.concatenate([starts[i] + words for i, words in zip(owners, seen, strict=True)])
 
     def whole(self, logits: NDArray[np.float64], examples: NDArray[np.int64], blind: Any = None) -> Numbers:
         """The logits of all examples in their order, from those of these examples in theirs.
 
         What they leave out (words that are not seen) is answered by `blind` (C,), which never looks at the input.
         """
-        if self.words is None:
+        if self.answers is None:
             return logits[np.argsort(examples, kind="stable")]
-        flat = np.tile(np.asarray(blind, dtype=np.float64), (int(self.words.counts.sum()), 1))
+        flat = np.zeros((int(self.answers.sum()), logits.shape[1]))
+        if blind is not None:
+            flat[:] = np.asarray(blind, dtype=np.float64)
         flat[self.answered(examples)] = logits
-        return PerWord(flat, self.words.counts)
+        return Ragged(flat, self.answers)
 
 
 @dataclass(slots=True)
@@ -169,6 +201,11 @@ class StopsEarly(Protocol):
 
     def states_up_to(self, inputs: Inputs, depth: int) -> tuple[Tensor, ...]:
         """The first `depth + 1` of `states`, 0 <= depth <= L."""
+
+
+def towers_of(card: BackboneCard, example: Example) -> int:
+    """Sequences that are joined to one reading of such examples: those of a pair of texts as the card says, else 1."""
+    return card.towers if "text_a" in example.inputs or "choices" in example.inputs else 1
 
 
 def device_of(network: nn.Module) -> torch.device:

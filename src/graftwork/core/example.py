@@ -1,7 +1,7 @@
 """An example: one item as a person would read it.
 
-Letters used in every shape: B examples, S sequences (B x towers), T positions, W words of all examples of a batch or a
-split, D width of the backbone, P width of what the head reads, C outputs (classes), L blocks, N rows of a split,
+Letters used in every shape: B examples, S sequences, T positions, W rows (words, choices) of all examples of a batch or
+a split, D width of the backbone, P width of what the head reads, C outputs (classes), L blocks, N rows of a split,
 K statistics of a metric.
 """
 
@@ -19,9 +19,17 @@ class Example:
     """Nothing in it is specific to a model. `target` has the form that its kind's `parse` returns."""
 
     id: str  # "train/17": split and row number in the file (1 is the first data row), stable across runs
-    inputs: Mapping[str, Any]  # role -> `Input`: {"text": …}, {"text_a": …, "text_b": …} or {"words": (…)}
+    inputs: Mapping[str, Any]  # role -> `Input`: {"text": …}, {"text_a": …, "text_b": …}, {"words": (…)}, …
     target: Any = None  # None if unlabelled
     source: str | None = None  # the text that `words` were cut out of, where there was one
+
+
+def answers_of(example: Example) -> int | None:
+    """How many rows of targets an example has: one for each of its words or choices; None where it has one answer."""
+    for role in ("words", "choices"):
+        if role in example.inputs:
+            return len(example.inputs[role])
+    return None
 
 
 def text_of(given: Input) -> str:

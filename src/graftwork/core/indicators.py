@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from graftwork.core.per_word import Numbers, PerWord
+from graftwork.core.ragged import Numbers, Ragged
 from graftwork.core.task import Task
 from graftwork.errors import ConfigError
 
@@ -15,7 +15,7 @@ def indicators(encoded: Numbers, task: Task, metric: str) -> NDArray[np.bool_]:
 
     Raises `ConfigError` for numbers, naming the `metric` that cannot score them.
     """
-    if not isinstance(encoded, PerWord) and encoded.ndim == 2:
+    if not isinstance(encoded, Ragged) and encoded.ndim == 2:
         return np.asarray(encoded != 0)
     classes = require_classes(encoded, task, metric)
     return np.asarray(classes[:, None] == np.arange(len(task.labels)))
@@ -23,7 +23,7 @@ def indicators(encoded: Numbers, task: Task, metric: str) -> NDArray[np.bool_]:
 
 def require_classes(encoded: Numbers, task: Task, metric: str) -> NDArray[np.generic]:
     """`encoded` (N,), one class per example. Raises `ConfigError` for anything else."""
-    if not isinstance(encoded, PerWord) and encoded.ndim == 1 and np.issubdtype(encoded.dtype, np.integer):
+    if not isinstance(encoded, Ragged) and encoded.ndim == 1 and np.issubdtype(encoded.dtype, np.integer):
         return encoded
     raise ConfigError(
         f"the metric {metric!r} scores classes; the task's kind is {task.kind!r}",
@@ -34,7 +34,7 @@ def require_classes(encoded: Numbers, task: Task, metric: str) -> NDArray[np.gen
 
 def _others(encoded: Numbers) -> str:
     """The metrics for what is no class of an example."""
-    if isinstance(encoded, PerWord):
+    if isinstance(encoded, Ragged):
         return "accuracy, or of spans entity_f1 or conll_f1"
     return "accuracy or macro_f1" if encoded.ndim == 2 else "pearson or spearman"
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graftwork.core.example import Example
-from graftwork.core.per_word import Numbers
+from graftwork.core.ragged import Numbers
 from graftwork.core.task import Task
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Kind(Protocol):
-    """Stateless. Targets are str, tuple[str, ...] or float; encoded they are (N,) or (N, C) arrays, or `PerWord`.
+    """Stateless. Targets are str, tuple[str, ...] or float; encoded they are (N,) or (N, C) arrays, or `Ragged`.
 
     A kind whose examples have `words` answers each of them: below, W then stands for N and B.
     """

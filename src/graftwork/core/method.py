@@ -13,8 +13,8 @@ from graftwork.core.backbone import Backbone, BackboneCard, Encoded, Inputs
 from graftwork.core.example import Example
 from graftwork.core.kind import Kind
 from graftwork.core.meter import Phase
-from graftwork.core.per_word import Numbers
 from graftwork.core.profile import Profile
+from graftwork.core.ragged import Numbers
 from graftwork.core.task import Split, Task
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from graftwork.core.per_word import Numbers
+from graftwork.core.ragged import Numbers
 from graftwork.core.task import Task
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from graftwork.core.per_word import Numbers, PerWord
+from graftwork.core.ragged import Numbers, Ragged
 from graftwork.core.task import Task
 from graftwork.errors import ConfigError
 
@@ -44,7 +44,7 @@ def mended(tags: Sequence[str]) -> tuple[str, ...]:
     return tuple(whole)
 
 
-def spans_of(tags: PerWord, labels: Sequence[str], strict: bool) -> Spans:
+def spans_of(tags: Ragged, labels: Sequence[str], strict: bool) -> Spans:
     """The spans that encoded `tags` mark, read strictly or as the CoNLL script reads them."""
     types = {label[2:]: number for number, label in enumerate(labels) if label != OUTSIDE}
     type_of = np.array([-1 if label == OUTSIDE else types[label[2:]] for label in labels])
@@ -64,10 +64,10 @@ def span_counts(targets: Numbers, predictions: Numbers, task: Task, metric: str,
 
     Raises `ConfigError` naming the `metric` where the task's answers mark no spans.
     """
-    if not (isinstance(targets, PerWord) and isinstance(predictions, PerWord) and marks_spans(task.labels)):
+    if not (isinstance(targets, Ragged) and isinstance(predictions, Ragged) and marks_spans(task.labels)):
         raise ConfigError(
             f"the metric {metric!r} scores spans, tagged B-TYPE, I-TYPE and O; the task's kind is {task.kind!r}",
-            expected="accuracy" if isinstance(targets, PerWord) else "a metric of that kind",
+            expected="accuracy" if isinstance(targets, Ragged) else "a metric of that kind",
             do="choose other --metrics or another --kind",
         )
     true, found = (spans_of(tags, task.labels, strict) for tags in (targets, predictions))

@@ -12,7 +12,7 @@ from graftwork.errors import ConfigError, UnknownName
 from graftwork.files import read_toml
 
 if TYPE_CHECKING:
-    from graftwork.core.per_word import Numbers
+    from graftwork.core.ragged import Numbers
 
 BUILTIN = Path(__file__).parent.parent / "data" / "builtin"
 SPLITS = ("train", "validation", "test")

@@ -15,7 +15,7 @@ from tokenizers import Tokenizer
 from torch import Tensor, nn
 from transformers.pytorch_utils import Conv1D
 
-from graftwork.core.backbone import BackboneCard, Encoded, Features, Inputs, Words, device_of
+from graftwork.core.backbone import BackboneCard, Encoded, Features, Inputs, Words, device_of, towers_of
 from graftwork.core.example import Example
 from graftwork.core.layout import Layout
 from graftwork.errors import ConfigError
@@ -38,18 +38,23 @@ class TransformerBackbone:
         self._skipped_paths = [path for path in self.layout.skipped if path in paths]
 
     def encode(self, examples: Sequence[Example]) -> Encoded:
-        """Tokenise. A pair is one sequence or two, as `card.towers` says; a single text is always one."""
+        """Tokenise. A pair is one sequence or two, as `card.towers` says; a single text is always one.
+
+        `choices` are as many pairs, each of the text and one of them.
+        """
         if examples and "words" in examples[0].inputs:
             return self._encode_words(examples)
-        pairs = bool(examples) and "text" not in examples[0].inputs
-        towers = self.card.towers if pairs else 1
-        encodings = self.tokenizer.encode_batch_fast(list(_texts(examples, pairs, towers)))
-        too_long = [bool(encoding.overflowing) for encoding in encodings]
+        towers = towers_of(self.card, examples[0]) if examples else 1
+        read = [_texts(example, towers) for example in examples]
+        encodings = self.tokenizer.encode_batch_fast(list(chain.from_iterable(read)))
+        owned = np.array([len(texts) for texts in read], dtype=np.int64)
+        too_long = np.array([bool(encoding.overflowing) for encoding in encodings])
         return Encoded(
             ids=[encoding.ids or [self.pad_id] for encoding in encodings],
             types=[encoding.type_ids or [0] for encoding in encodings],
             towers=towers,
-            cut=sum(any(too_long[i : i + towers]) for i in range(0, len(too_long), towers)),
+            cut=int(np.logical_or.reduceat(too_long, np.cumsum(owned) - owned).sum()) if examples else 0,
+            owned=owned if examples and "choices" in examples[0].inputs else None,
         )
 
     def _encode_words(self, examples: Sequence[Example]) -> Encoded:
@@ -261,9 +266,13 @@ def _of_network(inputs: Inputs) -> Inputs:
     return {name: tensor for name, tensor in inputs.items() if name != "words"}
 
 
-def _texts(examples: Sequence[Example], pairs: bool, towers: int) -> list[str | tuple[str, str]]:
-    """What the tokenizer is given, sequence by sequence."""
-    if not pairs:
-        return [example.inputs["text"] for example in examples]
-    both = [(example.inputs["text_a"], example.inputs["text_b"]) for example in examples]
-    return list(both) if towers == 1 else [text for pair in both for text in pair]
+def _texts(example: Example, towers: int) -> list[str | tuple[str, str]]:
+    """What the tokenizer is given for an example, sequence by sequence."""
+    given = example.inputs
+    if "choices" in given:
+        pairs = [(given["text"], choice) for choice in given["choices"]]
+    elif "text" in given:
+        return [given["text"]]
+    else:
+        pairs = [(given["text_a"], given["text_b"])]
+    return list(pairs) if towers == 1 else [text for pair in pairs for text in pair]

@@ -12,7 +12,7 @@ import numpy as np
 
 from graftwork.core.example import Example, Input, text_of
 from graftwork.core.labels import labels_of
-from graftwork.core.per_word import PerWord, flat
+from graftwork.core.ragged import Ragged, flat
 from graftwork.core.task import Split, Task
 from graftwork.errors import clip
 
@@ -53,7 +53,7 @@ def report(
         found["label_in_text"] = label_in_text(train)
     else:
         found["targets"] = {name: spread(split.examples) for name, split in splits.items()}
-    if any(isinstance(split.targets, PerWord) for split in splits.values()):
+    if any(isinstance(split.targets, Ragged) for split in splits.values()):
         found["answers"] = {name: len(flat(split.targets)) for name, split in splits.items()}
     if mended:
         found["mended"] = {what: dict(counts) for what, counts in mended.items()}

@@ -15,7 +15,7 @@ from torch.nn.functional import cross_entropy
 from graftwork.core.example import Example, text_of
 from graftwork.core.head import PooledHead
 from graftwork.core.labels import label_indices, require_label, resolve_labels
-from graftwork.core.per_word import PerWord
+from graftwork.core.ragged import Ragged
 from graftwork.core.spans import BEGIN, INSIDE, OUTSIDE, marks_spans, mended, spans_of
 from graftwork.core.task import Task
 from graftwork.core.words import word_places
@@ -106,12 +106,12 @@ class Tagging:
         examples = Counter(tag for target in targets for tag in set(target))
         return [min(set(target), key=lambda tag: (examples[tag], tag)) for target in targets]
 
-    def encode(self, targets: Sequence[Any], task: Task) -> PerWord:
+    def encode(self, targets: Sequence[Any], task: Task) -> Ragged:
         """(W,) int64. Raises `DataError` naming a tag that the task does not have."""
         indices = label_indices(task)
         for tag in {tag for target in targets for tag in target} - indices.keys():
             require_label(tag, task, "")
-        return PerWord.of([[indices[tag] for tag in target] for target in targets], np.int64)
+        return Ragged.of([[indices[tag] for tag in target] for target in targets], np.int64)
 
     def outputs(self, task: Task) -> int:
         """C, the number of tags."""
@@ -125,16 +125,16 @@ class Tagging:
         """Cross entropy of (W, C) logits and (W,) tags, mean over W, in nats; 0 for no words."""
         return cross_entropy(logits, targets) if len(targets) else logits.sum()
 
-    def constant(self, targets: PerWord, task: Task) -> NDArray[np.float64]:
+    def constant(self, targets: Ragged, task: Task) -> NDArray[np.float64]:
         """(C,) log shares of the tags."""
         counts = np.bincount(targets.flat, minlength=self.outputs(task))
         return np.asarray(np.log(np.maximum(counts / max(1, len(targets.flat)), 1e-9)))
 
-    def predictions(self, logits: PerWord, task: Task) -> PerWord:
+    def predictions(self, logits: Ragged, task: Task) -> Ragged:
         """(W, C) -> (W,) the tag of the highest logit, the first of equals."""
-        return PerWord(logits.flat.argmax(axis=1).astype(np.int64), logits.counts)
+        return Ragged(logits.flat.argmax(axis=1).astype(np.int64), logits.counts)
 
-    def decode(self, logits: PerWord, task: Task, examples: Sequence[Example]) -> list[dict[str, Any]]:
+    def decode(self, logits: Ragged, task: Task, examples: Sequence[Example]) -> list[dict[str, Any]]:
         """(W, C) -> per example `{"spans": [{"label", "start", "end", "text", "probability"}, …]}`, or
         `{"tags": [tag, …], "words": …, "probabilities": …}` where tags mark no spans.
 
@@ -169,9 +169,7 @@ def _require_spans(labels: Sequence[str], task: Task) -> None:
         )
 
 
-def _spans(
-    tags: PerWord, chances: NDArray[np.float64], task: Task, examples: Sequence[Example]
-) -> list[dict[str, Any]]:
+def _spans(tags: Ragged, chances: NDArray[np.float64], task: Task, examples: Sequence[Example]) -> list[dict[str, Any]]:
     """Per example its spans as JSON."""
     found = spans_of(tags, task.labels, strict=False)
     answers: list[dict[str, Any]] = [{"spans": []} for _ in examples]

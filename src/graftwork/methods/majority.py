@@ -12,7 +12,7 @@ from torch import Tensor
 from graftwork.core.backbone import BackboneCard
 from graftwork.core.example import Example
 from graftwork.core.method import Logits, Setting, Workbench
-from graftwork.core.per_word import repeated
+from graftwork.core.ragged import repeated
 from graftwork.core.task import Task
 from graftwork.registry import methods
 

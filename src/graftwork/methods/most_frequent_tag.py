@@ -14,7 +14,7 @@ from torch import Tensor
 from graftwork.core.backbone import BackboneCard
 from graftwork.core.example import Example
 from graftwork.core.method import Logits, Setting, Workbench
-from graftwork.core.per_word import PerWord
+from graftwork.core.ragged import Ragged
 from graftwork.core.task import Task
 from graftwork.registry import kinds, methods
 
@@ -46,8 +46,8 @@ class WordTags:
             [self._rows.get(word, self._rows.get(word.lower(), unknown)) for word in example.inputs["words"]]
             for example in examples
         ]
-        found = PerWord.of(rows, np.int64)
-        return PerWord(self._logits[found.flat], found.counts)
+        found = Ragged.of(rows, np.int64)
+        return Ragged(self._logits[found.flat], found.counts)
 
     def delta(self) -> dict[str, Tensor]:
         """The counts; the words are in the facts."""
@@ -73,7 +73,7 @@ class MostFrequentTag:
     def fit(self, bench: Workbench) -> WordTags:
         """Count."""
         targets = bench.train.targets
-        assert isinstance(targets, PerWord)
+        assert isinstance(targets, Ragged)
         words = [word for example in bench.train.examples for word in example.inputs["words"]]
         vocabulary = sorted(set(words))
         rows = {word: row for row, word in enumerate(vocabulary)}

@@ -17,7 +17,7 @@ from torch import Tensor
 from graftwork.core.backbone import BackboneCard
 from graftwork.core.example import Example
 from graftwork.core.method import Logits, Setting, Workbench
-from graftwork.core.per_word import PerWord
+from graftwork.core.ragged import Ragged
 from graftwork.core.task import Task
 from graftwork.registry import kinds, methods
 from graftwork.train.seeds import derive
@@ -84,7 +84,7 @@ class Tagger:
         """(W, C) scores; they order the tags and are no calibrated probabilities."""
         return self.tagged(self.numbers(examples))
 
-    def tagged(self, numbers: Sequence[Sequence[NDArray[np.int64]]]) -> PerWord:
+    def tagged(self, numbers: Sequence[Sequence[NDArray[np.int64]]]) -> Ragged:
         """(W, C) scores of words given by their features."""
         none = self.weights.shape[1]
         rows = []
@@ -94,7 +94,7 @@ class Tagger:
                 scores = self.weights[word].sum(axis=0) + self.after[one] + self.after_two[two, one]
                 two, one = one, int(scores.argmax())
                 rows.append(scores)
-        return PerWord(np.stack(rows).astype(np.float64), np.array([len(words) for words in numbers], dtype=np.int64))
+        return Ragged(np.stack(rows).astype(np.float64), np.array([len(words) for words in numbers], dtype=np.int64))
 
     def delta(self) -> dict[str, Tensor]:
         """The weights; the names of the features are in the facts."""

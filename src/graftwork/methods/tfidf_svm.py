@@ -17,7 +17,7 @@ from torch import Tensor
 from graftwork.core.backbone import BackboneCard
 from graftwork.core.example import Example
 from graftwork.core.method import Logits, Setting, Workbench
-from graftwork.core.per_word import flat
+from graftwork.core.ragged import flat
 from graftwork.core.task import Task
 from graftwork.registry import kinds, methods
 from graftwork.train.seeds import derive

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graftwork.core.indicators import indicators, ratio
-from graftwork.core.per_word import Numbers, PerWord
+from graftwork.core.ragged import Numbers, Ragged
 from graftwork.core.task import Task
 from graftwork.registry import metrics
 
@@ -19,7 +19,7 @@ class Accuracy:
 
         Raises `ConfigError` for numbers.
         """
-        if isinstance(targets, PerWord) and isinstance(predictions, PerWord):
+        if isinstance(targets, Ragged) and isinstance(predictions, Ragged):
             right = targets.sums(targets.flat == predictions.flat)
             return np.stack([right, targets.counts.astype(np.float64)], axis=1)
         same = indicators(targets, task, "accuracy") == indicators(predictions, task, "accuracy")

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graftwork.core.indicators import ratio
-from graftwork.core.per_word import Numbers
+from graftwork.core.ragged import Numbers
 from graftwork.core.spans import span_counts
 from graftwork.core.task import Task
 from graftwork.registry import metrics

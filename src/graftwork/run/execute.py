@@ -23,8 +23,8 @@ from graftwork.core.backbone import Backbone
 from graftwork.core.meter import Phase, Readings, Stopwatch
 from graftwork.core.method import Fitted, Logits, Setting, Workbench
 from graftwork.core.metric import score
-from graftwork.core.per_word import flat
 from graftwork.core.profile import Profile
+from graftwork.core.ragged import flat
 from graftwork.core.run import Recipe, RunResult, RunSpec
 from graftwork.core.task import Dataset, Split
 from graftwork.data.buckets import bucket

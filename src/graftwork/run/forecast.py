@@ -25,7 +25,7 @@ from torch.nn.functional import linear
 from graftwork.core.backbone import Backbone
 from graftwork.core.method import Fitted, Setting
 from graftwork.core.model import Model, joined_width
-from graftwork.core.per_word import flat
+from graftwork.core.ragged import flat
 from graftwork.core.run import Recipe
 from graftwork.core.task import Split
 from graftwork.files import write_bytes
@@ -292,12 +292,12 @@ class Forecaster:
         return grown * (seconds + evaluations * max(0.0, more))
 
     def _features(self, rows: int) -> int:
-        """How many features a convex fit on so many examples sees: one of each, or of each of their words."""
+        """How many features a convex fit on so many examples sees: one of each, or of each word or choice."""
         encoded = self.lengths.encoded["train"]
-        if encoded.words is None:
+        if encoded.answers is None:
             return rows
-        kept = int(encoded.read[encoded.sampled].sum())
-        return max(1, min(kept, round(rows * float(encoded.read.mean()))))
+        read = int(encoded.read.sum()) / encoded.towers / len(encoded)
+        return max(1, min(encoded.kept // encoded.towers, round(rows * read)))
 
     def _evaluation_seconds(self, rows: int) -> float:
         """Of one evaluation of a convex fit's loss on so many features."""

@@ -53,8 +53,8 @@ class Lengths:
 
     def of_batch(self, encoded: Encoded, rows: Rows) -> int:
         """S x T of a batch of these examples."""
-        longest = max(encoded.sequences(rows.tolist()), key=lambda number: len(encoded.ids[number]))
-        return len(rows) * encoded.towers * self.padded(encoded, longest)
+        sequences = encoded.sequences(rows)
+        return len(sequences) * self.padded(encoded, max(sequences, key=lambda number: len(encoded.ids[number])))
 
     def padded(self, encoded: Encoded, longest: int) -> int:
         """T of a batch whose longest sequence is number `longest`."""

@@ -14,7 +14,7 @@ from typing import Any
 
 from graftwork.core.meter import Cost, Phase
 from graftwork.core.method import Logits
-from graftwork.core.per_word import from_lists
+from graftwork.core.ragged import from_lists
 from graftwork.core.run import RunResult, RunSpec
 from graftwork.core.task import Split
 from graftwork.errors import StorageError, UnknownName

@@ -14,7 +14,7 @@ from graftwork.core.backbone import Backbone, BackboneCard
 from graftwork.core.example import Example
 from graftwork.core.method import Fitted, Logits, Setting
 from graftwork.core.opening import open_backbone
-from graftwork.core.per_word import flat, from_lists
+from graftwork.core.ragged import flat, from_lists
 from graftwork.core.task import Task
 from graftwork.core.words import example_of
 from graftwork.errors import ConfigError, IncompatibleModule, StorageError

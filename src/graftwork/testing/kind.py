@@ -15,7 +15,7 @@ import torch
 from graftwork.core.backbone import Features
 from graftwork.core.example import Example
 from graftwork.core.kind import Kind
-from graftwork.core.per_word import Numbers, PerWord, flat
+from graftwork.core.ragged import Numbers, Ragged, flat
 from graftwork.core.task import Task
 from graftwork.errors import DataError
 from graftwork.registry import kinds
@@ -56,8 +56,8 @@ def check_kind(name: str, texts: Sample = ()) -> None:
 
 def certain(encoded: Numbers, outputs: int) -> Numbers:
     """(N,) classes, (N, C) labels or (N,) numbers -> (N, C) logits of a model that is sure of them; so for words."""
-    if isinstance(encoded, PerWord):
-        return PerWord(flat(certain(encoded.flat, outputs)), encoded.counts)
+    if isinstance(encoded, Ragged):
+        return Ragged(flat(certain(encoded.flat, outputs)), encoded.counts)
     if encoded.ndim == 2:
         return np.asarray(20.0 * (2.0 * encoded - 1.0))
     if np.issubdtype(encoded.dtype, np.integer):

@@ -19,7 +19,7 @@ from graftwork.core.meter import GRADES
 from graftwork.core.method import Setting
 from graftwork.core.model import Model
 from graftwork.core.opening import open_backbone
-from graftwork.core.per_word import flat
+from graftwork.core.ragged import flat
 from graftwork.core.task import Dataset
 from graftwork.errors import IncompatibleModule
 from graftwork.files import canonical

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graftwork.core.metric import Metric, score
-from graftwork.core.per_word import Numbers, PerWord
+from graftwork.core.ragged import Numbers, Ragged
 from graftwork.core.task import Task
 from graftwork.errors import ConfigError
 from graftwork.registry import kinds, metrics
@@ -42,12 +42,12 @@ def check_metric(name: str) -> None:
 
 def _grid(numbers: Numbers) -> NDArray[Any]:
     """(N, …), where the examples have equally many words."""
-    return numbers.flat.reshape(len(numbers), -1) if isinstance(numbers, PerWord) else numbers
+    return numbers.flat.reshape(len(numbers), -1) if isinstance(numbers, Ragged) else numbers
 
 
 def _like(numbers: Numbers, grid: NDArray[Any]) -> Numbers:
     """The other way round."""
-    return PerWord(grid.reshape(-1), numbers.counts) if isinstance(numbers, PerWord) else grid
+    return Ragged(grid.reshape(-1), numbers.counts) if isinstance(numbers, Ragged) else grid
 
 
 def _check_scores(metric: Metric, targets: Numbers, task: Task) -> None:

@@ -23,7 +23,8 @@ def batches(encoded: Encoded, rows: NDArray[np.int64] | None = None) -> list[NDA
     Longest sequence x sequences is at most `TOKENS_AT_ONCE`; an example longer than that is a batch by itself.
     """
     rows = np.arange(len(encoded)) if rows is None else rows
-    parts = by_length(encoded.lengths[rows] * encoded.towers, TOKENS_AT_ONCE, EXAMPLES_AT_ONCE)
+    sizes = encoded.lengths[rows] * encoded.sequences_of[rows]
+    parts = by_length(sizes, TOKENS_AT_ONCE, EXAMPLES_AT_ONCE)
     return [rows[part] for part in parts]
 
 
@@ -37,7 +38,7 @@ def answer_together(backbone: Backbone, encoded: Encoded, fitted: Sequence[Reads
     order = batches(encoded)
     parts: list[list[NDArray[np.float64]]] = [[] for _ in fitted]
     for rows in order:
-        inputs = backbone.collate(encoded, encoded.sequences(rows.tolist()))
+        inputs = backbone.collate(encoded, encoded.sequences(rows))
         states = _states(backbone, inputs, max(depths)) if depths else ()
         for one, answered in zip(fitted, parts, strict=True):
             answered.append(one.read(inputs, states, encoded.towers).double().cpu().numpy())  # (B, C), or (W, C)

@@ -200,7 +200,7 @@ def _slots(encoded: Encoded) -> list[NDArray[np.int64]]:
     sampled = np.zeros(len(encoded), dtype=bool)
     sampled[encoded.sampled] = True
     read = encoded.read
-    kept = np.repeat(np.repeat(sampled, encoded.towers), read)
+    kept = np.repeat(np.repeat(sampled, encoded.sequences_of), read)
     slots = np.where(kept, np.cumsum(kept) - 1, -1)
     return np.split(slots, np.cumsum(read)[:-1])
 

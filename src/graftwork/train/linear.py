@@ -17,7 +17,7 @@ from torch.nn.functional import linear
 from graftwork.core.backbone import Encoded
 from graftwork.core.kind import Kind
 from graftwork.core.method import FrozenPass, Tally, Workbench
-from graftwork.core.per_word import flat
+from graftwork.core.ragged import flat
 from graftwork.core.task import Split
 
 STRENGTHS = (2e-3, 1e-2, 5e-2, 3e-1, 2.0, 10.0)  # L2 penalties tried, the best on validation is kept
@@ -139,5 +139,8 @@ def fitted_on(bench: Workbench, encoded: Encoded) -> dict[str, Any]:
     if encoded.words is None:
         return {}
     blind = bench.setting.kind.constant(bench.train.targets, bench.setting.task)
-    kept, of = int(encoded.read[encoded.sampled].sum()), int(encoded.words.counts.sum())
-    return {"words": {"of_train": of, "in_convex_fits": kept, "unseen": encoded.words.unseen}, "blind": blind.tolist()}
+    of = int(encoded.words.counts.sum())
+    return {
+        "words": {"of_train": of, "in_convex_fits": encoded.kept, "unseen": encoded.words.unseen},
+        "blind": blind.tolist(),
+    }

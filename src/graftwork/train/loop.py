@@ -13,12 +13,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from graftwork.core.backbone import Encoded, Inputs
+from graftwork.core.backbone import Encoded, Inputs, towers_of
 from graftwork.core.example import Example
 from graftwork.core.head import PooledHead
 from graftwork.core.method import FrozenPass, Logits, Setting, Workbench
 from graftwork.core.model import Model
-from graftwork.core.per_word import flat
+from graftwork.core.ragged import flat
 from graftwork.errors import GraftworkError
 from graftwork.train.answering import answer_together, batches
 from graftwork.train.flops import StepCounter, counted
@@ -58,7 +58,7 @@ def answer(
     """
     order, parts = batches(encoded), []
     for rows in order:
-        sequences = encoded.sequences(rows.tolist())
+        sequences = encoded.sequences(rows)
         inputs = model.backbone.collate(encoded, sequences)
         entering = _entering(model, inputs, sequences, frozen)
         forward = partial(model, inputs, entering)
@@ -122,7 +122,7 @@ def restore_by_attaching(
 def fit_by_gradient(method: Attaches, bench: Workbench) -> FittedModel:
     """Head start, then AdamW on whatever `method` lets train. Raises `Diverged`."""
     assert bench.setting.backbone is not None
-    towers = 2 if "text_a" in bench.train.examples[0].inputs and bench.setting.backbone.card.towers == 2 else 1
+    towers = towers_of(bench.setting.backbone.card, bench.train.examples[0])
     torch.manual_seed(derive(bench.seed, "init"))
     model = build_model(method, bench.setting, towers)
     facts: dict[str, Any] = {"towers": towers, "start_block": model.start}

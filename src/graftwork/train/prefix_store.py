@@ -81,13 +81,11 @@ class Wanted:
             "batches": _digest_of([np.array([len(rows) for rows in batches], np.int64), *batches]),
             "numerics": dict(numerics) | {"weights": str(weight.dtype), "on": weight.device.type},
         }
-        sampled, features = encoded.sampled, len(lengths)
         if encoded.words is not None:
             first = np.fromiter(chain.from_iterable(encoded.words.first), np.int64)
-            key["words"] = _digest_of([encoded.read, first, sampled])
-            features = int(encoded.read[sampled].sum())
+            key["words"] = _digest_of([encoded.read, first, encoded.sampled, encoded.sequences_of])
         sizes = {"blocks": card.blocks, "sequences": len(lengths), "tokens": int(lengths.sum()), "width": card.width}
-        return cls(key=key, name=card.id, depth=depth, dtype=weight.dtype, features=features, **sizes)
+        return cls(key=key, name=card.id, depth=depth, dtype=weight.dtype, features=encoded.kept, **sizes)
 
     @property
     def shapes(self) -> dict[str, tuple[torch.dtype, tuple[int, ...]]]:

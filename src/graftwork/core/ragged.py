@@ -1,4 +1,4 @@
-"""Numbers per word: what targets, predictions and logits are where an example has an answer for each of its words."""
+"""Ragged numbers: targets, predictions and logits where an example has several rows, for its words or its choices."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from graftwork.core.example import Example
+from graftwork.core.example import Example, answers_of
 
 
 @dataclass(frozen=True, eq=False)
-class PerWord:
-    """The rows of all words of N examples, end to end."""
+class Ragged:
+    """The rows of N examples, end to end."""
 
     flat: NDArray[Any]  # (W, …)
-    counts: NDArray[np.int64]  # (N,) words of each example; they add up to W
+    counts: NDArray[np.int64]  # (N,) rows of each example; they add up to W
 
     @classmethod
-    def of(cls, examples: Sequence[Any], dtype: type) -> PerWord:
+    def of(cls, examples: Sequence[Any], dtype: type) -> Ragged:
         """From a list of rows per example."""
         flat = [row for rows in examples for row in rows]
         return cls(np.array(flat, dtype=dtype), np.array([len(rows) for rows in examples], dtype=np.int64))
@@ -33,10 +33,10 @@ class PerWord:
         """The rows of each example."""
         return iter(np.split(self.flat, np.cumsum(self.counts)[:-1])) if len(self) else iter(())
 
-    def __getitem__(self, examples: Any) -> PerWord:
+    def __getitem__(self, examples: Any) -> Ragged:
         """Those of some examples, by their numbers or a slice, in that order."""
         counts = self.counts[examples]
-        return PerWord(self.flat[places(self.starts[examples], counts)], counts)
+        return Ragged(self.flat[places(self.starts[examples], counts)], counts)
 
     @property
     def starts(self) -> NDArray[np.int64]:
@@ -49,7 +49,7 @@ class PerWord:
         return np.repeat(np.arange(len(self), dtype=np.int64), self.counts)
 
     def sums(self, values: NDArray[Any]) -> NDArray[np.float64]:
-        """(W,) values -> (N,) their sum over each example's words."""
+        """(W,) values -> (N,) their sum over each example's rows."""
         return np.bincount(self.owners, weights=np.asarray(values, np.float64), minlength=len(self)).astype(np.float64)
 
     def tolist(self) -> list[list[Any]]:
@@ -57,7 +57,7 @@ class PerWord:
         return [rows.tolist() for rows in self]
 
 
-Numbers = NDArray[Any] | PerWord  # a row per example, or one per word
+Numbers = NDArray[Any] | Ragged  # a row per example, or several: of its words, its choices
 
 
 def places(starts: NDArray[np.int64], counts: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -69,19 +69,20 @@ def places(starts: NDArray[np.int64], counts: NDArray[np.int64]) -> NDArray[np.i
 
 def flat(numbers: Numbers) -> NDArray[Any]:
     """A row per answer: (N, …) or (W, …)."""
-    return numbers.flat if isinstance(numbers, PerWord) else numbers
+    return numbers.flat if isinstance(numbers, Ragged) else numbers
 
 
 def from_lists(rows: Sequence[Any]) -> Numbers:
-    """Logits as they stand in JSON: a list of numbers per example, or a list of such lists, one per word."""
+    """Logits as they stand in JSON: a list of numbers per example, or a list of such lists, one per row of its own."""
     if rows and isinstance(rows[0], list) and rows[0] and isinstance(rows[0][0], list):
-        return PerWord.of(rows, np.float64)
+        return Ragged.of(rows, np.float64)
     return np.array(rows, dtype=np.float64)
 
 
 def repeated(answer: NDArray[np.float64], examples: Sequence[Example]) -> Numbers:
-    """The same (C,) logits for every answer to these examples: one each, or one for each of their words."""
-    if examples and "words" in examples[0].inputs:
-        counts = np.array([len(example.inputs["words"]) for example in examples], dtype=np.int64)
-        return PerWord(np.tile(answer, (int(counts.sum()), 1)), counts)
-    return np.tile(answer, (len(examples), 1))
+    """The same (C,) logits for every answer to these examples: one each, or one for each of their words or choices."""
+    counts = [answers_of(example) for example in examples]
+    if None in counts or not examples:
+        return np.tile(answer, (len(examples), 1))
+    rows = np.array(counts, dtype=np.int64)
+    return Ragged(np.tile(answer, (int(rows.sum()), 1)), rows)

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from graftwork.core.example import Example
-from graftwork.core.per_word import PerWord, flat, from_lists, places, repeated
+from graftwork.core.ragged import Ragged, flat, from_lists, places, repeated
 
-THREE = PerWord.of([[1, 2], [], [3, 4, 5]], np.int64)
+THREE = Ragged.of([[1, 2], [], [3, 4, 5]], np.int64)
 
 
 def test_rows_of_each_example() -> None:
@@ -16,7 +16,7 @@ def test_rows_of_each_example() -> None:
     assert len(THREE) == 3
     assert [rows.tolist() for rows in THREE] == [[1, 2], [], [3, 4, 5]] == THREE.tolist()
     assert THREE.starts.tolist() == [0, 2, 2] and THREE.owners.tolist() == [0, 0, 2, 2, 2]
-    assert list(PerWord.of([], np.int64)) == []
+    assert list(Ragged.of([], np.int64)) == []
 
 
 @pytest.mark.parametrize("chosen", [[2, 0], [1], [], [2, 2], slice(0, 2), slice(None)])
@@ -35,11 +35,11 @@ def test_places_are_stretches() -> None:
 
 
 def test_logits_come_back_from_json() -> None:
-    logits = PerWord(np.arange(6.0).reshape(3, 2), np.array([1, 2]))
+    logits = Ragged(np.arange(6.0).reshape(3, 2), np.array([1, 2]))
     back = from_lists(logits.tolist())
-    assert isinstance(back, PerWord) and back.tolist() == logits.tolist()
+    assert isinstance(back, Ragged) and back.tolist() == logits.tolist()
     whole = from_lists([[1.0, 2.0], [3.0, 4.0]])
-    assert not isinstance(whole, PerWord) and whole.shape == (2, 2)
+    assert not isinstance(whole, Ragged) and whole.shape == (2, 2)
     assert flat(whole) is whole and flat(back) is back.flat
 
 
@@ -47,5 +47,5 @@ def test_one_answer_for_all() -> None:
     answer = np.array([1.0, 2.0])
     words = [Example("a", {"words": ("x", "y")}), Example("b", {"words": ("z",)})]
     found = repeated(answer, words)
-    assert isinstance(found, PerWord) and found.tolist() == [[[1, 2], [1, 2]], [[1, 2]]]
+    assert isinstance(found, Ragged) and found.tolist() == [[[1, 2], [1, 2]], [[1, 2]]]
     assert repeated(answer, [Example("a", {"text": "x y"})]).tolist() == [[1, 2]]
