@@ -42,8 +42,8 @@ def data(tmp_path: Path) -> Path:
     return path
 
 
-def board(data: Path, folder: Path, **flags: Any) -> Any:
-    settings: dict[str, Any] = {"methods": METHODS, "seeds": 2, "epochs": 1, "exhaustive": True, "precision": "fp32"}
+def board(data: Path, folder: Path, methods: str = METHODS, **flags: Any) -> Any:
+    settings: dict[str, Any] = {"methods": methods, "seeds": 2, "epochs": 1, "exhaustive": True, "precision": "fp32"}
     places = {"runs": folder / "runs", "out": folder / "board", "cache": folder / "cache"}
     return compare(data, backbone="tiny_text", **settings, **places, **flags)
 
@@ -183,7 +183,7 @@ def test_what_a_notebook_registered_is_run_in_its_process(
     """A meter of its own is in every price tag, though no other process would know it."""
 
     class Tries:
-        needs = ()
+        needs: tuple[str, ...] = ()
 
         def begin(self) -> None:
             """Nothing to note."""
