@@ -12,11 +12,12 @@ from choosing import Chosen, choose
 from driver import Heat
 from questions import QUESTIONS, Bench, Result
 
-from graftwork.files import write_json
+from graftwork.files import read_json, write_json
 from graftwork.run.environment import environment, version
 
 HERE = Path(__file__).parent
 SETTINGS = "peer_settings"
+BY_DATA = ("chosen", "races", "arrivals")  # parts of a result that are named by data set
 PEERS = ("transformers", "accelerate", "peft", "torch")
 
 
@@ -60,8 +61,13 @@ def answer(name: str, bench: Bench, out: Path) -> None:
     question = choose if name == SETTINGS else QUESTIONS[name]
     before, begun = environment(), time.time()
     result = question(bench)
+    for heat in result["heats"]:
+        heat["measured"] = {"commit": before["commit"], "time": before["time"]}
+    path = out / f"{name}.json"
+    if bench.only and path.exists():
+        result = beside(read_json(path), result)
     write_json(
-        out / f"{name}.json",
+        path,
         {
             "format": 1,
             "question": name,
@@ -76,7 +82,16 @@ def answer(name: str, bench: Bench, out: Path) -> None:
         }
         | result,
     )
-    print(f"{name}: written to {out / name}.json", flush=True)
+    print(f"{name}: written to {path}", flush=True)
+
+
+def beside(earlier: Result, result: Result) -> Result:
+    """`result` of some data sets with what was measured earlier of the others."""
+    fresh = {heat["label"] for heat in result["heats"]}
+    there = earlier["environment"]
+    older = [{"measured": {"commit": there["commit"], "time": there["time"]}} | heat for heat in earlier["heats"]]
+    by_data = {name: earlier[name] | part for name, part in result.items() if name in BY_DATA}
+    return result | by_data | {"heats": [heat for heat in older if heat["label"] not in fresh] + result["heats"]}
 
 
 def measured(heat: Heat) -> Result:

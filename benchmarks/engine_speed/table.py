@@ -28,10 +28,14 @@ def table(folder: Path = RESULTS) -> str:
 def _origin(result: Result) -> str:
     """Where and when, and what went wrong."""
     where = result["environment"]
-    commit = (where["commit"] or {}).get("hash", "unknown")[:8]
+    commits: dict[str, list[str]] = {}
+    for heat in result["heats"]:
+        commit = heat.get("measured", where)["commit"] or {}
+        commits.setdefault(commit.get("hash", "unknown")[:8], []).append(heat["label"])
+    listed = " and ".join(name + (f" ({', '.join(of)})" if len(commits) > 1 else "") for name, of in commits.items())
     versions = ", ".join(f"{name} {number}" for name, number in result["versions"].items())
     cores = f"{where['torch']['threads']} threads on {where['cores']} cores"
-    said = f"{where['processor']}, {cores}; commit {commit}, {versions}; {where['time'][:10]}."
+    said = f"{where['processor']}, {cores}; commit {listed}, {versions}; {where['time'][:10]}."
     errors = [
         f"{heat['label']}: {name} failed: {entry['error']}."
         for heat in result["heats"]
