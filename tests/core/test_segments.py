@@ -1,3 +1,5 @@
+"""Softmax over the rows of each example."""
+
 from __future__ import annotations
 
 import pytest
