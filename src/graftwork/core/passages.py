@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
+from graftwork.core.example import Example
 from graftwork.core.words import cut_words, word_places
 
 
@@ -71,3 +72,8 @@ class Golds(tuple[Gold, ...]):
     def texts(self) -> list[str]:
         """What metrics compare."""
         return [gold.text for gold in self]
+
+
+def question_of(place: str, question: str, passage: Passage, golds: Golds | None = None) -> Example:
+    """An example called `place`."""
+    return Example(place, {"question": question, "words": passage.words}, golds, source=passage.text)

@@ -35,8 +35,10 @@ class Task:
     labels: tuple[str, ...] = ()  # index = class; empty: those of the training split, sorted
     metrics: tuple[str, ...] = ()  # the first is the headline; empty: the kind's
     stray_tags: str = "repair"  # tagging: I- tags that continue nothing are read as B-, or with "refuse" an error
+    realign: bool = False  # span: an answer that does not stand at its offset is taken where it stands nearest to it
     positive: str | None = None  # the class that `f1` is of; None: the rarer one of two
     scale: tuple[float, float] = (0.0, 1.0)  # mean and sd of the training targets (regression)
+    unanswerable: bool = False  # span: some training questions have no answer in their passage
 
     @classmethod
     def from_file(cls, path: str | Path, **flags: Any) -> Task:
@@ -49,7 +51,7 @@ class Task:
         settings: dict[str, Any] = {"name": _stem(path), "data": path}
         if path.suffix == ".toml":
             settings = read_task_file(path)[0]
-        known = [item.name for item in fields(cls) if item.name != "scale"]
+        known = [item.name for item in fields(cls) if item.name not in ("scale", "unanswerable")]
         for key in flags:
             if key not in known:
                 raise UnknownName("task setting", key, known)
@@ -76,7 +78,8 @@ class Task:
     def question(self) -> dict[str, Any]:
         """What decides a result, as JSON: no paths, no name, no column names."""
         kept = ("kind", "labels", "metrics", "positive", "scale")
-        return {key: value for key, value in asdict(self).items() if key in kept}
+        asked = {key: value for key, value in asdict(self).items() if key in kept}
+        return asked | ({"unanswerable": True} if self.unanswerable else {})
 
     def resolved(self, **changes: Any) -> Task:
         """A copy with what the data decided (labels, scale, columns) filled in."""
@@ -96,6 +99,7 @@ def _stem(path: Path) -> str:
 _TASK_KEYS: Mapping[str, type] = {
     "name": str, "data": str, "validation": str, "test": str, "kind": str, "text": str, "text_a": str,
     "text_b": str, "label": str, "labels": list, "metrics": list, "positive": str, "stray_tags": str,
+    "realign": bool,
 }  # fmt: skip
 _COMPARE_KEYS: Mapping[str, type] = {
     "backbone": str, "methods": list, "seeds": int, "epochs": int, "exhaustive": bool, "out": str,

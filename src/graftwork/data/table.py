@@ -68,7 +68,7 @@ class Table:
             yield Row(line, tuple(fields[place] for place in places))
 
     def _objects(self, columns: Sequence[str], label: str | None, words: str | None) -> Iterator[Row]:
-        for line, item in _objects(self.path):
+        for line, item in json_objects(self.path):
             where = f"{self.path}:{line}"
             for column in columns:
                 if column not in item:
@@ -105,7 +105,7 @@ def open_table(path: Path) -> Table:
         _refuse_absent(path)
     suffix = _format(path)
     if suffix == ".jsonl":
-        first_object = next(_objects(path), None)
+        first_object = next(json_objects(path), None)
         header = None if first_object is None else tuple(first_object[1])
     elif suffix in conll.SUFFIXES:
         header = conll.header_of(path)
@@ -278,7 +278,7 @@ def _bare(path: Path, number: int, at: int, field: str) -> str:
     return field
 
 
-def _objects(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+def json_objects(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
     """Line and object of every line of a JSONL file. Only the file's end may be blank."""
     blank = 0
     for number, line in read_lines(path):
@@ -290,8 +290,8 @@ def _objects(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
         try:
             item = json.loads(
                 _without_eol(line),
-                parse_int=_Literal,
-                parse_float=_Literal,
+                parse_int=Literal,
+                parse_float=Literal,
                 parse_constant=_refuse_nan,
                 object_pairs_hook=_unique,
             )
@@ -315,7 +315,7 @@ def _objects(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
         yield number, item
 
 
-class _Literal(str):
+class Literal(str):
     """A JSON number, as the text that stands in the file."""
 
     __slots__ = ()
@@ -345,10 +345,10 @@ def _refuse_surrogates(item: dict[str, Any], where: str) -> None:
 
 
 def _cell(value: Any, column: str, is_label: bool, where: str) -> Cell:
-    """A JSON value as a cell. A bool is an int in Python and a `_Literal` a str: hence the exact types."""
+    """A JSON value as a cell. A bool is an int in Python and a `Literal` a str: hence the exact types."""
     if type(value) is str:
         return value
-    if is_label and isinstance(value, _Literal):
+    if is_label and isinstance(value, Literal):
         return str(value)
     if is_label and isinstance(value, bool):
         return "true" if value else "false"
@@ -357,7 +357,7 @@ def _cell(value: Any, column: str, is_label: bool, where: str) -> Cell:
     raise DataError(
         f"the value of {column!r} is {'null' if value is None else 'no text'}",
         where=where,
-        got=clip(str(value) if isinstance(value, _Literal) else json.dumps(value, ensure_ascii=False)),
+        got=clip(str(value) if isinstance(value, Literal) else json.dumps(value, ensure_ascii=False)),
         expected="a string, a number, a boolean or a list of strings" if is_label else "a string",
         do="remove the line or fill the value in" if value is None else "write it as a string",
     )
@@ -370,7 +370,7 @@ def _words(value: Any, column: str, where: str) -> tuple[str, ...]:
     raise DataError(
         f"the value of {column!r} is no list of words",
         where=where,
-        got=clip(str(value) if isinstance(value, _Literal) else json.dumps(value, ensure_ascii=False)),
+        got=clip(str(value) if isinstance(value, Literal) else json.dumps(value, ensure_ascii=False)),
         expected='a list of strings such as ["My", "card", "is", "lost"]',
         do="write each word as a string of its own",
     )

@@ -1,0 +1,141 @@
+"""Questions about passages, in the JSON of SQuAD 1.1 and 2.0, or one per line of JSONL; each also as `.gz`.
+
+Rajpurkar et al. 2016, arXiv:1606.05250, and 2018, arXiv:1806.03822. A line of JSONL is `{"context", "question",
+"answers"}`, with `id` and `title` where there are any; `answers` is `{"text": […], "answer_start": […]}` or a list of
+`{"text", "answer_start"}`, empty for a question without an answer.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NoReturn
+
+from graftwork.data.lines import read_lines
+from graftwork.data.table import Literal, json_objects
+from graftwork.errors import DataError, clip
+
+SUFFIXES = (".json", ".jsonl")
+STARTS = ("answer_start", "start")  # what the place of an answer may be called
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """As it stands in the file."""
+
+    where: str  # file and place in it, with the question's id
+    id: str | None
+    title: str | None  # of the article that the passage is of
+    context: str
+    question: str
+    answers: tuple[tuple[str, int | None], ...]  # text and first character, None where the file gives none
+
+
+def questions(path: Path) -> Iterator[Question]:
+    """Those of a file, in order. Raises `DataError` with its place for what is not of the form."""
+    suffix = Path(path.name.lower().removesuffix(".gz")).suffix
+    if suffix not in SUFFIXES:
+        raise DataError(
+            f"unknown suffix {suffix!r}" if suffix else "the file's name has no suffix",
+            where=str(path),
+            expected=".json (the form of SQuAD), .jsonl (a question per line), each also with .gz behind it",
+            do="questions about passages stand in one of these",
+        )
+    return _of_lines(path) if suffix == ".jsonl" else _of_articles(path)
+
+
+def _of_lines(path: Path) -> Iterator[Question]:
+    for line, item in json_objects(path):
+        yield _question(f"{path}:{line}", item, item, item.get("title"))
+
+
+def _of_articles(path: Path) -> Iterator[Question]:
+    content = _whole(path)
+    if not isinstance(content, dict) or not isinstance(content.get("data"), list):
+        _refuse(str(path), "no list of articles", content, '{"data": [{"title": …, "paragraphs": […]}, …]}')
+    for number, article in enumerate(content["data"]):
+        place = f"{path}: data[{number}]"
+        for n, paragraph in enumerate(_listed(article, "paragraphs", place)):
+            at = f"{place}.paragraphs[{n}]"
+            for m, question in enumerate(_listed(paragraph, "qas", at)):
+                yield _question(f"{at}.qas[{m}]", question, paragraph, article.get("title"))
+
+
+def _whole(path: Path) -> Any:
+    try:
+        return json.loads("".join(line for _, line in read_lines(path)))
+    except (ValueError, RecursionError) as error:
+        place = f":{error.lineno}:{error.colno}" if isinstance(error, json.JSONDecodeError) else ""
+        raise DataError(
+            f"not whole JSON: {error.msg if isinstance(error, json.JSONDecodeError) else error}",
+            where=f"{path}{place}",
+            do="check that it was written whole; a file with a JSON object per line is called .jsonl",
+        ) from None
+
+
+def _listed(item: Any, key: str, where: str) -> list[Any]:
+    found = item.get(key) if isinstance(item, dict) else None
+    if not isinstance(found, list):
+        _refuse(where, f"no list {key!r}", item, f'{{"{key}": […], …}}')
+    return found
+
+
+def _question(where: str, item: Any, around: Mapping[str, Any], title: Any) -> Question:
+    """The question `item` about the passage of `around`."""
+    if not isinstance(item, dict):
+        _refuse(where, "this is no question", item, '{"id": …, "question": …, "answers": […]}')
+    name = item.get("id")
+    where = where if name is None else f"{where} (id {clip(str(name))})"
+    context, question = _text(around, "context", where), _text(item, "question", where)
+    answers = tuple(_answers(item.get("answers", []), where))
+    impossible = item.get("is_impossible")
+    if impossible is not None and bool(impossible) == bool(answers):
+        what = "it has answers and is said to have none" if answers else "it is said to have an answer and has none"
+        _refuse(where, what, {"is_impossible": impossible}, "is_impossible: true where answers is empty")
+    return Question(
+        where,
+        None if name is None else str(name),
+        title if type(title) is str else None,
+        context,
+        question,
+        answers,
+    )
+
+
+def _text(item: Mapping[str, Any], key: str, where: str) -> str:
+    found = item.get(key)
+    if type(found) is not str or not found.strip():
+        what = f"the {key} is empty" if isinstance(found, str) else f"no text {key!r}"
+        _refuse(where, what, found, "a text", do="fill it in or remove the question")
+    return found
+
+
+def _answers(given: Any, where: str) -> Iterator[tuple[str, int | None]]:
+    if isinstance(given, dict):
+        texts, starts = given.get("text"), next((given[key] for key in STARTS if key in given), None)
+        if not isinstance(texts, list) or not isinstance(starts, list) or len(texts) != len(starts):
+            _refuse(where, "answers and their places don't match", given, '{"text": […], "answer_start": […]}')
+        given = [{"text": text, "answer_start": start} for text, start in zip(texts, starts, strict=True)]
+    if not isinstance(given, list):
+        _refuse(where, "the answers are no list", given, '[{"text": …, "answer_start": …}, …]')
+    for answer in given:
+        text = answer.get("text") if isinstance(answer, dict) else None
+        if type(text) is not str or not text.strip():
+            _refuse(where, "an answer is empty", answer, '{"text": …, "answer_start": …}; [] where there is none')
+        yield text, _start(next((answer[key] for key in STARTS if key in answer), None), where)
+
+
+def _start(given: Any, where: str) -> int | None:
+    """A whole number, in JSONL as the text that stands there."""
+    if given is None:
+        return None
+    if isinstance(given, bool) or not isinstance(given, int | Literal) or not str(given).isdecimal():
+        _refuse(where, "the place of an answer is no whole number", given, "its first character; 0 is the passage's")
+    return int(given)
+
+
+def _refuse(where: str, what: str, got: Any, expected: str, do: str = "mend it or remove it") -> NoReturn:
+    shown = clip(json.dumps(got, ensure_ascii=False)) if got is not None else ""
+    raise DataError(what, where=where, got=shown, expected=expected, do=do)
