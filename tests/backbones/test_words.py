@@ -16,6 +16,7 @@ from graftwork.core.example import Example
 from graftwork.core.opening import open_backbone
 from graftwork.core.ragged import Ragged
 from graftwork.core.transformer import TransformerBackbone
+from graftwork.core.windows import OVERLAP, QUESTION
 
 SENTENCES = [("The", "unbelievably", "good", "film"), ("It", "'s", "3.5"), ("x",)]
 
@@ -73,18 +74,53 @@ def test_words_are_read_as_in_running_text(backbone: Backbone, tokenizer: Tokeni
 
 
 def test_a_word_without_a_token_is_not_seen(backbone: Backbone) -> None:
-    encoded = backbone.encode(examples(("a", "\u200b", "b"), ("good",) * (2 * MAX_LENGTH), ("c",)))
+    encoded = backbone.encode(examples(("a", "\u200b", "b"), ("c",)))
     words = encoded.words
-    assert words is not None and words.seen[0] == [0, 2] and encoded.cut == 1
-    assert words.counts.tolist() == [3, 2 * MAX_LENGTH, 1]
-    read = sum(map(len, words.seen))
-    assert words.unseen == 4 + 2 * MAX_LENGTH - read
-    order = np.array([2, 0, 1])
-    logits = np.arange(2.0 * read).reshape(-1, 2)
-    whole = encoded.whole(logits, order, blind=[-1.0, -2.0])
-    assert isinstance(whole, Ragged) and len(whole) == 3
-    assert whole.tolist()[0] == [[2, 3], [-1, -2], [4, 5]] and whole.tolist()[2] == [[0, 1]]
-    assert whole.flat[2 * MAX_LENGTH + 2].tolist() == [-1, -2], "cut off"
+    assert words is not None and words.seen == [[0, 2], [0]] and encoded.cut == 0 and words.unseen == 1
+    logits = np.arange(6.0).reshape(-1, 2)
+    whole = encoded.whole(logits, np.array([1, 0]), blind=[-1.0, -2.0], first=[10.0, 20.0])
+    assert isinstance(whole, Ragged) and len(whole) == 2
+    assert whole.tolist() == [[[12, 23], [-1, -2], [4, 5]], [[10, 21]]]
+
+
+def test_a_long_text_is_read_in_windows_each_word_where_most_stands_round_it(backbone: Backbone) -> None:
+    words = tuple("abcdefghijklmnopqrstuvwxyz" * 6)  # a token each
+    encoded = backbone.encode(examples(("a", "b"), words, ("c",)))
+    assert encoded.owned is not None and encoded.owned[[0, 2]].tolist() == [1, 1] and encoded.words is not None
+    inside, shared = MAX_LENGTH - 2, MAX_LENGTH // OVERLAP
+    starts = range(0, len(words) - shared, inside - shared)
+    assert encoded.owned[1] == len(starts)
+    for number, start in enumerate(starts):
+        window = encoded.sequences([1])[number]
+        assert len(encoded.ids[window]) == min(MAX_LENGTH, len(words) - start + 2)
+        for position, word in zip(encoded.words.first[window], encoded.words.seen[window], strict=True):
+            assert position == 1 + word - start
+            room = min(word - start, min(start + inside, len(words)) - 1 - word)
+            for other in starts:
+                behind = min(other + inside, len(words)) - 1
+                assert not other <= word <= behind or min(word - other, behind - word) <= room
+    rows = np.array([2, 1, 0])
+    inputs = backbone.collate(encoded, encoded.sequences(rows))
+    read = backbone.features(inputs).pooled
+    assert encoded.answered(rows).shape == (len(read),) == (len(words) + 3,)
+    whole = encoded.whole(encoded.answered(rows)[:, None].astype(float), rows)
+    assert isinstance(whole, Ragged) and whole.flat[:, 0].tolist() == list(range(len(words) + 3))
+
+
+def test_a_question_stands_before_every_window(backbone: Backbone) -> None:
+    words, question = ("good",) * 60, "is it a good one?"
+    encoded = backbone.encode([Example("x", {"question": question, "words": words})])
+    alone = backbone.encode([Example("y", {"text_a": question, "text_b": "good"})])
+    assert encoded.owned is not None and encoded.owned.tolist() == [len(encoded.ids)] and encoded.words is not None
+    begun = alone.types[0].index(1)
+    for ids, types in zip(encoded.ids, encoded.types, strict=True):
+        assert ids[:begun] == alone.ids[0][:begun] and types == [0] * begun + [1] * (len(ids) - begun)
+    assert encoded.words.seen[0][:2] == [0, 1] and encoded.words.first[0][:2] == [0, begun]
+    assert all(0 not in seen for seen in encoded.words.seen[1:]) and encoded.words.unseen == 0
+    long = backbone.encode([Example("x", {"question": "g " * 100, "words": words})])
+    assert long.cut == 1 and long.types[0].index(1) == MAX_LENGTH // QUESTION + 2
+    short = backbone.encode([Example("x", {"question": "go " * 31, "words": ("good",)})])
+    assert short.cut == 0
 
 
 def test_only_words_are_read(backbone: Backbone) -> None:

@@ -29,7 +29,8 @@ def test_tokens_are_those_of_the_collated_batches(pair: bool, open_tiny: Callabl
     assert [tokens for _, tokens in epoch] == [collated(encoded.sequences(rows.tolist())) for rows, _ in epoch]
     assert all(np.array_equal(a, b) for (a, _), b in zip(epoch, bucket(encoded.lengths, 8, 5, 1), strict=True))
     passes = by_length(np.array([len(ids) for ids in encoded.ids]), TOKENS_PER_BATCH)
-    assert lengths.of_pass["train"] == sum(collated(rows.tolist()) for rows in passes)
+    for depth in (None, 1):
+        assert lengths.of_pass("train", depth) == sum(collated(rows.tolist()) for rows in passes)
     middle = lengths.middling("train")
     assert lengths.of_answers("train", middle) == collated(encoded.sequences(middle.tolist()))
     assert lengths.of_answers("train") >= lengths.of_answers("train", middle)

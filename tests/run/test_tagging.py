@@ -28,14 +28,14 @@ from graftwork.testing import tiny_dataset
 METHODS = ("majority", "most_frequent_tag", "perceptron_tagger", "linear_probe", "top_layers:k=1", "adapter", "ulmfit")
 
 
-def write(folder: Path, rows: int = 60, long: bool = False) -> Path:
-    """The toy sentences as a CoNLL file; with `long` one of each split is longer than `tiny_text` takes."""
+def write(folder: Path, rows: int = 60, more: str = "") -> Path:
+    """The toy sentences as a CoNLL file, every seventh with `more` words behind it, tagged O."""
     data = tiny_dataset("tagging", rows=rows)
     path = folder / "toy.conll"
     sentences = [
         "".join(f"{word}\t{tag}\n" for word, tag in zip(example.inputs["words"], example.target, strict=True))
         + f"{number}\tO\n"  # a number of its own makes every sentence another one
-        + "the\tO\n" * (70 if long and number % 7 == 0 else 0)
+        + "".join(f"{word}\tO\n" for word in more.split(" ") if word and number % 7 == 0)
         for number, example in enumerate(example for split in data.splits.values() for example in split.examples)
     ]
     path.write_text("\n".join(sentences))
@@ -105,8 +105,8 @@ def test_a_ladder_of_taggers(tmp_path: Path) -> None:
     assert [note.split()[0] for note in ladder.content["notes"]] == ["top_layers"]
 
 
-def test_words_that_are_cut_off_are_answered_and_counted(tmp_path: Path) -> None:
-    task = Task.from_file(write(tmp_path, long=True), kind="tagging")
+def test_words_that_are_not_seen_are_answered_and_counted(tmp_path: Path) -> None:
+    task = Task.from_file(write(tmp_path, more="\u200b"), kind="tagging")
     shop = open_shop(task, "tiny_text", [parse_method("lora")], tmp_path / "runs", "fp32", None)
     report = shop.dataset.report
     assert report["unseen_words"]["test"] > 0 and any(
@@ -115,14 +115,29 @@ def test_words_that_are_cut_off_are_answered_and_counted(tmp_path: Path) -> None
     for method in ("lora", "linear_probe"):
         result, folder = run(shop, method, epochs=1)
         assert result.facts["words"]["unseen"] == report["unseen_words"]["train"]
-        logits, example = read_logits(folder, "test"), None
+        logits, unseen = read_logits(folder, "test"), 0
         assert isinstance(logits, Ragged) and logits.counts.tolist() == shop.dataset.test.targets.counts.tolist()
         for rows, example in zip(logits, shop.dataset.test.examples, strict=True):
-            if len(example.inputs["words"]) > 70:
+            if example.inputs["words"][-1] == "\u200b":
+                unseen += 1
                 assert np.array_equal(rows[-1], result.facts["blind"])
                 assert shop.dataset.task.labels[rows[-1].argmax()] == "O"
-        assert example is not None
+        assert unseen == report["unseen_words"]["test"]
         TaskModule.load(folder)
+
+
+@pytest.mark.parametrize("method", ["lora", "linear_probe", "top_layers:k=1"])
+def test_sentences_longer_than_the_backbone_takes(tmp_path: Path, method: str) -> None:
+    task = Task.from_file(write(tmp_path, more="the " * 70), kind="tagging")
+    shop = open_shop(task, "tiny_text", [parse_method("lora")], tmp_path / "runs", "fp32", None)
+    report = shop.dataset.report
+    assert not any(report["cut"].values()) and not any(report["unseen_words"].values())
+    _, folder = run(shop, method, epochs=1)
+    module, longest = TaskModule.load(folder), max(shop.dataset.test.examples, key=lambda e: len(e.inputs["words"]))
+    alone, together = (module.fitted.logits(asked) for asked in ([longest], shop.dataset.test.examples))
+    assert isinstance(alone, Ragged) and isinstance(together, Ragged) and len(longest.inputs["words"]) > 70
+    assert len(np.unique(alone.flat[-60:], axis=0)) > 20, "every word has logits of its own"
+    assert np.allclose(alone.flat, together[[shop.dataset.test.examples.index(longest)]].flat, atol=1e-4)
 
 
 def test_convex_fits_on_a_sample_of_many_words(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:

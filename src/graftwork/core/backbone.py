@@ -40,14 +40,15 @@ class BackboneCard:
 
 @dataclass(frozen=True)
 class Words:
-    """Where the words of tokenised examples are: each is read at its first token.
+    """Where the words of tokenised examples are: each is read at its first token, in one of the example's sequences.
 
-    A word that was cut off, or that the tokenizer drops, has no token: it is not seen.
+    A word that the tokenizer drops has no token: it is not seen. Of a question about words the first row is no word: it
+    is read at the first token of all.
     """
 
     first: list[list[int]]  # per sequence, the position of each seen word's first token, in order
-    seen: list[list[int]]  # the same lengths: which of the example's words that is
-    counts: NDArray[np.int64]  # (B,) words of each example, seen or not
+    seen: list[list[int]]  # the same lengths: which of the example's rows that is
+    counts: NDArray[np.int64]  # (B,) rows of each example, seen or not
 
     @property
     def unseen(self) -> int:
@@ -123,6 +124,12 @@ class Encoded:
         """How many features are kept of every block: one per sequence, or per seen word of the `sampled` examples."""
         return int(self.read[self.sequences(self.sampled)].sum())
 
+    @property
+    def rows_kept(self) -> NDArray[np.int64]:
+        """How many joined features are kept of each of the `sampled` examples."""
+        of_examples: NDArray[np.int64] = np.add.reduceat(self.read, self.starts)[self.sampled] // self.towers
+        return of_examples
+
     def answered(self, examples: NDArray[np.int64]) -> NDArray[np.int64]:
         """Which rows of the split's targets, end to end, the logits of a batch of these examples answer, in order."""
         if self.answers is None:
@@ -134,10 +141,13 @@ class Encoded:
         seen = [np.array(self.words.seen[i], dtype=np.int64) for i in self.sequences(examples)]
         return np.concatenate([starts[i] + words for i, words in zip(owners, seen, strict=True)])
 
-    def whole(self, logits: NDArray[np.float64], examples: NDArray[np.int64], blind: Any = None) -> Numbers:
+    def whole(
+        self, logits: NDArray[np.float64], examples: NDArray[np.int64], blind: Any = None, first: Any = None
+    ) -> Numbers:
         """The logits of all examples in their order, from those of these examples in theirs.
 
-        What they leave out (words that are not seen) is answered by `blind` (C,), which never looks at the input.
+        What they leave out (words that are not seen) is answered by `blind` (C,), which never looks at the input. To
+        the first row of every example `first` (C,) is added.
         """
         if self.answers is None:
             return logits[np.argsort(examples, kind="stable")]
@@ -145,6 +155,8 @@ class Encoded:
         if blind is not None:
             flat[:] = np.asarray(blind, dtype=np.float64)
         flat[self.answered(examples)] = logits
+        if first is not None:
+            flat[np.cumsum(self.answers) - self.answers] += np.asarray(first, dtype=np.float64)
         return Ragged(flat, self.answers)
 
 
@@ -168,7 +180,7 @@ class Backbone(Protocol):
     module: nn.Module
 
     def encode(self, examples: Sequence[Example]) -> Encoded:
-        """Tokenise, cutting at `card.max_length`. Examples with `words` are tokenised word by word."""
+        """Tokenise, cutting at `card.max_length`. Of examples with `words` nothing is cut: they are read in windows."""
 
     def collate(self, encoded: Encoded, sequences: Sequence[int]) -> Inputs:
         """Pad these sequences to one length, on the device of the weights: each (S, T)."""

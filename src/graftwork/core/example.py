@@ -25,10 +25,13 @@ class Example:
 
 
 def answers_of(example: Example) -> int | None:
-    """How many rows of targets an example has: one for each of its words or choices; None where it has one answer."""
+    """How many rows of targets an example has: one for each of its words or choices; None where it has one answer.
+
+    Of a question about words one more, the first, for "no answer".
+    """
     for role in ("words", "choices"):
         if role in example.inputs:
-            return len(example.inputs[role])
+            return len(example.inputs[role]) + (role == "words" and "question" in example.inputs)
     return None
 
 

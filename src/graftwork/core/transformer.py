@@ -6,6 +6,7 @@ import copy
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import chain
 from typing import Any
 
@@ -15,9 +16,10 @@ from tokenizers import Tokenizer
 from torch import Tensor, nn
 from transformers.pytorch_utils import Conv1D
 
-from graftwork.core.backbone import BackboneCard, Encoded, Features, Inputs, Words, device_of, towers_of
+from graftwork.core.backbone import BackboneCard, Encoded, Features, Inputs, device_of, towers_of
 from graftwork.core.example import Example
 from graftwork.core.layout import Layout
+from graftwork.core.windows import Windowing
 from graftwork.errors import ConfigError
 
 
@@ -58,25 +60,24 @@ class TransformerBackbone:
         )
 
     def _encode_words(self, examples: Sequence[Example]) -> Encoded:
-        """One sequence each. A space before every word: byte-level tokenizers know words by it, others don't mind."""
-        listed = [[f" {word}" for word in example.inputs["words"]] for example in examples]
-        encodings = self.tokenizer.encode_batch(listed, is_pretokenized=True)
-        first: list[list[int]] = []
-        seen: list[list[int]] = []
-        for encoding in encodings:
-            begins: dict[int, int] = {}  # word -> position
-            for position, word in enumerate(encoding.word_ids):
-                if word is not None:
-                    begins.setdefault(word, position)
-            first.append(list(begins.values()))
-            seen.append(list(begins))
+        """As many sequences each as it has windows."""
+        found = (self._questions if "question" in examples[0].inputs else self._texts).read(examples)
         return Encoded(
-            ids=[encoding.ids or [self.pad_id] for encoding in encodings],
-            types=[encoding.type_ids or [0] for encoding in encodings],
+            ids=[encoding.ids or [self.pad_id] for encoding in found.encodings],
+            types=[encoding.type_ids or [0] for encoding in found.encodings],
             towers=1,
-            cut=sum(bool(encoding.overflowing) for encoding in encodings),
-            words=Words(first, seen, np.array([len(words) for words in listed], dtype=np.int64)),
+            cut=found.cut,
+            words=found.words,
+            owned=found.owned if int(found.owned.max()) > 1 else None,
         )
+
+    @cached_property
+    def _texts(self) -> Windowing:
+        return Windowing.of(self.tokenizer, self.card.max_length, question=False)
+
+    @cached_property
+    def _questions(self) -> Windowing:
+        return Windowing.of(self.tokenizer, self.card.max_length, question=True)
 
     def collate(self, encoded: Encoded, sequences: Sequence[int]) -> Inputs:
         """Pad on the right, so that positions count from the first real token whatever the batch: each (S, T)."""

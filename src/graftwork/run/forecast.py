@@ -84,18 +84,19 @@ class Forecaster:
         inputs = backbone.collate(encoded, encoded.sequences([row]))
         with torch.no_grad():
             states, forward = counted(lambda: backbone.states(inputs))
-        tokens = self.lengths.of_pass
-        flops = forward * (tokens["train"] + tokens["validation"])
+        tokens, depth, flops = self.lengths.of_pass, None, 0.0
         if isinstance(method.method, Attaches):
             model = build_model(method.method, self.setting, encoded.towers)
-            entering = None if model.prefix is None else states[model.prefix]
+            depth = model.prefix
+            entering = None if depth is None else states[depth]
             answered = encoded.answered(np.array([row]))
             target = torch.from_numpy(flat(self.shop.dataset.train.targets)[answered]).to(model.device)
 
             def work() -> None:
                 self.kind.loss(model(inputs, entering), target).backward()  # type: ignore[no-untyped-call]
 
-            flops += counted(work)[1] * self._recipe(method)["epochs"] * tokens["train"]
+            flops = counted(work)[1] * self._recipe(method)["epochs"] * tokens("train", 0)
+        flops += forward * (tokens("train", depth) + tokens("validation", depth))
         return flops / inputs["attention_mask"].numel()
 
     def forecast(self, method: Named) -> Forecast:
@@ -166,7 +167,7 @@ class Forecaster:
         """Seconds of the frozen passes of a run, less what is cached already."""
         data, holds = self.shop.dataset, self.shop.frozen.holds
         wanted = [s for s in (data.train, data.validation) if not holds(self.backbone, data.digest, s, depth)]
-        return self.pass_rate * sum(self.lengths.of_pass[split.name] for split in wanted)
+        return self.pass_rate * sum(self.lengths.of_pass(split.name, depth) for split in wanted)
 
     # A sample of a run
 

@@ -12,8 +12,7 @@ from graftwork.core.backbone import Backbone, Encoded
 from graftwork.core.task import Split
 from graftwork.data.buckets import bucket
 from graftwork.train.answering import batches
-from graftwork.train.batches import by_length
-from graftwork.train.frozen import TOKENS_PER_BATCH
+from graftwork.train.frozen import batches_of_pass
 
 TIMED_AT_ONCE = 64  # examples
 Rows = NDArray[np.int64]  # numbers of examples within a split
@@ -31,15 +30,11 @@ class Lengths:
         """Every split, tokenised."""
         return {name: self.backbone.encode(split.examples) for name, split in self.splits.items()}
 
-    @cached_property
-    def of_pass(self) -> dict[str, int]:
-        """Split -> tokens of one frozen pass over it."""
-        tokens = {}
-        for name, encoded in self.encoded.items():
-            lengths = np.array([len(ids) for ids in encoded.ids], dtype=np.int64)
-            passes = by_length(lengths, TOKENS_PER_BATCH)
-            tokens[name] = sum(len(rows) * self.padded(encoded, int(rows[0])) for rows in passes)  # longest first
-        return tokens
+    def of_pass(self, name: str, depth: int | None) -> int:
+        """Tokens of one frozen pass over a split, which keeps the states at `depth` unless that is None."""
+        encoded = self.encoded[name]
+        passes = batches_of_pass(encoded, depth)
+        return sum(len(rows) * self.padded(encoded, int(rows[0])) for rows in passes)  # longest first
 
     def of_epoch(self, size: int, seed: int) -> list[tuple[Rows, int]]:
         """The batches of a run's first epoch, each with its tokens; `seed` is that of the order."""

@@ -85,7 +85,7 @@ def _with_cut(dataset: Dataset, backbone: Backbone, frozen: FrozenStore) -> dict
         found["unseen_words"] = unseen
     told = {
         "cut": f"Examples longer than {card.id} takes ({card.max_length} tokens), cut there",
-        "unseen_words": f"Words that {card.id} does not see, cut off or without a token, answered as the most frequent",
+        "unseen_words": f"Words that {card.id} does not see, for they have no token, answered blindly",
     }
     warnings = list(dataset.report["warnings"])
     for key, counts in found.items():

@@ -63,7 +63,7 @@ def _check_features(backbone: Backbone, examples: Sequence[Example]) -> None:
 
 
 def _check_words(backbone: Backbone) -> None:
-    """Words are read at their first tokens; those that are cut off are known."""
+    """Words are read at their first tokens, once each, and those of a long text in windows."""
     limit = backbone.card.max_length
     listed = [("the", "film", "was", "unbelievably", "good"), ("bad",) * limit, ("a",)]
     encoded = backbone.encode([Example(f"words/{row}", {"words": words}) for row, words in enumerate(listed)])
@@ -71,9 +71,13 @@ def _check_words(backbone: Backbone) -> None:
     assert words is not None, "examples with words are tokenised as texts"
     require(words.counts.tolist() == [5, limit, 1], f"counts {words.counts.tolist()} words")
     require(words.seen[0] == list(range(5)) and words.first[0] == sorted(set(words.first[0])), "words are not in order")
-    require(encoded.cut == 1 and 0 < words.unseen < limit, f"{words.unseen} words of a long text are not seen")
+    require(encoded.sequences_of[0] == 1 < encoded.sequences_of[1], "a long text is not read in windows")
+    require(encoded.cut == words.unseen == 0, f"{words.unseen} words of a long text are not seen")
+    seen = [word for window in encoded.sequences([1]) for word in words.seen[window]]
+    require(sorted(seen) == list(range(limit)), "a word of a long text is not read once")
+    require(int(encoded.lengths.max()) <= limit, "a window is longer than the backbone takes")
     rows = np.array([2, 0])
-    inputs = backbone.collate(encoded, rows.tolist())
+    inputs = backbone.collate(encoded, encoded.sequences(rows))
     features, alone = backbone.features(inputs), backbone.features(backbone.collate(encoded, [0])).pooled
     require(features.pooled.shape == (6, backbone.card.width), f"features of 6 words are {features.pooled.shape}")
     read = features.sequence[1, words.first[0]].float()
@@ -81,6 +85,20 @@ def _check_words(backbone: Backbone) -> None:
     away = float((features.pooled[1:] - alone).abs().max())
     require(away <= NEAR[features.sequence.dtype] * max(1.0, float(alone.abs().max())), "a word depends on its batch")
     require(encoded.answered(rows).tolist() == [limit + 5, *range(5)], "it is not known which words are answered")
+    _check_question(backbone, listed)
+
+
+def _check_question(backbone: Backbone, listed: Sequence[tuple[str, ...]]) -> None:
+    """A question stands before every window of its text, and has a row before those of the words."""
+    asked = [Example(f"asked/{row}", {"question": "is it good?", "words": words}) for row, words in enumerate(listed)]
+    encoded = backbone.encode(asked)
+    assert encoded.words is not None, "a question about words is tokenised as a text"
+    require(encoded.words.counts.tolist() == [len(words) + 1 for words in listed], "there is no row for no answer")
+    require(encoded.words.seen[0][0] == 0 == encoded.words.first[0][0], "no answer is not read at the first token")
+    windows = encoded.sequences([1])
+    starts = {tuple(encoded.ids[window][:3]) for window in windows}
+    require(len(windows) > 1 and len(starts) == 1, "the windows of a long text do not begin with the question")
+    require(encoded.words.unseen == 0, f"{encoded.words.unseen} words of a long text are not seen")
 
 
 def _check_roles(backbone: Backbone, absent: Collection[str]) -> None:

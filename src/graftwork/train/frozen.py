@@ -114,7 +114,7 @@ class FrozenStore:
         self, backbone: Backbone, encoded: Encoded, depth: int | None
     ) -> tuple[Wanted, list[NDArray[np.int64]]]:
         """What a pass is looked for by, and the batches that compute it."""
-        batches = by_length(_lengths(encoded), TOKENS_PER_BATCH)
+        batches = batches_of_pass(encoded, depth)
         return Wanted.of(backbone, encoded, depth, batches, self.disk.numerics if self.disk else {}), batches
 
     def _computed(
@@ -155,6 +155,12 @@ class FrozenStore:
             encoded = backbone.encode(split.examples)
             self._encoded[key] = (encoded, watch.read())
         return self._encoded[key]
+
+
+def batches_of_pass(encoded: Encoded, depth: int | None) -> list[NDArray[np.int64]]:
+    """The sequences of every batch of a pass: all of them where states are kept, else those of what is sampled."""
+    read = np.array(encoded.sequences(encoded.sampled) if depth is None else range(len(encoded.ids)), dtype=np.int64)
+    return [read[batch] for batch in by_length(_lengths(encoded)[read], TOKENS_PER_BATCH)]
 
 
 def key_of(backbone: Backbone, data: str, split: Split) -> tuple[str, str, str]:

@@ -3,10 +3,13 @@ arXiv:1802.05365)."""
 
 from __future__ import annotations
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn.functional import linear
 
+from graftwork.core.backbone import Encoded
 from graftwork.core.method import FrozenPass, Workbench
 from graftwork.train.linear import kept_targets
 from graftwork.train.seeds import derive
@@ -32,7 +35,7 @@ def fit_mix(bench: Workbench, train: FrozenPass, strength: float, outputs: int) 
     optimiser = torch.optim.AdamW([*layer.parameters(), scores], lr=RATE, weight_decay=strength)
     shuffle = torch.Generator().manual_seed(derive(bench.seed, "order"))
     for _ in range(EPOCHS):
-        for rows in torch.split(torch.randperm(len(features), generator=shuffle), BATCH):
+        for rows in _batches(train.encoded, len(features), shuffle):
             mixed = torch.einsum("nlp,l->np", features[rows], scores.softmax(0))  # (B, P)
             loss = bench.setting.kind.loss(linear(mixed, layer.weight, layer.bias), targets[rows])
             optimiser.zero_grad()
@@ -41,3 +44,18 @@ def fit_mix(bench: Workbench, train: FrozenPass, strength: float, outputs: int) 
     mixing, layering = 4.0 * features.numel(), 6.0 * features[:, 0].numel() * outputs  # forward and backward
     bench.tally.add_model(EPOCHS * (mixing + layering))
     return scores.detach().softmax(0) / sd.flatten().clamp_min(1e-6)
+
+
+def _batches(encoded: Encoded, features: int, shuffle: torch.Generator) -> list[Tensor]:
+    """Numbers of features, each in one batch, shuffled; those of one example, where it has several, stay together."""
+    if encoded.answers is None:
+        return list(torch.split(torch.randperm(features, generator=shuffle), BATCH))
+    owned = encoded.rows_kept
+    starts, batches = np.cumsum(owned) - owned, []
+    filled: list[NDArray[np.int64]] = []
+    for example in torch.randperm(len(owned), generator=shuffle).tolist():
+        filled.append(np.arange(starts[example], starts[example] + owned[example]))
+        if sum(map(len, filled)) >= BATCH:
+            batches.append(torch.from_numpy(np.concatenate(filled)))
+            filled = []
+    return batches + ([torch.from_numpy(np.concatenate(filled))] if sum(map(len, filled)) else [])

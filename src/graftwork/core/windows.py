@@ -1,0 +1,111 @@
+"""Words as a network reads them: each at its first token, of a long text in overlapping windows.
+
+A text that is longer than the backbone takes becomes several sequences; with a question, each begins with it (Devlin et
+al. 2019, arXiv:1810.04805, section 4.2). A word is read in one of them: where it has most of the text on both sides.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from tokenizers import Encoding, Tokenizer
+
+from graftwork.core.backbone import Words
+from graftwork.core.example import Example, answers_of
+
+OVERLAP = 4  # a window shares this part of its greatest length with the one before: a fourth
+QUESTION = 2  # a question takes this part of it at most: a half
+
+
+@dataclass(frozen=True)
+class Windows:
+    """Examples with words, tokenised."""
+
+    encodings: list[Encoding]  # sequence by sequence
+    owned: NDArray[np.int64]  # (B,) sequences of each example
+    words: Words
+    cut: int  # questions that were cut
+
+
+@dataclass(frozen=True)
+class Windowing:
+    """A tokenizer that cuts what is too long into windows, of texts or of what follows a question."""
+
+    tokenizer: Tokenizer
+    max_length: int
+    question: bool
+
+    @classmethod
+    def of(cls, tokenizer: Tokenizer, max_length: int, question: bool) -> Windowing:
+        """A copy of `tokenizer`: it is changed by nothing that is asked of this."""
+        own = Tokenizer.from_str(tokenizer.to_str())
+        shared = max(0, min(max_length // OVERLAP, max_length // QUESTION - 8))
+        own.enable_truncation(max_length, stride=shared, strategy="only_second" if question else "only_first")
+        return cls(own, max_length, question)
+
+    def read(self, examples: Sequence[Example]) -> Windows:
+        """Word by word. A space before every word: byte-level tokenizers know words by it, others don't mind."""
+        listed = [[f" {word}" for word in example.inputs["words"]] for example in examples]
+        cut = 0
+        if self.question:
+            asked = [self._shortened(example.inputs["question"]) for example in examples]
+            cut = sum(
+                len(text) < len(example.inputs["question"]) for text, example in zip(asked, examples, strict=True)
+            )
+            given = [([text], words) for text, words in zip(asked, listed, strict=True)]
+            encodings = self.tokenizer.encode_batch(given, is_pretokenized=True)
+        else:
+            encodings = self.tokenizer.encode_batch(listed, is_pretokenized=True)
+        windows = [[encoding, *encoding.overflowing] for encoding in encodings]
+        read = list(itertools.chain.from_iterable(map(self._read_words, windows)))
+        counts = np.array([answers_of(example) for example in examples], dtype=np.int64)
+        return Windows(
+            list(itertools.chain.from_iterable(windows)),
+            np.array([len(own) for own in windows], dtype=np.int64),
+            Words([list(rows) for rows in read], [list(rows.values()) for rows in read], counts),
+            cut,
+        )
+
+    def _shortened(self, question: str) -> str:
+        """As much of it as leaves room for the text."""
+        limit = self.max_length // QUESTION
+        if len(question.encode()) <= limit:
+            return question
+        tokens = self.tokenizer.encode("", question, add_special_tokens=False)  # the second of a pair may be too long
+        return question if len(tokens.ids) <= limit else question[: tokens.offsets[limit - 1][1]]
+
+    def _read_words(self, windows: Sequence[Encoding]) -> list[dict[int, int]]:
+        """Of each window of one example, position -> row, of the rows that are read there.
+
+        Without a question a row is a word. With one, row 0 is "no answer", read at the first token of the first window.
+        """
+        starts = [self._words_of(window) for window in windows]
+        kept: list[dict[int, int]] = [{} for _ in windows]
+        if self.question:
+            kept[0][0] = 0
+        if len(windows) == 1:
+            kept[0] |= {position: word + self.question for word, (position, _) in starts[0].items()}
+            return kept
+        best: dict[int, tuple[int, int]] = {}  # word -> (room on its narrower side, minus the window)
+        for number, words in enumerate(starts):
+            for word, (_, room) in words.items():
+                best[word] = max(best.get(word, (-1, 0)), (room, -number))
+        for word, (_, window) in best.items():
+            kept[-window][starts[-window][word][0]] = word + self.question
+        return [dict(sorted(rows.items())) for rows in kept]
+
+    def _words_of(self, window: Encoding) -> dict[int, tuple[int, int]]:
+        """Word -> the position of its first token in the window, and how many tokens it has on its narrower side."""
+        part = int(self.question)
+        own = [place for place, sequence in enumerate(window.sequence_ids) if sequence == part]
+        found: dict[int, tuple[int, int]] = {}
+        ids = window.word_ids
+        for place in own:
+            word = ids[place]
+            if word is not None and word not in found:
+                found[word] = (place, min(place - own[0], own[-1] - place))
+        return found
