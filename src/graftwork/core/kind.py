@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from graftwork.core.example import Example
-from graftwork.core.ragged import Numbers
+from graftwork.core.ragged import Numbers, Ragged
 from graftwork.core.task import Task
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Kind(Protocol):
-    """Stateless. Targets are str, tuple[str, ...] or float; encoded they are (N,) or (N, C) arrays, or `Ragged`.
+    """Stateless. Targets are str, tuple[str, ...], float or `Golds`; encoded (N,) or (N, C) arrays, or `Ragged`.
 
     A kind whose examples have `words` answers each of them: below, W then stands for N and B.
     """
@@ -66,3 +66,13 @@ class Kind(Protocol):
 
         Its first entry is the prediction. `label` is a list where an example may have several.
         """
+
+
+@runtime_checkable
+class AsksPassages(Protocol):
+    """What a kind is too whose examples are questions about passages: a row for "no answer", then one for each word."""
+
+    longest: int  # words of an answer, at most
+
+    def first_row(self, logits: Ragged, targets: Ragged, task: Task) -> NDArray[np.float64] | None:
+        """(C,) what is to be added to the first row of every example, chosen on these; None for nothing."""

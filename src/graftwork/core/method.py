@@ -127,7 +127,8 @@ class Fitted(Protocol):
 class ReadsStates(Protocol):
     """A `Fitted` that starts from the states of a frozen backbone, so that many of them can share one pass."""
 
-    facts: Mapping[str, Any]  # with "blind" (C,), where there are words: the answer to those that are not seen
+    facts: Mapping[str, Any]  # with "blind" (C,), where there are words: the answer to those that are not seen;
+    # and with "first_row" (C,), where questions may have no answer: what is added to the first row of each
 
     @property
     def depth(self) -> int | None:

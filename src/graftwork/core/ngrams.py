@@ -6,9 +6,14 @@ score places of a text by the words that they share with the question. Here it i
 
 from __future__ import annotations
 
+import itertools
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
+
+from graftwork.core.answer_scores import words_f1
+from graftwork.core.example import Example
+from graftwork.core.words import cut_words
 
 STOPS = (".", "!", "?", "…")  # words that end a sentence
 PLACES = ("behind", "before", "sentence", "rest")
@@ -25,11 +30,18 @@ class Window:
     words: int = 0  # at most, for behind and before
 
 
+WINDOWS = (
+    *(Window(place, words) for place in ("behind", "before") for words in (1, 2, 3, 4, 6, 8)),
+    Window("rest"),
+    Window("sentence"),
+)
+
+
 def sentences(words: Sequence[str]) -> list[tuple[int, int]]:
     """First word, and the word behind the last, of every sentence: a stop ends one."""
     cuts = [place + 1 for place, word in enumerate(words) if word in STOPS]
     edges = [0, *(cut for cut in cuts if cut < len(words)), len(words)]
-    return [(start, end) for start, end in zip(edges, edges[1:], strict=False) if end > start]
+    return [(start, end) for start, end in itertools.pairwise(edges) if end > start]
 
 
 def best_sentence(question: Sequence[str], words: Sequence[str]) -> tuple[tuple[int, int], tuple[int, int]]:
@@ -65,15 +77,37 @@ def longest_run(asked: Sequence[str], said: Sequence[str]) -> tuple[int, int]:
     return best
 
 
-def answer_in(question: Sequence[str], words: Sequence[str], window: Window) -> tuple[int, int]:
+def answer_in(question: str, words: Sequence[str], window: Window) -> tuple[int, int]:
     """The first and the last word of what `window` answers."""
-    (start, end), (first, behind) = best_sentence(question, words)
+    asked = cut_words(question)
+    return _within(asked, words, window, *best_sentence(asked, words))
+
+
+def best_window(examples: Sequence[Example]) -> tuple[Window, dict[str, float]]:
+    """The window with the highest F1 on these questions, the first of equals, and what each scores; the right answers
+    are their targets."""
+    scores = dict.fromkeys(WINDOWS, 0.0)
+    for example in examples:
+        asked, passage = cut_words(example.inputs["question"]), example.target.passage
+        found = best_sentence(asked, passage.words)
+        for window in WINDOWS:
+            text = passage.between(*_within(asked, passage.words, window, *found))
+            scores[window] += words_f1(example.target.texts, text, True) / len(examples)
+    named = {f"{window.place} {window.words}".removesuffix(" 0"): score for window, score in scores.items()}
+    return max(WINDOWS, key=lambda window: scores[window]), named
+
+
+def _within(
+    asked: Sequence[str], words: Sequence[str], window: Window, sentence: tuple[int, int], shared: tuple[int, int]
+) -> tuple[int, int]:
+    """What `window` answers of a sentence that shares an n-gram with the question, without signs at its borders."""
+    (start, end), (first, behind) = sentence, shared
     if window.place == "behind" and behind < end:
         start, end = behind, min(end, behind + window.words)
     elif window.place == "before" and first > start:
         start, end = max(start, first - window.words), first
     elif window.place == "rest":
-        start, end = _longest_rest({word.lower() for word in question}, words, start, end)
+        start, end = _longest_rest({word.lower() for word in asked}, words, start, end)
     while start < end - 1 and is_sign(words[start]):
         start += 1
     while start < end - 1 and is_sign(words[end - 1]):

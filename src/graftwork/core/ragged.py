@@ -18,6 +18,7 @@ class Ragged:
 
     flat: NDArray[Any]  # (W, …)
     counts: NDArray[np.int64]  # (N,) rows of each example; they add up to W
+    about: NDArray[np.object_] | None = None  # (N,) what the metrics of the kind need to know beside the numbers
 
     @classmethod
     def of(cls, examples: Sequence[Any], dtype: type) -> Ragged:
@@ -36,7 +37,8 @@ class Ragged:
     def __getitem__(self, examples: Any) -> Ragged:
         """Those of some examples, by their numbers or a slice, in that order."""
         counts = self.counts[examples]
-        return Ragged(self.flat[places(self.starts[examples], counts)], counts)
+        about = None if self.about is None else self.about[examples]
+        return Ragged(self.flat[places(self.starts[examples], counts)], counts, about)
 
     @property
     def starts(self) -> NDArray[np.int64]:

@@ -51,8 +51,10 @@ def report(
         }
         found["rare_classes"] = {label: n for label, n in found["classes"]["train"].items() if n < RARE_ROWS}
         found["label_in_text"] = label_in_text(train)
-    else:
+    elif train and isinstance(train[0].target, float):
         found["targets"] = {name: spread(split.examples) for name, split in splits.items()}
+    if any("question" in example.inputs for example in train):
+        found |= passages(splits)
     if any(isinstance(split.targets, Ragged) for split in splits.values()):
         found["answers"] = {name: len(flat(split.targets)) for name, split in splits.items()}
     if mended:
@@ -78,13 +80,29 @@ def spread(examples: Sequence[Example]) -> dict[str, float]:
 
 
 def word_counts(examples: Sequence[Example]) -> dict[str, int]:
-    """Words per example, its texts together: median, most, and how many examples have more than 1,000."""
+    """Words per example, its texts together: median, most, and how many texts have more than 1,000 and may be cut."""
     words = np.array([sum(map(_words, example.inputs.values())) for example in examples])
-    return {"median": int(np.median(words)), "max": int(words.max()), "over_1000": int((words > LONG_WORDS).sum())}
+    may_be_cut = np.array(["words" not in example.inputs for example in examples])  # lists of words are read in windows
+    long = int(((words > LONG_WORDS) & may_be_cut).sum())
+    return {"median": int(np.median(words)), "max": int(words.max()), "over_1000": long}
 
 
 def _words(given: Input) -> int:
     return len(given.split()) if isinstance(given, str) else len(given)
+
+
+def passages(splits: Mapping[str, Split]) -> dict[str, Any]:
+    """Of every split its passages, its questions without an answer, and those about a passage of train."""
+    trained = {example.source for example in splits["train"].examples}
+    return {
+        "passages": {name: len({example.source for example in split.examples}) for name, split in splits.items()},
+        "unanswerable": {name: sum(not example.target for example in split.examples) for name, split in splits.items()},
+        "passages_across": {
+            name: sum(example.source in trained for example in split.examples)
+            for name, split in splits.items()
+            if name != "train"
+        },
+    }
 
 
 def duplicates(examples: Sequence[Example]) -> int:
@@ -173,6 +191,12 @@ def _warnings(found: Mapping[str, Any], task: Task) -> Iterable[str]:
     for what, counts in found.get("mended", {}).items():
         if any(counts.values()):
             yield f"{what}: {', '.join(f'{count:,} of {name}' for name, count in counts.items() if count)}."
+    for name, count in found.get("passages_across", {}).items():
+        if count:
+            yield (
+                f"{_rows(count)} of {name} ({_share(count, rows[name])}) ask about a passage that train asks about "
+                "too: the score looks better for it than it is."
+            )
     if found["words"]["over_1000"]:
         yield (
             f"Texts of more than {LONG_WORDS:,} words: {_rows(found['words']['over_1000'])}; "

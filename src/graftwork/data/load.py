@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from graftwork.core.example import Example, Input, text_of
-from graftwork.core.kind import Kind
+from graftwork.core.kind import AsksPassages, Kind
 from graftwork.core.labels import labels_of
 from graftwork.core.task import SPLITS, Dataset, Split, Task
 from graftwork.data.checks import report
+from graftwork.data.questions import read_questions
 from graftwork.data.split import draw
 from graftwork.data.table import Row, Table, open_table
 from graftwork.errors import ConfigError, DataError, clip, nearest
@@ -49,6 +50,10 @@ def load(task: Task) -> Dataset:
     for name in task.metrics:
         metrics.get(name)
     files = _files(task)
+    if isinstance(kind, AsksPassages):
+        asked = read_questions(task, files)
+        task = kind.resolve(task, [example.target for example in asked.examples["train"]])
+        return _dataset(task, kind, asked.examples, asked.made, asked.mended)
     task = find_columns(task, open_table(task.data), kind.per_word)
     read = {name: read_records(task, kind, path) for name, path in files.items()}
     missing = {name: share for name, share in FRACTIONS.items() if name not in files}
@@ -58,11 +63,25 @@ def load(task: Task) -> Dataset:
     task = kind.resolve(task, [record.target for name in listing for record in records[name]])
     for name in SPLITS[len(listing) :]:
         _require_trained_labels(records, name, files.get(name, task.data))
-    splits = {name: _split(name, records[name], kind, task) for name in SPLITS}
+    examples = {name: _examples(name, records[name]) for name in SPLITS}
+    return _dataset(task, kind, examples, _how_made(files, records), _mended(records, kind))
+
+
+def _dataset(
+    task: Task,
+    kind: Kind,
+    examples: Mapping[str, Sequence[Example]],
+    made: str,
+    mended: Mapping[str, Mapping[str, int]],
+) -> Dataset:
+    """Of the examples of every split of a resolved task: encoded, scored by every metric, and reported on."""
+    splits = {
+        name: Split(name, tuple(found), kind.encode([example.target for example in found], task))
+        for name, found in examples.items()
+    }
     for name in task.metrics:
         metrics.get(name).statistics(splits["test"].targets, splits["test"].targets, task)
-    found = report(task, splits, _how_made(files, records), _mended(records, kind))
-    return Dataset(task, splits, digest(splits), found)
+    return Dataset(task, splits, digest(splits), report(task, splits, made, mended))
 
 
 def _mended(records: Mapping[str, Sequence[Record]], kind: Kind) -> dict[str, dict[str, int]]:
@@ -269,17 +288,21 @@ def _listed(labels: Sequence[str]) -> str:
     return ", ".join(labels[:MOST_LISTED]) + more
 
 
-def _split(name: str, records: Sequence[Record], kind: Kind, task: Task) -> Split:
-    examples = tuple(Example(f"{name}/{record.row}", record.inputs, record.target) for record in records)
-    return Split(name, examples, kind.encode([example.target for example in examples], task))
+def _examples(name: str, records: Sequence[Record]) -> list[Example]:
+    return [Example(f"{name}/{record.row}", record.inputs, record.target) for record in records]
 
 
 def digest(splits: Mapping[str, Split]) -> str:
-    """sha256 over a canonical line (id, inputs, target) of every example, in the order train, validation, test."""
+    """sha256 over a canonical line of every example, in the order train, validation, test.
+
+    It holds id, inputs and target, and the text that words were cut from where there was one.
+    """
     hashed = hashlib.sha256()
     for name in SPLITS:
         for example in splits[name].examples:
-            hashed.update(canonical([example.id, dict(example.inputs), example.target]).encode() + b"\n")
+            line = [example.id, dict(example.inputs), example.target]
+            line += [example.source] if example.source is not None else []
+            hashed.update(canonical(line).encode() + b"\n")
     return hashed.hexdigest()
 
 

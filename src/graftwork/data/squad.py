@@ -107,7 +107,7 @@ def _question(where: str, item: Any, around: Mapping[str, Any], title: Any) -> Q
 def _text(item: Mapping[str, Any], key: str, where: str) -> str:
     found = item.get(key)
     if type(found) is not str or not found.strip():
-        what = f"the {key} is empty" if isinstance(found, str) else f"no text {key!r}"
+        what = f"the {key} is empty" if type(found) is str else f"no text {key!r}"
         _refuse(where, what, found, "a text", do="fill it in or remove the question")
     return found
 

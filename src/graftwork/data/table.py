@@ -145,7 +145,7 @@ _WHOLE = {".jsonl": "one JSON object per line", **dict.fromkeys(conll.SUFFIXES, 
 _REMEDIES = {
     ".xlsx": "save the sheet as CSV (UTF-8)",
     ".xls": "save the sheet as CSV (UTF-8)",
-    ".json": "write one JSON object per line and name the file .jsonl",
+    ".json": "write one JSON object per line and name the file .jsonl; for the JSON of SQuAD: --kind span",
     ".ndjson": "rename it to .jsonl",
     ".txt": "rename it to .tsv if a tab stands between the columns, to .csv if a comma does",
 }

@@ -19,7 +19,7 @@ class Accuracy:
 
         Raises `ConfigError` for numbers.
         """
-        if isinstance(targets, Ragged) and isinstance(predictions, Ragged):
+        if isinstance(targets, Ragged) and isinstance(predictions, Ragged) and targets.flat.ndim == 1:
             right = targets.sums(targets.flat == predictions.flat)
             return np.stack([right, targets.counts.astype(np.float64)], axis=1)
         same = indicators(targets, task, "accuracy") == indicators(predictions, task, "accuracy")

@@ -14,11 +14,12 @@ import torch
 
 from graftwork.core.backbone import Features
 from graftwork.core.example import Example
-from graftwork.core.kind import Kind
+from graftwork.core.kind import AsksPassages, Kind
 from graftwork.core.ragged import Numbers, Ragged, flat
 from graftwork.core.task import Task
 from graftwork.errors import DataError
 from graftwork.registry import kinds
+from graftwork.testing.passages import check_asking
 from graftwork.testing.require import require
 from graftwork.testing.tiny import Sample, sample_targets
 
@@ -31,6 +32,9 @@ def check_kind(name: str, texts: Sample = ()) -> None:
     Raises `AssertionError`.
     """
     kind, blank = kinds.get(name), Task("tiny", Path(), kind=name)
+    if isinstance(kind, AsksPassages):
+        check_asking(kind, name)
+        return
     targets = sample_targets(kind, texts, blank)
     task = kind.resolve(blank, targets)
     require(bool(task.metrics), "resolve names no metric")

@@ -44,7 +44,7 @@ def check_method(
     made = named(name, settings or {})
     _check_words(made)
     opened = open_backbone(backbone, precision="fp32") if made.method.uses_backbone else None
-    tasks = [tiny_dataset(kind) for kind in ("classification", "tagging")]
+    tasks = [tiny_dataset(kind) for kind in ("classification", "tagging", "span")]
     reasons = [made.method.unfit(data.task, opened.card if opened else None) for data in tasks]
     require(not all(reasons), f"{made.label} does not fit the toy task over {backbone}: {reasons[0]}")
     for data in (data for data, reason in zip(tasks, reasons, strict=True) if not reason):

@@ -14,6 +14,7 @@ from graftwork.core.ragged import Numbers, Ragged
 from graftwork.core.task import Task
 from graftwork.errors import ConfigError
 from graftwork.registry import kinds, metrics
+from graftwork.testing.passages import sample_questions
 from graftwork.testing.require import require
 from graftwork.testing.tiny import SAMPLES, Sample, sample_targets
 
@@ -37,7 +38,22 @@ def check_metric(name: str) -> None:
             continue
         scored += 1
         _check_scores(metric, encoded, task)
+    scored += _scores_answers(metric, name)
     require(scored > 0, f"{name} scores no kind")
+
+
+def _scores_answers(metric: Metric, name: str) -> bool:
+    """Whether it scores answers to questions about passages, and if so as it should."""
+    part, targets = kinds.get("span"), sample_questions()
+    task = part.resolve(Task("tiny", Path(), kind="span"), targets)
+    encoded = part.encode(targets, task)[np.resize(np.arange(len(targets)), 24)]
+    try:
+        metric.statistics(encoded, encoded, task)
+    except ConfigError as error:
+        require(name in str(error), f"the refusal of span does not name the metric: {error}")
+        return False
+    _check_scores(metric, encoded, task)
+    return True
 
 
 def _grid(numbers: Numbers) -> NDArray[Any]:
@@ -47,7 +63,7 @@ def _grid(numbers: Numbers) -> NDArray[Any]:
 
 def _like(numbers: Numbers, grid: NDArray[Any]) -> Numbers:
     """The other way round."""
-    return Ragged(grid.reshape(-1), numbers.counts) if isinstance(numbers, Ragged) else grid
+    return Ragged(grid.reshape(-1, *numbers.flat.shape[1:]), numbers.counts) if isinstance(numbers, Ragged) else grid
 
 
 def _check_scores(metric: Metric, targets: Numbers, task: Task) -> None:

@@ -14,9 +14,10 @@ from torch import Tensor
 
 from graftwork.core.backbone import Backbone, Inputs
 from graftwork.core.example import Example
-from graftwork.core.kind import Kind
+from graftwork.core.kind import AsksPassages, Kind
 from graftwork.core.method import Logits, Setting, Workbench
 from graftwork.core.metric import score
+from graftwork.core.passages import Gold, Golds, Passage, question_of
 from graftwork.core.run import Recipe
 from graftwork.core.task import SPLITS, Dataset, Split, Task
 from graftwork.data.buckets import bucket
@@ -42,13 +43,17 @@ def tiny_dataset(kind: str = "classification", *, pair: bool = False, rows: int 
 
     Texts say good and bad things. The class is which of them (of a pair: whether both texts say the same), the labels
     are all of them, the number is how many more good ones, and the spans are good and bad words side by side.
+    Questions ask for the good word or the bad one of a text.
     """
     part, random = kinds.get(kind), np.random.default_rng(0)
     task = Task("tiny", Path(), kind=kind)
     examples = {}
     for name in SPLITS:
-        count = rows if name == "train" else rows // 2
-        read = [(f"{name}/{i + 1}", *_tiny_row(kind, pair, i, random)) for i in range(count)]
+        places = [f"{name}/{i + 1}" for i in range(rows if name == "train" else rows // 2)]
+        if isinstance(part, AsksPassages):
+            examples[name] = tuple(_tiny_question(place, i, random) for i, place in enumerate(places))
+            continue
+        read = [(place, *_tiny_row(kind, pair, i, random)) for i, place in enumerate(places)]
         examples[name] = tuple(
             Example(place, inputs, part.settle(part.parse(text, task, place), inputs, task, place)[0])
             for place, inputs, text in read
@@ -84,6 +89,16 @@ def _tiny_row(kind: str, pair: bool, number: int, random: np.random.Generator) -
     if kind == "classification":
         target = "same" if once == twice else "different"
     return {"text_a": saying(good, bad), "text_b": saying(2 * twice, 2 - 2 * twice)}, target
+
+
+def _tiny_question(place: str, number: int, random: np.random.Generator) -> Example:
+    """Which word of some is a good one, or a bad one; every fourth asks for one that is not there."""
+    wanted, other = (GOOD, BAD) if number % 2 else (BAD, GOOD)
+    said = random.choice(wanted) if number % 4 < 3 else random.choice(FILLER)
+    words = random.permutation([said, random.choice(other), *random.choice(FILLER, 3 + number % 4)]).tolist()
+    passage = Passage.of(" ".join(words) + ".")
+    golds = [Gold(str(said), passage.starts[words.index(said)])] if number % 4 < 3 else []
+    return question_of(place, f"which one is {wanted[0]}?", passage, Golds(golds, passage))
 
 
 def tiny_bench(dataset: Dataset, backbone: Backbone | None, *, epochs: int = 2, seed: int = 0) -> Workbench:

@@ -44,7 +44,7 @@ def answer_together(backbone: Backbone, encoded: Encoded, fitted: Sequence[Reads
             answered.append(one.read(inputs, states, encoded.towers).double().cpu().numpy())  # (B, C), or (W, C)
     examples = np.concatenate(order)
     return [
-        encoded.whole(np.concatenate(answered), examples, one.facts.get("blind"))
+        encoded.whole(np.concatenate(answered), examples, one.facts.get("blind"), one.facts.get("first_row"))
         for one, answered in zip(fitted, parts, strict=True)
     ]
 

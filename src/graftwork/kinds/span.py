@@ -1,0 +1,186 @@
+"""Span: extractive question answering. The answer to a question is a stretch of the passage that it is about."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Any, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import softmax
+from torch import Tensor, nn
+
+from graftwork.core.answer_scores import words_f1
+from graftwork.core.answer_texts import found_texts
+from graftwork.core.best_spans import best_spans, ranked_spans
+from graftwork.core.example import Example
+from graftwork.core.head import PooledHead
+from graftwork.core.passages import Golds, Passage
+from graftwork.core.ragged import Ragged
+from graftwork.core.segments import cross_entropy_of_segments
+from graftwork.core.task import Task
+from graftwork.errors import ConfigError, DataError, clip
+from graftwork.registry import kinds
+
+METRICS = ("span_f1", "exact_match")
+START, END, OWNER = 0, 1, 2  # columns of encoded targets
+N_BEST = 5
+UNSEEN = -20.0  # the logits of a word that the network does not see: below those of words that it sees
+
+
+class Span:
+    """Targets are `Golds`, encoded as int64 (is start, is end, example): of "no answer", then of the words.
+
+    Two logits a row, start and end; trained by cross entropy over the rows of each example, on its first right answer.
+    """
+
+    per_word = True
+    mends = ""
+    longest = 30  # words of an answer, at most: longer ones are rare, and wrong ends far from their start are not
+
+    def parse(self, text: str | tuple[str, ...], task: Task, where: str) -> NoReturn:
+        """Raises `DataError`: an answer means nothing without its passage, so whole questions are read."""
+        raise DataError(
+            "an answer by itself, where questions about passages are needed",
+            where=where,
+            got=clip(text if isinstance(text, str) else ", ".join(text)),
+            expected='JSONL like {"context": "…", "question": "…", "answers": […]}, or the JSON of SQuAD',
+        )
+
+    def settle(self, target: Golds, inputs: Mapping[str, Any], task: Task, where: str) -> tuple[Golds, int]:
+        """As it is: it was found in its passage."""
+        return target, 0
+
+    def resolve(self, task: Task, targets: Sequence[Golds]) -> Task:
+        """Fill in metrics, and whether questions may have no answer.
+
+        Raises `ConfigError` for labels, `DataError` where no question has an answer.
+        """
+        if task.labels or task.positive is not None:
+            raise ConfigError("answers are stretches of a text, there are no labels", do="remove labels and --positive")
+        if not any(targets):
+            raise DataError(
+                "no training question has an answer: there is nothing to learn",
+                where=str(task.data),
+                do="add questions whose answers stand in their passages",
+            )
+        return task.resolved(metrics=task.metrics or METRICS, unanswerable=not all(targets))
+
+    def strata(self, targets: Sequence[Golds]) -> list[Hashable]:
+        """Whether there is an answer."""
+        return [bool(target) for target in targets]
+
+    def encode(self, targets: Sequence[Golds], task: Task) -> Ragged:
+        """(W, 3) int64. An answer that begins or ends inside a word takes all of it."""
+        counts = np.array([1 + len(golds.passage.words) for golds in targets], dtype=np.int64)
+        starts = np.cumsum(counts) - counts
+        rows = np.zeros((int(counts.sum()), 3), dtype=np.int64)
+        rows[:, OWNER] = np.repeat(np.arange(len(targets)), counts)
+        about = np.empty(len(targets), dtype=np.object_)
+        for number, (golds, start) in enumerate(zip(targets, starts.tolist(), strict=True)):
+            about[number] = golds
+            first, last = _rows_of(golds)
+            rows[start + first, START] = rows[start + last, END] = 1
+        return Ragged(rows, counts, about)
+
+    def outputs(self, task: Task) -> int:
+        """Two: start and end."""
+        return 2
+
+    def build_head(self, task: Task, width: int) -> nn.Module:
+        """A linear layer (P -> 2), the same for every word."""
+        return PooledHead(width, 2)
+
+    def loss(self, logits: Tensor, targets: Tensor) -> Tensor:
+        """Cross entropies of start and end over the rows of each example, mean of both and over examples, in nats.
+
+        (W, 2) logits and (W, 3) targets of whole examples; 0 for none.
+        """
+        entropies = [
+            cross_entropy_of_segments(logits[:, i], targets[:, i] > 0, targets[:, OWNER]) for i in (START, END)
+        ]
+        return (entropies[0] + entropies[1]) / 2
+
+    def constant(self, targets: Ragged, task: Task) -> NDArray[np.float64]:
+        """(2,): the same for every row, so none is preferred."""
+        return np.full(2, UNSEEN)
+
+    def predictions(self, logits: Ragged, task: Task) -> Ragged:
+        """(W, 2) -> (W, 3): the best stretch of words, or no answer where that may be and scores as high."""
+        found = best_spans(logits, self.longest)
+        none = task.unanswerable & (found.none >= found.score)
+        rows = np.zeros((len(logits.flat), 3), dtype=np.int64)
+        rows[:, OWNER] = logits.owners
+        rows[logits.starts + np.where(none, 0, 1 + found.start), START] = 1
+        rows[logits.starts + np.where(none, 0, 1 + found.end), END] = 1
+        return Ragged(rows, logits.counts)
+
+    def first_row(self, logits: Ragged, targets: Ragged, task: Task) -> NDArray[np.float64] | None:
+        """(2,): what added to the first row of every example makes F1 highest; None where every question has an answer.
+
+        Of thresholds that are as good the one in the middle.
+        """
+        if not task.unanswerable or targets.about is None:
+            return None
+        found = best_spans(logits, self.longest)
+        always = self.predictions(logits, task.resolved(unanswerable=False))
+        texts = found_texts(always, targets.about)
+        answered = np.array(
+            [words_f1(golds.texts, text, True) for golds, text in zip(targets.about, texts, strict=True)]
+        )
+        silent = np.array([words_f1(golds.texts, "", True) for golds in targets.about])
+        lead = found.score - found.none  # (N,) no answer is given where it is no more than the threshold
+        order = np.argsort(lead, kind="stable")
+        gains = np.concatenate([[0.0], np.cumsum((silent - answered)[order])])  # the lowest 0 … N are not answered
+        edges = np.concatenate([[lead[order[0]] - 1], lead[order], [lead[order[-1]] + 1]])
+        between = np.flatnonzero(edges[1:] > edges[:-1])  # equal leads are on one side of every threshold
+        best = between[gains[between] >= gains[between].max() - 1e-9]
+        chosen = best[len(best) // 2]
+        return np.full(2, (edges[chosen] + edges[chosen + 1]) / 4)  # half of the threshold on start, half on end
+
+    def decode(self, logits: Ragged, task: Task, examples: Sequence[Example]) -> list[dict[str, Any]]:
+        """(W, 2) -> per example `{"answer", "start", "end", "probability", "n_best": [the same of each, …]}`.
+
+        `start` and `end` count characters of the passage; they are null, and the answer "", where there is none. A
+        probability is that of the start times that of the end, each a softmax over the whole passage.
+        """
+        passages: dict[str, Passage] = {}
+        answers = []
+        for rows, example in zip(logits, examples, strict=True):
+            text = example.source if example.source is not None else " ".join(example.inputs["words"])
+            passage = passages.setdefault(text, Passage(text, example.inputs["words"]))
+            ranked = _ranked(rows, passage, self.longest, task.unanswerable)
+            answers.append({**ranked[0], "n_best": ranked})
+        return answers
+
+
+def _rows_of(golds: Golds) -> tuple[int, int]:
+    """The first and the last row of the first right answer."""
+    if not golds:
+        return 0, 0
+    first, last = golds.passage.words_at(golds[0].start, golds[0].start + len(golds[0].text))
+    return first + 1, last + 1
+
+
+def _ranked(rows: NDArray[np.float64], passage: Passage, longest: int, unanswerable: bool) -> list[dict[str, Any]]:
+    """The best answers to one question, best first; "no answer" among them where there may be none."""
+    chances = softmax(rows if unanswerable else rows[1:], axis=0)  # (W, 2) or (W - 1, 2)
+    words = chances[-(len(rows) - 1) :]  # (W - 1, 2)
+    spans = ranked_spans(rows[1:], longest, N_BEST)
+    found: list[dict[str, Any]] = [
+        {
+            "answer": passage.between(first, last),
+            "start": passage.starts[first],
+            "end": passage.ends[last],
+            "probability": float(words[first, START] * words[last, END]),
+        }
+        for first, last in spans
+    ]
+    if unanswerable:
+        none = {"answer": "", "start": None, "end": None, "probability": float(chances[0].prod())}
+        better = sum(rows[1 + first, START] + rows[1 + last, END] > rows[0].sum() for first, last in spans)
+        found.insert(int(better), none)
+    return found
+
+
+kinds.register("span")(Span())

@@ -1,0 +1,27 @@
+"""Exact match: the share of questions whose answer is one of the right ones, but for case, punctuation and articles."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graftwork.core.answer_scores import exact_match
+from graftwork.core.answer_texts import likeness
+from graftwork.core.ragged import Numbers
+from graftwork.core.task import Task
+from graftwork.registry import metrics
+
+
+class ExactMatch:
+    """Equal to that of the official evaluation of SQuAD 1.1; where some questions have no answer, of 2.0."""
+
+    def statistics(self, targets: Numbers, predictions: Numbers, task: Task) -> NDArray[np.float64]:
+        """Answers -> (N, 1), 1 where right. Raises `ConfigError` for anything else."""
+        return likeness(targets, predictions, task, "exact_match", exact_match)
+
+    def value(self, means: NDArray[np.float64]) -> NDArray[np.float64]:
+        """(…, 1) -> (…)."""
+        return means[..., 0]
+
+
+metrics.register("exact_match")(ExactMatch())

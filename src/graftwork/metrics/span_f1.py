@@ -1,0 +1,27 @@
+"""F1 of answers: of the words that an answer shares with the right one that it is most like, mean over questions."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graftwork.core.answer_scores import words_f1
+from graftwork.core.answer_texts import likeness
+from graftwork.core.ragged import Numbers
+from graftwork.core.task import Task
+from graftwork.registry import metrics
+
+
+class SpanF1:
+    """Equal to F1 of the official evaluation of SQuAD 1.1; where some questions have no answer, of 2.0."""
+
+    def statistics(self, targets: Numbers, predictions: Numbers, task: Task) -> NDArray[np.float64]:
+        """Answers -> (N, 1), 0 … 1. Raises `ConfigError` for anything else."""
+        return likeness(targets, predictions, task, "span_f1", words_f1)
+
+    def value(self, means: NDArray[np.float64]) -> NDArray[np.float64]:
+        """(…, 1) -> (…)."""
+        return means[..., 0]
+
+
+metrics.register("span_f1")(SpanF1())
