@@ -13,6 +13,7 @@ from torch import Tensor
 
 from graftwork.core.backbone import BackboneCard
 from graftwork.core.example import Example
+from graftwork.core.kind import AsksPassages
 from graftwork.core.method import Logits, Setting, Workbench
 from graftwork.core.ragged import Ragged
 from graftwork.core.task import Task
@@ -68,7 +69,10 @@ class MostFrequentTag:
 
     def unfit(self, task: Task, card: BackboneCard | None) -> str:
         """Fits tasks about words."""
-        return "" if kinds.get(task.kind).per_word else "it answers words, and this task asks about whole texts"
+        kind = kinds.get(task.kind)
+        return (
+            "" if kind.per_word and not isinstance(kind, AsksPassages) else "it tags words, and this task has no tags"
+        )
 
     def fit(self, bench: Workbench) -> WordTags:
         """Count."""

@@ -16,6 +16,7 @@ from torch import Tensor
 
 from graftwork.core.backbone import BackboneCard
 from graftwork.core.example import Example
+from graftwork.core.kind import AsksPassages
 from graftwork.core.method import Logits, Setting, Workbench
 from graftwork.core.ragged import Ragged
 from graftwork.core.task import Task
@@ -156,8 +157,9 @@ class PerceptronTagger:
 
     def unfit(self, task: Task, card: BackboneCard | None) -> str:
         """Fits tasks about words."""
-        if not kinds.get(task.kind).per_word:
-            return "it answers words, and this task asks about whole texts"
+        kind = kinds.get(task.kind)
+        if not kind.per_word or isinstance(kind, AsksPassages):
+            return "it tags words, and this task has no tags"
         return "" if self.epochs > 0 else f"epochs must be above 0, not {self.epochs}"
 
     def fit(self, bench: Workbench) -> Tagger:

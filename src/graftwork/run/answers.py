@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from graftwork.core.example import Example, text_of
+from graftwork.core.passages import Passage, question_of
 from graftwork.core.words import example_of
 from graftwork.data.load import check_words
 from graftwork.data.table import Table, open_table
@@ -19,6 +20,7 @@ from graftwork.run.bulk import Window, answer_windows, check_roles
 from graftwork.run.task_module import TaskModule
 
 SHAPES = ("jsonl", "csv", "tsv")
+QUESTION = ("question", "words")  # the roles of questions about passages
 CHECKED_AT_ONCE = 50_000  # rows between two signs of life
 Progress = Callable[[float, str], None]  # fraction of the rows, what goes on
 
@@ -94,6 +96,8 @@ def prefixes_of(modules: Sequence[TaskModule]) -> list[str]:
 
 def shown(example: Example) -> dict[str, Any]:
     """The inputs of an example as JSON: where a text was cut into words, the text."""
+    if "question" in example.inputs and example.source is not None:
+        return {"question": example.inputs["question"], "context": example.source}
     if example.source is not None:
         return {"text": example.source}
     return {role: given if isinstance(given, str) else list(given) for role, given in example.inputs.items()}
@@ -127,6 +131,9 @@ def _examples(table: Table, roles: Sequence[str], columns: list[str]) -> Iterato
             example = example_of(f"line/{row.line}", row.cells[0])
             check_words(example.inputs["words"], where)
             yield example
+        elif tuple(roles) == QUESTION:
+            question, context = map(text_of, row.cells)
+            yield question_of(f"line/{row.line}", question, Passage.of(context))
         else:
             yield Example(f"line/{row.line}", dict(zip(roles, row.cells, strict=True)))
 
@@ -150,15 +157,17 @@ def _columns(module: TaskModule, table: Table, named: Mapping[str, str]) -> list
 
     `sentence` serves for `text`.
     """
-    flags = ("text",) if module.roles == ("words",) else module.roles
+    flags = {("words",): ("text",), QUESTION: ()}.get(module.roles, module.roles)
     for role in named:
         if role not in flags:
-            raise ConfigError(f"this module has no {role}", got=_flag(role), expected=" and ".join(map(_flag, flags)))
+            expected = " and ".join(map(_flag, flags)) or "columns called question and context"
+            raise ConfigError(f"this module has no {role}", got=_flag(role), expected=expected)
     if module.roles == ("words",):
         return [_words_column(table, named.get("text"))]
     if module.roles == ("text",) and not named and "text" not in table.header and "sentence" in table.header:
         return ["sentence"]
-    for role in module.roles:
+    roles = ("question", "context") if module.roles == QUESTION else module.roles
+    for role in roles:
         column = named.get(role, role)
         if column not in table.header:
             near = nearest(column, table.header)
@@ -166,12 +175,16 @@ def _columns(module: TaskModule, table: Table, named: Mapping[str, str]) -> list
                 f"no column {column!r}",
                 where=f"{table.path}:1",
                 got=f"columns: {', '.join(table.header)}",
-                expected=f"columns called {' and '.join(module.roles)}"
-                if len(module.roles) > 1
-                else f"a column called {role}",
-                do=f"did you mean {_flag(role)} {near}?" if near else f"name it: {_flag(role)} COLUMN",
+                expected=f"columns called {' and '.join(roles)}" if len(roles) > 1 else f"a column called {role}",
+                do=_remedy(role, near, may_be_named=role in flags),
             )
-    return [named.get(role, role) for role in module.roles]
+    return [named.get(role, role) for role in roles]
+
+
+def _remedy(role: str, near: str | None, may_be_named: bool) -> str:
+    if not may_be_named:
+        return f"rename the column {near!r}" if near else f"add a column called {role}"
+    return f"did you mean {_flag(role)} {near}?" if near else f"name it: {_flag(role)} COLUMN"
 
 
 def _words_column(table: Table, named: str | None) -> str:

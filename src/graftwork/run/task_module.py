@@ -14,6 +14,7 @@ from graftwork.core.backbone import Backbone, BackboneCard
 from graftwork.core.example import Example
 from graftwork.core.method import Fitted, Logits, Setting
 from graftwork.core.opening import open_backbone
+from graftwork.core.passages import Passage, question_of
 from graftwork.core.ragged import flat, from_lists
 from graftwork.core.task import Task
 from graftwork.core.words import example_of
@@ -81,6 +82,7 @@ class TaskModule:
             metrics=tuple(question["metrics"]),
             positive=question["positive"],
             scale=tuple(question["scale"]),
+            unanswerable=question.get("unanswerable", False),
         )
         backbone = _backbone(folder, description, device) if description["backbone"] is not None else None
         setting = Setting(task, kinds.get(task.kind), backbone)
@@ -90,13 +92,14 @@ class TaskModule:
 
     @property
     def roles(self) -> tuple[str, ...]:
-        """The inputs it wants: ("text",), ("text_a", "text_b") or ("words",)."""
+        """The inputs it wants: ("text",), ("text_a", "text_b"), ("words",) or ("question", "words")."""
         return tuple(self.description["roles"])
 
     def predict(self, texts: Sequence[Text]) -> list[dict[str, Any]]:
         """An answer per text (or pair): `{"label", "probabilities"}`, `{"value"}`, … as the kind's `decode` says.
 
-        A module that answers words takes a text, which is cut into words, or a list of words.
+        A module that answers words takes a text, which is cut into words, or a list of words; one that answers
+        questions takes pairs of a question and a passage, or `{"question": …, "context": …}`.
 
         Raises `ConfigError` for one text where a pair is wanted, the other way round, and a text that is in no list.
         """
@@ -115,6 +118,8 @@ class TaskModule:
     def _example(self, number: int, text: Text) -> Example:
         if self.roles == ("words",):
             return _of_words(number, text)
+        if self.roles == ("question", "words"):
+            return _of_question(number, text)
         if isinstance(text, str):
             text = (text,)
         if not isinstance(text, Mapping):
@@ -130,7 +135,11 @@ class TaskModule:
         return Example(f"input/{number + 1}", text)
 
     def _self_test(self, stored: Mapping[str, Any]) -> None:
-        examples = [Example(f"selftest/{i}", _inputs(inputs)) for i, inputs in enumerate(stored["inputs"])]
+        sources = stored.get("sources", [None] * len(stored["inputs"]))
+        examples = [
+            Example(f"selftest/{i}", _inputs(inputs), source=source)
+            for i, (inputs, source) in enumerate(zip(stored["inputs"], sources, strict=True))
+        ]
         expected, found = flat(from_lists(stored["logits"])), flat(self.fitted.logits(examples))
         difference = float(np.abs(found - expected).max())
         allowed = TOLERANCE[self.description["precision"]] * max(1.0, float(np.abs(expected).max()))
@@ -160,6 +169,24 @@ def _of_words(number: int, given: Text) -> Example:
     if not words or not all(word.strip() for word in words):
         raise ConfigError(f"text {number + 1} {'has an empty word' if words else 'is empty'}")
     return example
+
+
+def _of_question(number: int, given: Text) -> Example:
+    """A question and its passage, as a pair or by name. Raises `ConfigError`."""
+    if isinstance(given, Mapping):
+        if set(given) != {"question", "context"}:
+            raise ConfigError("wrong inputs", got=", ".join(given), expected="question, context")
+        given = (given["question"], given["context"])
+    if isinstance(given, str) or len(given) != 2:
+        raise ConfigError(
+            "a question and its passage are needed",
+            got="one text" if isinstance(given, str) else f"{len(given)} texts",
+            do='write predict([("the question?", "the passage")])',
+        )
+    question, context = given
+    if not (question.strip() and context.strip()):
+        raise ConfigError(f"text {number + 1} is empty")
+    return question_of(f"input/{number + 1}", question, Passage.of(context))
 
 
 def _backbone(folder: Path, description: Mapping[str, Any], device: str) -> Backbone:
@@ -205,6 +232,8 @@ def save_module(
     """
     write_tensors(folder / "delta.safetensors", fitted.delta())
     test = {"inputs": [dict(example.inputs) for example in examples], "logits": logits.tolist()}
+    if any(example.source is not None for example in examples):
+        test["sources"] = [example.source for example in examples]
     write_json(folder / "selftest.json", test)
     description = {
         "format": FORMAT,
@@ -227,7 +256,8 @@ def add_price_tag(folder: Path, costs: Mapping[str, Any]) -> None:
 def _card(description: Mapping[str, Any]) -> str:
     task, backbone = description["task"], description["backbone"]
     scores = ", ".join(f"{name} {value:.4f}" for name, value in description["scores"].items())
-    answers = ", ".join(task["labels"][:30]) if task["labels"] else "a number"
+    other = "a stretch of the text that is asked about" if "question" in description["roles"] else "a number"
+    answers = ", ".join(task["labels"][:30]) or other
     return (
         f"# {task['name']}: {description['method']['name']}\n\n"
         f"A Graftwork task module for {task['kind']}. It answers: {answers}.\n\n"

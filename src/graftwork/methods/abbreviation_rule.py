@@ -1,0 +1,110 @@
+"""Abbreviation rule: reads what a short form stands for where the passage explains it (Schwartz & Hearst 2003)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor
+
+from graftwork.core.abbreviations import definitions
+from graftwork.core.backbone import BackboneCard
+from graftwork.core.best_spans import sure_of
+from graftwork.core.example import Example
+from graftwork.core.kind import AsksPassages
+from graftwork.core.method import Logits, Setting, Workbench
+from graftwork.core.ngrams import PLACES, Window, answer_in, best_window
+from graftwork.core.passages import Passage
+from graftwork.core.task import Task
+from graftwork.registry import kinds, methods
+
+TRIED_ON = 2_000  # training questions with an answer, at most, evenly spread
+_ASKED = re.compile(r"\b(?:does|do|did)\s+(.+?)\s+stands?\s+for\b", re.IGNORECASE | re.DOTALL)
+_NOUN = re.compile(
+    r"^(?:the\s+)?(?:acronym|abbreviation|initialism|initials|letters|term)?\s*(.+?)"
+    r"(?:\s+(?:acronym|abbreviation|initials|letters|term))?$",
+    re.IGNORECASE | re.DOTALL,
+)
+_QUOTES = "\"'\u201c\u201d\u2018\u2019()"
+
+
+@dataclass
+class Rule:
+    """Looks a short form up in the definitions of the passage; other questions are answered by an n-gram window."""
+
+    window: Window
+    longest: int  # words of an answer
+    facts: Mapping[str, Any]
+    trained_parameters: int = 0
+
+    def logits(self, examples: Sequence[Example]) -> Logits:
+        """(W, 2): sure of its answer."""
+        spans = [self._answer(example) for example in examples]
+        return sure_of(spans, [len(example.inputs["words"]) for example in examples], self.longest)
+
+    def _answer(self, example: Example) -> tuple[int, int]:
+        question, words = example.inputs["question"], example.inputs["words"]
+        short = asked_for(question)
+        text = example.source if example.source is not None else " ".join(words)
+        place = stands_for(short, text) if short else None
+        return Passage(text, words).words_at(*place) if place else answer_in(question, words, self.window)
+
+    def delta(self) -> dict[str, Tensor]:
+        """Which window."""
+        return {"window": torch.tensor([PLACES.index(self.window.place), self.window.words])}
+
+    def flops(self, examples: Sequence[Example]) -> tuple[float, str]:
+        """Letters are compared, nothing is multiplied."""
+        return 0.0, "counter"
+
+
+def asked_for(question: str) -> str | None:
+    """The short form in "What does (the acronym) X stand for?", or None for a question of another form."""
+    found = _ASKED.search(question)
+    inner = _NOUN.match(found[1].strip()) if found else None
+    return (inner[1].strip(_QUOTES) or None) if inner else None
+
+
+def stands_for(short: str, text: str) -> tuple[int, int] | None:
+    """First character of the long form that `text` gives for `short`, and the one behind it.
+
+    The same short form before one that differs in case or by a plural s; the first of several.
+    """
+    found = definitions(text)
+    alike = [definition for definition in found if definition.short.lower().rstrip("s") == short.lower().rstrip("s")]
+    chosen = next((definition for definition in found if definition.short == short), next(iter(alike), None))
+    return (chosen.start, chosen.end) if chosen else None
+
+
+@methods.register("abbreviation_rule")
+@dataclass(frozen=True)
+class AbbreviationRule:
+    """No training but for the window that other questions are answered with."""
+
+    VERSION: ClassVar[int] = 1
+    uses_backbone: ClassVar[bool] = False
+
+    def unfit(self, task: Task, card: BackboneCard | None) -> str:
+        """Fits questions about passages."""
+        asks = isinstance(kinds.get(task.kind), AsksPassages)
+        return "" if asks else "it answers questions about passages, and this task has none"
+
+    def fit(self, bench: Workbench) -> Rule:
+        """Choose the window."""
+        answered = [example for example in bench.train.examples if example.target]
+        window, _ = best_window(answered[:: max(1, -(-len(answered) // TRIED_ON))])
+        asked = sum(asked_for(example.inputs["question"]) is not None for example in bench.train.examples)
+        return Rule(window, _longest(bench.setting), {"window": window.place, "words": window.words, "asked": asked})
+
+    def restore(self, setting: Setting, delta: dict[str, Tensor], facts: Mapping[str, Any]) -> Rule:
+        """From its window."""
+        place, words = delta["window"].tolist()
+        return Rule(Window(PLACES[place], words), _longest(setting), facts)
+
+
+def _longest(setting: Setting) -> int:
+    assert isinstance(setting.kind, AsksPassages)
+    return setting.kind.longest

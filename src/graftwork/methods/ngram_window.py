@@ -1,0 +1,75 @@
+"""N-gram window: answers what stands beside the longest n-gram that the passage shares with the question."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor
+
+from graftwork.core.backbone import BackboneCard
+from graftwork.core.best_spans import sure_of
+from graftwork.core.example import Example
+from graftwork.core.kind import AsksPassages
+from graftwork.core.method import Logits, Setting, Workbench
+from graftwork.core.ngrams import PLACES, Window, answer_in, best_window
+from graftwork.core.task import Task
+from graftwork.registry import kinds, methods
+
+TRIED_ON = 2_000  # training questions with an answer, at most, evenly spread
+
+
+@dataclass
+class Windower:
+    """Answers the same window beside the shared n-gram of every passage."""
+
+    window: Window
+    longest: int  # words of an answer
+    facts: Mapping[str, Any]
+    trained_parameters: int = 0
+
+    def logits(self, examples: Sequence[Example]) -> Logits:
+        """(W, 2): sure of its answer."""
+        spans = [answer_in(example.inputs["question"], example.inputs["words"], self.window) for example in examples]
+        return sure_of(spans, [len(example.inputs["words"]) for example in examples], self.longest)
+
+    def delta(self) -> dict[str, Tensor]:
+        """Which window."""
+        return {"window": torch.tensor([PLACES.index(self.window.place), self.window.words])}
+
+    def flops(self, examples: Sequence[Example]) -> tuple[float, str]:
+        """Words are compared, nothing is multiplied."""
+        return 0.0, "counter"
+
+
+@methods.register("ngram_window")
+@dataclass(frozen=True)
+class NgramWindow:
+    """Which side of the n-gram is answered, and how many words, is what scores best on training questions."""
+
+    VERSION: ClassVar[int] = 1
+    uses_backbone: ClassVar[bool] = False
+
+    def unfit(self, task: Task, card: BackboneCard | None) -> str:
+        """Fits questions about passages."""
+        asks = isinstance(kinds.get(task.kind), AsksPassages)
+        return "" if asks else "it answers questions about passages, and this task has none"
+
+    def fit(self, bench: Workbench) -> Windower:
+        """Try every window."""
+        answered = [example for example in bench.train.examples if example.target]
+        window, scores = best_window(answered[:: max(1, -(-len(answered) // TRIED_ON))])
+        facts = {"window": window.place, "words": window.words, "train_f1_by_window": scores}
+        return Windower(window, _longest(bench.setting), facts)
+
+    def restore(self, setting: Setting, delta: dict[str, Tensor], facts: Mapping[str, Any]) -> Windower:
+        """From its window."""
+        place, words = delta["window"].tolist()
+        return Windower(Window(PLACES[place], words), _longest(setting), facts)
+
+
+def _longest(setting: Setting) -> int:
+    assert isinstance(setting.kind, AsksPassages)
+    return setting.kind.longest
