@@ -63,7 +63,7 @@ def test_what_does_not_fit_is_refused(toy: Path, tmp_path: Path, graft: Graft) -
     csv = tmp_path / "t.csv"
     csv.write_text("text,label\n" + "".join(f"a {i},{i % 2}\n" for i in range(40)))
     tagger = graft("train", csv, "--method", "perceptron_tagger", "--runs", tmp_path / "r")
-    assert tagger.code == 2 and "asks about whole texts" in tagger.err
+    assert tagger.code == 2 and "it tags words" in tagger.err
     toy.write_text("a O\nb I-X\n\n" * 20)
     stray = graft("train", toy, "--kind", "tagging", "--method", "majority", "--stray-tags", "refuse")
     assert stray.code == 2 and "toy.conll:1: the tag 'I-X' continues nothing" in stray.err

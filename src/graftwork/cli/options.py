@@ -29,12 +29,18 @@ def task_options(function: F) -> F:
         click.option(
             "--kind",
             metavar="NAME",
-            help="classification, multilabel, regression or tagging; never guessed.  [default: classification]",
+            help="classification, multilabel, regression, tagging or span; never guessed.  [default: classification]",
         ),
         click.option(
             "--stray-tags",
             metavar="WORD",
             help="I- tags that continue nothing: repair (read as B-) or refuse.  [default: repair]",
+        ),
+        click.option(
+            "--realign",
+            is_flag=True,
+            default=None,
+            help="Take an answer that does not stand at its offset where it stands nearest to it.",
         ),
         click.option("--metrics", metavar="A,B,…", help="Scores, the headline first.  [default: the kind's]"),
         click.option("--positive", metavar="LABEL", help="The class that f1 is of.  [default: the rarer one of two]"),

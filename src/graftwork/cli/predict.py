@@ -38,7 +38,8 @@ def command(
     as_json: bool,
     **columns: str | None,
 ) -> None:
-    """Answer TEXTS (for a task of pairs: a b a b …) with MODULE, a task module or a run's folder.
+    """Answer TEXTS (for a task of pairs: a b a b …; of questions: question passage …) with MODULE, a task module
+    or a run's folder.
 
     Modules on one backbone share its work. The names of the answers of --also begin with the name of its task.
     """
@@ -98,9 +99,12 @@ def _say_cut(modules: list[TaskModule], cut: int) -> None:
 
 
 def sentence(answer: dict[str, Any]) -> str:
-    """An answer as a line: the label and its probability, then the runners-up; or spans with their places, or tags."""
+    """An answer as a line: the label and its probability, then the runners-up; or spans with
+    their places, or tags; or what answers a question, and the next best."""
     if "value" in answer:
         return f"{answer['value']:.4f}"
+    if "n_best" in answer:
+        return "   ".join(map(_found, [answer, *answer["n_best"][1:2]]))
     if "spans" in answer:
         return "   ".join(map(_span, answer["spans"])) or "(none)"
     if "tags" in answer:
@@ -117,3 +121,9 @@ def sentence(answer: dict[str, Any]) -> str:
 def _span(span: dict[str, Any]) -> str:
     """`Disease: muscular dystrophy (12-30, 0.981)`."""
     return f"{span['label']}: {span['text']} ({span['start']}-{span['end']}, {span['probability']:.3f})"
+
+
+def _found(answer: dict[str, Any]) -> str:
+    """`in October 1973 (29-41, 0.874)`."""
+    place = f"{answer['start']}-{answer['end']}, " if answer["start"] is not None else ""
+    return f"{answer['answer'] or '(no answer)'} ({place}{answer['probability']:.3f})"
