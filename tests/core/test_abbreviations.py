@@ -18,6 +18,7 @@ FOUND = [
     ("estrogen receptors (ERs)", "ERs", "estrogen receptors"),
     ("National Institutes of Health [NIH] funds", "NIH", "National Institutes of Health"),
     ("magnetic resonance (MR) imaging", "MR", "magnetic resonance"),
+    ("it (body mass index (BMI)) is", "BMI", "body mass index"),
     ("very (V) much", "V", None),  # one letter is too short
 ]
 

@@ -129,6 +129,7 @@ def _last_words(text: str, count: int) -> int:
 
 def _checked(sentence: str, short: str, start: int, end: int) -> tuple[str, int, int] | None:
     """Unless the long form is no longer than the short form, has too many words, or has the short form as a word."""
+    start += sentence[start] in _BRACKETS and _closing(sentence[start:end], 0) is None  # it opens around both forms
     long = sentence[start:end]
     words = re.split(r"[\s-]+", long)
     if len(long) <= len(short) or len(words) > _limit(short) or short in words:
