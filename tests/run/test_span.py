@@ -102,7 +102,7 @@ def test_no_answer_is_never_given_where_every_question_has_one(tmp_path: Path) -
 
 
 def test_a_long_passage_is_read_in_windows(tmp_path: Path) -> None:
-    shop = opened(write(tmp_path, more=" so it was the film" * 20), tmp_path)
+    shop = opened(write(tmp_path, rows=30, more=" so it was the film" * 20), tmp_path)
     assert not any(shop.dataset.report["cut"].values()) and not any(shop.dataset.report["unseen_words"].values())
     for method in ("top_layers:k=1", "linear_probe"):
         _, folder = run(shop, method, epochs=1)
@@ -115,13 +115,25 @@ def test_a_long_passage_is_read_in_windows(tmp_path: Path) -> None:
         assert len(np.unique(alone.flat, axis=0)) > 50, "every word has logits of its own"
 
 
-def test_compare_and_climb(tmp_path: Path) -> None:
-    task = Task.from_file(write(tmp_path), kind="span")
-    places = {"backbone": "tiny_text", "epochs": 1, "runs": tmp_path / "runs"}
-    board = compare(task, methods=["majority", "ngram_window", "adapter"], seeds=2, out=tmp_path / "board", **places)
+def test_compare_makes_a_board(tmp_path: Path) -> None:
+    board = compare(
+        Task.from_file(write(tmp_path, rows=40), kind="span"),
+        backbone="tiny_text",
+        methods=["majority", "ngram_window", "top_layers:k=1"],
+        seeds=1,
+        epochs=1,
+        exhaustive=True,
+        out=tmp_path / "board",
+        runs=tmp_path / "runs",
+    )
     assert {row["status"] for row in board.rows} == {"ok"} and board.content["headline_metric"] == "span_f1"
     assert all(0 <= row["scores"]["span_f1"]["low"] <= row["scores"]["span_f1"]["high"] <= 1 for row in board.rows)
-    ladder = climb(task, "1h", out=tmp_path / "ladder", **places)
+
+
+@pytest.mark.slow
+def test_a_ladder_of_readers(tmp_path: Path) -> None:
+    task, places = Task.from_file(write(tmp_path), kind="span"), {"out": tmp_path / "ladder", "runs": tmp_path / "runs"}
+    ladder = climb(task, "1h", backbone="tiny_text", epochs=1, **places)
     tried = {rung["method"] for rung in ladder.content["rungs"]}
     assert tried >= {"majority", "ngram_window", "abbreviation_rule", "linear_probe"} and "tfidf_svm" not in tried
     assert "perceptron_tagger" not in tried
@@ -140,6 +152,16 @@ def test_files_of_questions(shop: Shop, tmp_path: Path) -> None:
     assert context[found[1]["start"] : found[1]["end"]] == "Lunar Module"
     answer_file([module], asked, tmp_path / "out.csv", lines.append)
     assert "command module" in (tmp_path / "out.csv").read_text()
+    form = {
+        "data": [{"paragraphs": [{"context": context, "qas": [{"question": "What does CM stand for?", "id": "a"}]}]}]
+    }
+    (tmp_path / "in.json").write_text(json.dumps(form))
+    answer_file([module], tmp_path / "in.json", None, lines.append)
+    assert json.loads(lines[2])["answer"] == "command module" and len(lines) == 3
+    silent = TaskModule.load(run(shop, "majority")[1])
+    answer_file([silent], asked, tmp_path / "none.csv", lines.append)
+    row = (tmp_path / "none.csv").read_text().splitlines()[1]
+    assert row.partition("(CM).")[2].startswith(",,,,"), "no answer is an empty field, and so are its places"
     asked.write_text("question,passage\na,b\n")
     with pytest.raises(DataError, match="no column 'context'"):
         answer_file([module], asked, None, lines.append)

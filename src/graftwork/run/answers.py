@@ -13,6 +13,7 @@ from graftwork.core.example import Example, text_of
 from graftwork.core.passages import Passage, question_of
 from graftwork.core.words import example_of
 from graftwork.data.load import check_words
+from graftwork.data.squad import questions
 from graftwork.data.table import Table, open_table
 from graftwork.errors import ConfigError, DataError, nearest
 from graftwork.files import writing
@@ -62,11 +63,10 @@ def answer_file(
         )
     check_roles(modules)
     prefixes = prefixes_of(modules)
-    table = open_table(source)
-    wanted = _columns(modules[0], table, columns or {})
-    total = _check(_examples(table, modules[0].roles, wanted), progress)
+    examples = _reader(modules[0], source, columns or {})
+    total = _check(examples(), progress)
     done = Answered()
-    found = answer_windows(modules, _examples(table, modules[0].roles, wanted))
+    found = answer_windows(modules, examples())
     if out is None:
         for window in found:
             for line in _lines(window, prefixes, shape, done):
@@ -118,6 +118,18 @@ def _check(examples: Iterator[Example], progress: Progress) -> int:
         if rows % CHECKED_AT_ONCE == 0:
             progress(0.0, f"{rows:,} rows checked")
     return rows
+
+
+def _reader(module: TaskModule, source: Path, named: Mapping[str, str]) -> Callable[[], Iterator[Example]]:
+    """What reads the file anew at every call."""
+    if module.roles == QUESTION and Path(source.name.lower().removesuffix(".gz")).suffix == ".json":
+        return lambda: (
+            question_of(f"question/{number}", asked.question, Passage.of(asked.context))
+            for number, asked in enumerate(questions(source), 1)
+        )
+    table = open_table(source)
+    wanted = _columns(module, table, named)
+    return lambda: _examples(table, module.roles, wanted)
 
 
 def _examples(table: Table, roles: Sequence[str], columns: list[str]) -> Iterator[Example]:
@@ -215,7 +227,7 @@ def _flat(row: Mapping[str, Any]) -> dict[str, Any]:
             prefix = key.removesuffix("probabilities")
             flat |= {f"{prefix}p({label})": chance for label, chance in value.items()}
         else:
-            flat[key] = value
+            flat[key] = "" if value is None else value
             if isinstance(value, list):
                 flat[key] = "|".join(value) if key.endswith("label") else json.dumps(value, ensure_ascii=False)
     return flat
