@@ -138,8 +138,8 @@ def test_jsonl_says_the_same(tmp_path: Path) -> None:
     [
         ('{"tokens": ["a", "b"], "tags": ["O"]}', "the numbers of words and tags differ", "2 words, 1 tags"),
         ('{"tokens": ["a"], "tags": "O"}', "one text, where every word has a tag", ""),
-        ('{"tokens": "a", "tags": ["O"]}', "no list of words", ""),
-        ('{"tokens": ["a", 1], "tags": ["O", "O"]}', "no list of words", ""),
+        ('{"tokens": "a", "tags": ["O"]}', "no list of strings", ""),
+        ('{"tokens": ["a", 1], "tags": ["O", "O"]}', "no list of strings", ""),
         ('{"tokens": [], "tags": []}', "there are no words", ""),
         ('{"tokens": ["a", " "], "tags": ["O", "O"]}', "a word is empty", ""),
         ('{"tokens": ["a"], "tags": [""]}', "the label is empty", ""),

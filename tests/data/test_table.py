@@ -134,7 +134,7 @@ BAD = [
     ("t.jsonl", '{"text": ["a"], "label": "b"}\n', ":1", "'text' is no text", "a string"),
     ("t.jsonl", '{"text": "a", "label": null}\n', ":1", "'label' is null", "fill the value in"),
     ("t.jsonl", '{"text": "a", "label": {"k": 1}}\n', ":1", "'label' is no text", "a list of strings"),
-    ("t.jsonl", '{"text": "a", "label": [1]}\n', ":1", "'label' is no text", "a list of strings"),
+    ("t.jsonl", '{"text": "a", "label": [{}]}\n', ":1", "'label' is no text", "a list of strings"),
     ("t.jsonl", '{"text": "\\ud83d", "label": "b"}\n', ":1", "half of a character", "UTF-8"),
     ("t.txt", "text\tlabel\n", "", "unknown suffix '.txt'", ".jsonl (one JSON object per line)"),
     ("t.json", "[]", "", "unknown suffix '.json'", "one JSON object per line"),

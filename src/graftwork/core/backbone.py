@@ -152,7 +152,7 @@ class Encoded:
         if self.answers is None:
             return logits[np.argsort(examples, kind="stable")]
         flat = np.zeros((int(self.answers.sum()), logits.shape[1]))
-        if blind is not None:
+        if self.words is not None and blind is not None:
             flat[:] = np.asarray(blind, dtype=np.float64)
         flat[self.answered(examples)] = logits
         if first is not None:

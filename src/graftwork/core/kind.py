@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -56,7 +56,10 @@ class Kind(Protocol):
         """(B, C) logits and encoded targets -> scalar, the mean over B."""
 
     def constant(self, targets: Numbers, task: Task) -> NDArray[np.float64]:
-        """(C,) logits of the best answer that never looks at the input: the majority class, or the mean."""
+        """(C,) logits of the best answer that never looks at the input: the majority class, or the mean.
+
+        Of choices (places, C): a row for the first, one for the second, …
+        """
 
     def predictions(self, logits: Numbers, task: Task) -> Numbers:
         """(B, C) logits -> what `encode` would return for the predicted targets. What metrics compare."""
@@ -76,3 +79,10 @@ class AsksPassages(Protocol):
 
     def first_row(self, logits: Ragged, targets: Ragged, task: Task) -> NDArray[np.float64] | None:
         """(C,) what is to be added to the first row of every example, chosen on these; None for nothing."""
+
+
+@runtime_checkable
+class OfChoices(Protocol):
+    """What a kind is too whose examples have a text and `choices`, and a row for each choice."""
+
+    per_choice: Literal[True]

@@ -11,10 +11,10 @@ from graftwork.errors import ConfigError, DataError, clip, nearest
 
 
 def labels_of(target: Any) -> tuple[str, ...]:
-    """The labels of a target of any kind: one, several, or none for a number."""
+    """The labels of a target of any kind: one, several, or none for a number or marks."""
     if isinstance(target, str):
         return (target,)
-    return target if isinstance(target, tuple) else ()
+    return tuple(item for item in target if isinstance(item, str)) if isinstance(target, tuple) else ()
 
 
 def require_label(label: str, task: Task, where: str) -> None:

@@ -82,9 +82,14 @@ def from_lists(rows: Sequence[Any]) -> Numbers:
 
 
 def repeated(answer: NDArray[np.float64], examples: Sequence[Example]) -> Numbers:
-    """The same (C,) logits for every answer to these examples: one each, or one for each of their words or choices."""
+    """The same (C,) logits for every answer to these examples: one each, or one for each of their words or choices.
+
+    (places, C) logits are those of the first, the second, … row of every example; the last of them goes on.
+    """
     counts = [answers_of(example) for example in examples]
     if None in counts or not examples:
         return np.tile(answer, (len(examples), 1))
     rows = np.array(counts, dtype=np.int64)
+    if answer.ndim == 2:
+        return Ragged(answer[np.minimum(places(np.zeros_like(rows), rows), len(answer) - 1)], rows)
     return Ragged(np.tile(answer, (int(rows.sum()), 1)), rows)

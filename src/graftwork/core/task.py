@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 BUILTIN = Path(__file__).parent.parent / "data" / "builtin"
 SPLITS = ("train", "validation", "test")
 STRAYS = ("repair", "refuse")
+COUNTS = ("0", "1")
 
 
 @dataclass(frozen=True)
@@ -31,6 +32,8 @@ class Task:
     text: str | None = None  # column of the text, or of the words; None: found by name
     text_a: str | None = None
     text_b: str | None = None
+    choices: tuple[str, ...] = ()  # columns of the choices, or the one of their lists; empty: found by name
+    count_from: str | None = None  # what labels call the first choice, "0" or "1"; None: 0 where that is certain
     label: str | None = None  # column of the target; None: found by name
     labels: tuple[str, ...] = ()  # index = class; empty: those of the training split, sorted
     metrics: tuple[str, ...] = ()  # the first is the headline; empty: the kind's
@@ -59,10 +62,12 @@ class Task:
         for key in ("data", "validation", "test"):
             if settings.get(key) is not None:
                 settings[key] = cls.find(settings[key])
-        for key in ("labels", "metrics"):
+        for key in ("labels", "metrics", "choices"):
             settings[key] = tuple(settings.get(key, ()))
         if settings.get("stray_tags", "repair") not in STRAYS:
             raise UnknownName("way with stray tags", settings["stray_tags"], STRAYS)
+        if settings.get("count_from") not in (None, *COUNTS):
+            raise UnknownName("number of the first choice", settings["count_from"], COUNTS)
         return cls(**settings)
 
     @staticmethod
@@ -99,7 +104,7 @@ def _stem(path: Path) -> str:
 _TASK_KEYS: Mapping[str, type] = {
     "name": str, "data": str, "validation": str, "test": str, "kind": str, "text": str, "text_a": str,
     "text_b": str, "label": str, "labels": list, "metrics": list, "positive": str, "stray_tags": str,
-    "realign": bool,
+    "realign": bool, "choices": list, "count_from": str,
 }  # fmt: skip
 _COMPARE_KEYS: Mapping[str, type] = {
     "backbone": str, "methods": list, "seeds": int, "epochs": int, "exhaustive": bool, "out": str,

@@ -14,6 +14,7 @@ from graftwork.core.example import Example, Input, text_of
 from graftwork.core.labels import labels_of
 from graftwork.core.ragged import Ragged, flat
 from graftwork.core.task import Split, Task
+from graftwork.data.choices import choice_report, choice_warnings
 from graftwork.errors import clip
 
 RARE_ROWS = 10
@@ -51,6 +52,8 @@ def report(
         }
         found["rare_classes"] = {label: n for label, n in found["classes"]["train"].items() if n < RARE_ROWS}
         found["label_in_text"] = label_in_text(train)
+    elif train and "choices" in train[0].inputs:
+        found["choices"] = choice_report(splits)
     elif train and isinstance(train[0].target, float):
         found["targets"] = {name: spread(split.examples) for name, split in splits.items()}
     if any("question" in example.inputs for example in train):
@@ -88,7 +91,7 @@ def word_counts(examples: Sequence[Example]) -> dict[str, int]:
 
 
 def _words(given: Input) -> int:
-    return len(given.split()) if isinstance(given, str) else len(given)
+    return len(text_of(given).split())
 
 
 def passages(splits: Mapping[str, Split]) -> dict[str, Any]:
@@ -202,6 +205,8 @@ def _warnings(found: Mapping[str, Any], task: Task) -> Iterable[str]:
             f"Texts of more than {LONG_WORDS:,} words: {_rows(found['words']['over_1000'])}; "
             "most backbones read only their beginning."
         )
+    if "choices" in found:
+        yield from choice_warnings(found["choices"])
     if task.labels:
         yield from _label_warnings(found, task)
 

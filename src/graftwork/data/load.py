@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from graftwork.core.example import Example, Input, text_of
-from graftwork.core.kind import AsksPassages, Kind
+from graftwork.core.kind import AsksPassages, Kind, OfChoices
 from graftwork.core.labels import labels_of
 from graftwork.core.task import SPLITS, Dataset, Split, Task
 from graftwork.data.checks import report
+from graftwork.data.choices import choice_rows, find_choice_columns
 from graftwork.data.questions import read_questions
 from graftwork.data.split import draw
 from graftwork.data.table import Row, Table, open_table
@@ -54,7 +55,9 @@ def load(task: Task) -> Dataset:
         asked = read_questions(task, files)
         task = kind.resolve(task, [example.target for example in asked.examples["train"]])
         return _dataset(task, kind, asked.examples, asked.made, asked.mended)
-    task = find_columns(task, open_table(task.data), kind.per_word)
+    table = open_table(task.data)
+    of_choices = isinstance(kind, OfChoices)
+    task = find_choice_columns(task, table) if of_choices else find_columns(task, table, kind.per_word)
     read = {name: read_records(task, kind, path) for name, path in files.items()}
     missing = {name: share for name, share in FRACTIONS.items() if name not in files}
     records = read | (draw_missing(read["train"], kind, missing, task.data) if missing else {})
@@ -174,6 +177,9 @@ def _files(task: Task) -> dict[str, Path]:
 def read_records(task: Task, kind: Kind, path: Path) -> list[Record]:
     """All rows of one file, targets parsed. Raises `DataError` with file:line at the first bad one."""
     table = open_table(path)
+    if isinstance(kind, OfChoices):
+        found = choice_rows(table, find_choice_columns(task, table))
+        return [_record(row, number, ("text", "choices"), task, kind, path) for number, row in enumerate(found, 1)]
     columns = {role: name for role in ("text", "text_a", "text_b") if (name := getattr(task, role)) is not None}
     assert task.label is not None
     for role, name in (columns | {"label": task.label}).items():
@@ -190,7 +196,7 @@ def _record(row: Row, number: int, roles: Sequence[str], task: Task, kind: Kind,
     for role, given in inputs.items():
         if role == "words":
             check_words(given, where)
-        elif not text_of(given).strip():
+        elif role != "choices" and not text_of(given).strip():
             raise DataError(
                 "the text is empty",
                 where=where,

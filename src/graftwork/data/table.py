@@ -44,9 +44,9 @@ class Table:
     def rows(self, columns: Sequence[str], label: str | None = None, words: str | None = None) -> Iterator[Row]:
         """The cells of `columns` of every row, in file order, one row in memory at a time.
 
-        In JSONL every cell must be a string, but for the column `label`, which may also be a number or a boolean
-        (its JSON text is taken) or a list of strings, and the column `words`, which must be a list of strings. Raises
-        `DataError` with file:line at the first bad row, and at the end of a file that has none.
+        In JSONL every cell must be a string, but for the column `label`, which may also be a number, a boolean (its
+        JSON text is taken) or a list of strings or numbers, and the column `words`, which must be a list of strings.
+        Raises `DataError` with file:line at the first bad row, and at the end of a file that has none.
         """
         suffix, empty = _format(self.path), True
         found: Iterator[Row]
@@ -352,13 +352,13 @@ def _cell(value: Any, column: str, is_label: bool, where: str) -> Cell:
         return str(value)
     if is_label and isinstance(value, bool):
         return "true" if value else "false"
-    if is_label and isinstance(value, list) and all(type(item) is str for item in value):
-        return tuple(value)
+    if is_label and isinstance(value, list) and all(isinstance(item, str) for item in value):
+        return tuple(map(str, value))
     raise DataError(
         f"the value of {column!r} is {'null' if value is None else 'no text'}",
         where=where,
         got=clip(str(value) if isinstance(value, Literal) else json.dumps(value, ensure_ascii=False)),
-        expected="a string, a number, a boolean or a list of strings" if is_label else "a string",
+        expected="a string, a number, a boolean or a list of strings or numbers" if is_label else "a string",
         do="remove the line or fill the value in" if value is None else "write it as a string",
     )
 
@@ -368,11 +368,11 @@ def _words(value: Any, column: str, where: str) -> tuple[str, ...]:
     if isinstance(value, list) and all(type(item) is str for item in value):
         return tuple(value)
     raise DataError(
-        f"the value of {column!r} is no list of words",
+        f"the value of {column!r} is no list of strings",
         where=where,
         got=clip(str(value) if isinstance(value, Literal) else json.dumps(value, ensure_ascii=False)),
         expected='a list of strings such as ["My", "card", "is", "lost"]',
-        do="write each word as a string of its own",
+        do="write each of them as a string of its own",
     )
 
 

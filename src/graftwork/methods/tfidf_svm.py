@@ -15,9 +15,10 @@ from sklearn.svm import LinearSVC, LinearSVR
 from torch import Tensor
 
 from graftwork.core.backbone import BackboneCard
-from graftwork.core.example import Example
+from graftwork.core.choices import pairs_of
+from graftwork.core.example import Example, answers_of
 from graftwork.core.method import Logits, Setting, Workbench
-from graftwork.core.ragged import flat
+from graftwork.core.ragged import Ragged, flat
 from graftwork.core.task import Task
 from graftwork.registry import kinds, methods
 from graftwork.train.seeds import derive
@@ -40,8 +41,10 @@ class Svm:
         return self.weight.size + self.bias.size
 
     def logits(self, examples: Sequence[Example]) -> Logits:
-        """(N, C) signed distances, or the value itself in regression."""
-        return np.asarray(features(self.vectorizer, examples) @ self.weight.T + self.bias)
+        """(N, C) signed distances, or the value itself in regression; (W, 1) of choices."""
+        found = np.asarray(features(self.vectorizer, examples) @ self.weight.T + self.bias)
+        counts = [answers_of(example) for example in examples]
+        return found if None in counts else Ragged(found, np.array(counts, dtype=np.int64))
 
     def delta(self) -> dict[str, Tensor]:
         """The SVM and the inverse document frequencies; the vocabulary is in the facts."""
@@ -59,7 +62,12 @@ def make_vectorizer() -> Any:
 
 
 def features(vectorizer: Any, examples: Sequence[Example]) -> Any:
-    """Examples -> sparse (N, F). A pair becomes [|a - b|, a * b]: what differs, and what is shared."""
+    """Examples -> sparse (N, F), or (W, F). A pair becomes [|a - b|, a * b]: what differs, and what is shared.
+
+    Every choice makes a pair with its text.
+    """
+    if "choices" in examples[0].inputs:
+        examples = pairs_of(examples)
     if "text" in examples[0].inputs:
         return vectorizer.transform([example.inputs["text"] for example in examples])
     a, b = (vectorizer.transform([example.inputs[role] for example in examples]) for role in ("text_a", "text_b"))
@@ -69,28 +77,32 @@ def features(vectorizer: Any, examples: Sequence[Example]) -> Any:
 @methods.register("tfidf_svm")
 @dataclass(frozen=True)
 class TfidfSvm:
-    """One class against the rest by squared hinge; a support vector regression for numbers."""
+    """One class against the rest by squared hinge; a support vector regression for numbers.
+
+    Of choices the right ones against the others of the same text, pair by pair (Joachims 2002,
+    doi:10.1145/775047.775067).
+    """
 
     VERSION: ClassVar[int] = 1
     uses_backbone: ClassVar[bool] = False
 
     def unfit(self, task: Task, card: BackboneCard | None) -> str:
-        """Fits every text, as a whole."""
+        """Fits every text, as a whole, and choices."""
         return (
             "it answers texts as a whole, and this task asks about each word" if kinds.get(task.kind).per_word else ""
         )
 
     def fit(self, bench: Workbench) -> Svm:
         """Fit every strength, keep the one that is best on validation."""
-        texts = [text for example in bench.train.examples for text in example.inputs.values()]
+        given = [listed for example in bench.train.examples for listed in example.inputs.values()]
+        texts = [text for listed in given for text in ([listed] if isinstance(listed, str) else listed)]
         vectorizer = make_vectorizer().fit(texts)
         inputs = features(vectorizer, bench.train.examples)
         outputs = bench.setting.kind.outputs(bench.setting.task)
         best: tuple[float, Svm] | None = None
         for strength in STRENGTHS:
-            weight, bias = _solve(
-                inputs, flat(bench.train.targets), outputs, strength, derive(bench.seed, "init") % 2**31
-            )
+            seed = derive(bench.seed, "init") % 2**31
+            weight, bias = _solve(inputs, flat(bench.train.targets), outputs, strength, seed)
             fitted = Svm(vectorizer, weight, bias, {"strength": strength})
             reached = bench.score(fitted.logits(bench.validation.examples))
             bench.log({"strength": strength, "validation": reached})
@@ -113,6 +125,8 @@ def _solve(
     inputs: Any, targets: NDArray[Any], outputs: int, strength: float, seed: int
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """(C, F) weights and (C,) biases; the form of the targets says which problem it is."""
+    if outputs == 1 and targets.ndim == 2:
+        return _right_above_wrong(inputs, targets, strength, seed)
     if targets.ndim == 1 and targets.dtype.kind == "f":
         model = LinearSVR(C=strength, random_state=seed, max_iter=5000, loss="squared_epsilon_insensitive", dual=False)
         model.fit(inputs, targets)
@@ -127,3 +141,17 @@ def _one_against_rest(inputs: Any, column: NDArray[Any], strength: float, seed: 
         return np.zeros(inputs.shape[1]), 2.0 * float(column[0]) - 1.0
     model = LinearSVC(C=strength, random_state=seed, max_iter=5000).fit(inputs, column)
     return model.coef_[0], float(model.intercept_[0])
+
+
+def _right_above_wrong(
+    inputs: Any, targets: NDArray[Any], strength: float, seed: int
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """From marks and examples (W, 2): a plane between right choices less wrong ones of a text, and the reverse."""
+    texts = np.split(np.arange(len(targets)), np.flatnonzero(np.diff(targets[:, 1])) + 1)
+    pairs = [(good, bad) for rows in texts for good in rows for bad in rows if targets[good, 0] > targets[bad, 0]]
+    good, bad = np.array(pairs).T
+    forward = inputs[good] - inputs[bad]
+    sides = np.repeat([1, -1], len(pairs))
+    model = LinearSVC(C=strength / 2, random_state=seed, max_iter=5000, fit_intercept=False)
+    model.fit(sparse.vstack([forward, -forward]).tocsr(), sides)
+    return model.coef_, np.zeros(1)

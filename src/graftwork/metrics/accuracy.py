@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from graftwork.core.indicators import indicators, ratio
 from graftwork.core.ragged import Numbers, Ragged
+from graftwork.core.ranks import marked
 from graftwork.core.task import Task
 from graftwork.registry import metrics
 
@@ -16,10 +17,14 @@ class Accuracy:
 
     def statistics(self, targets: Numbers, predictions: Numbers, task: Task) -> NDArray[np.float64]:
         """(N,) classes or (N, C) labels -> (N, 1), 1 where right. Tags per word -> (N, 2): right words, words.
+        Marks and scores of choices (W, 2) -> (N, 1), 1 where that of the highest score, the first of equals, is right.
 
         Raises `ConfigError` for numbers.
         """
-        if isinstance(targets, Ragged) and isinstance(predictions, Ragged) and targets.flat.ndim == 1:
+        if isinstance(targets, Ragged) and isinstance(predictions, Ragged):
+            if targets.flat.ndim == 2:
+                found = marked(targets, predictions, task, "accuracy")
+                return np.array([[right[scores.argmax()]] for right, scores in found], dtype=np.float64)
             right = targets.sums(targets.flat == predictions.flat)
             return np.stack([right, targets.counts.astype(np.float64)], axis=1)
         same = indicators(targets, task, "accuracy") == indicators(predictions, task, "accuracy")

@@ -11,11 +11,12 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from graftwork.core.backbone import Features
 from graftwork.core.example import Example
-from graftwork.core.kind import AsksPassages, Kind
-from graftwork.core.ragged import Numbers, Ragged, flat
+from graftwork.core.kind import AsksPassages, Kind, OfChoices
+from graftwork.core.ragged import Numbers, Ragged, flat, repeated
 from graftwork.core.task import Task
 from graftwork.errors import DataError
 from graftwork.registry import kinds
@@ -43,25 +44,31 @@ def check_kind(name: str, texts: Sample = ()) -> None:
     encoded = kind.encode(targets, task)
     logits, outputs = certain(encoded, kind.outputs(task)), kind.outputs(task)
     found = kind.predictions(logits, task)
-    require(bool(np.allclose(flat(found), flat(encoded))), "predictions of certain logits are not targets")
+    given, wanted = flat(found), flat(encoded)
+    if isinstance(kind, OfChoices):  # scores, above 0 where they are certain, and marks
+        given, wanted = given[:, 0] > 0, wanted[:, 0]
+    require(bool(np.allclose(given, wanted)), "predictions of certain logits are not targets")
     examples = [Example(f"train/{row}", _inputs(kind, target)) for row, target in enumerate(targets, 1)]
     answers = kind.decode(logits, task, examples)
     require(_is_json(answers), f"decode is not plain JSON: {answers[0]}")
     for answer, target, text, example in zip(answers, targets, encoded, examples, strict=True):
         require(kind.settle(target, example.inputs, task, "sample.csv:2") == (target, 0), f"{target} is not settled")
-        if kind.per_word:
+        if isinstance(kind, OfChoices):
+            _check_choices(answer, target, example.inputs["choices"])
+        elif kind.per_word:
             _check_words(answer, target, example.inputs["words"])
         else:
             _check_answer(answer, target, one=np.ndim(text) == 0)
     _check_foreign(kind, task)
     _check_head(kind, task, outputs)
-    _check_loss(kind, task, encoded, outputs)
+    _check_loss(kind, task, encoded, outputs, examples)
 
 
 def certain(encoded: Numbers, outputs: int) -> Numbers:
     """(N,) classes, (N, C) labels or (N,) numbers -> (N, C) logits of a model that is sure of them; so for words."""
     if isinstance(encoded, Ragged):
-        return Ragged(flat(certain(encoded.flat, outputs)), encoded.counts)
+        rows = encoded.flat[:, :1] if encoded.flat.ndim == 2 else encoded.flat  # the marks of choices
+        return Ragged(flat(certain(rows, outputs)), encoded.counts)
     if encoded.ndim == 2:
         return np.asarray(20.0 * (2.0 * encoded - 1.0))
     if np.issubdtype(encoded.dtype, np.integer):
@@ -77,8 +84,25 @@ def _is_json(value: Any) -> bool:
 
 
 def _inputs(kind: Kind, target: Any) -> dict[str, Any]:
-    """As many words as there are tags, or any text."""
+    """As many words as there are tags, as many choices as there are marks, or any text."""
+    if isinstance(kind, OfChoices):
+        return {"text": "a text", "choices": tuple("abcdefgh"[: len(target)])}
     return {"words": tuple("abcdefgh"[: len(target)])} if kind.per_word else {"text": "a text"}
+
+
+def _check_choices(answer: Mapping[str, Any], target: tuple[int, ...], choices: Sequence[str]) -> None:
+    """The right choice with the probabilities of all, or all of them with the right ones first."""
+    listed = answer.get("ranking", [answer])
+    places = [item["index"] for item in listed]
+    require([item["choice"] for item in listed] == [choices[place] for place in places], f"{answer} names others")
+    first = sorted(places[: sum(target)])
+    require(first == [place for place, mark in enumerate(target) if mark], f"{answer} decodes {target!r}")
+    if "ranking" in answer:
+        require(sorted(places) == list(range(len(choices))), f"{answer} is not of {len(choices)} choices")
+        scores = [item["score"] for item in listed]
+        require(scores == sorted(scores, reverse=True), f"{answer} is not in order")
+    else:
+        require(math.isclose(sum(answer["probabilities"]), 1, abs_tol=1e-9), f"probabilities do not sum to 1: {answer}")
 
 
 def _check_words(answer: Mapping[str, Any], target: tuple[str, ...], words: Sequence[str]) -> None:
@@ -135,7 +159,7 @@ def _check_head(kind: Kind, task: Task, outputs: int) -> None:
     require(shape == (3, outputs), f"the head gives {shape}, not {(3, outputs)}")
 
 
-def _check_loss(kind: Kind, task: Task, encoded: Numbers, outputs: int) -> None:
+def _check_loss(kind: Kind, task: Task, encoded: Numbers, outputs: int, examples: Sequence[Example]) -> None:
     """Finite on extremes, lower where right, and lowest of all blind answers at `constant`."""
     targets, right = torch.from_numpy(flat(encoded)), torch.from_numpy(flat(certain(encoded, outputs))).float()
     for factor in (1.0, -1.0, 1e3, -1e3):
@@ -145,9 +169,14 @@ def _check_loss(kind: Kind, task: Task, encoded: Numbers, outputs: int) -> None:
         finite = bool(value.isfinite()) and logits.grad is not None and bool(logits.grad.isfinite().all())
         require(value.ndim == 0 and finite, f"the loss or its gradient is not finite at logits times {factor}")
     require(float(kind.loss(right, targets)) < float(kind.loss(-right, targets)), "the loss is higher where right")
-    blind = torch.from_numpy(kind.constant(encoded, task)).expand(len(targets), outputs)  # (B, C)
-    least = float(kind.loss(blind, targets.double() if targets.is_floating_point() else targets))
-    for shift in (torch.eye(outputs) * 0.1, torch.eye(outputs) * -0.1):
-        for row in shift:
-            other = float(kind.loss(blind + row, targets.double() if targets.is_floating_point() else targets))
-            require(least <= other, "a blind answer has a lower loss than `constant`")
+    exact = targets.double() if targets.is_floating_point() else targets
+    blind = kind.constant(encoded, task)
+
+    def loss_of(answer: NDArray[np.float64]) -> float:
+        return float(kind.loss(torch.from_numpy(flat(repeated(answer, examples))), exact))
+
+    for place in np.ndindex(blind.shape):
+        for shift in (0.1, -0.1):
+            other = blind.copy()
+            other[place] += shift
+            require(loss_of(blind) <= loss_of(other), "a blind answer has a lower loss than `constant`")

@@ -44,7 +44,7 @@ def check_method(
     made = named(name, settings or {})
     _check_words(made)
     opened = open_backbone(backbone, precision="fp32") if made.method.uses_backbone else None
-    tasks = [tiny_dataset(kind) for kind in ("classification", "tagging", "span")]
+    tasks = [tiny_dataset(kind) for kind in ("classification", "tagging", "span", "choice")]
     reasons = [made.method.unfit(data.task, opened.card if opened else None) for data in tasks]
     require(not all(reasons), f"{made.label} does not fit the toy task over {backbone}: {reasons[0]}")
     for data in (data for data, reason in zip(tasks, reasons, strict=True) if not reason):
@@ -66,9 +66,9 @@ def _check_attached(method: Attaches, backbone: Backbone, data: Dataset, identit
     """The promises of a model with the method's adapters in it, before, during and after training."""
     setting = Setting(data.task, kinds.get(data.task.kind), backbone)
     encoded, rows = backbone.encode(data.train.examples), np.arange(len(data.train.examples))
-    inputs = backbone.collate(encoded, rows.tolist())
+    inputs = backbone.collate(encoded, encoded.sequences(rows))
     names, weights, before = list(backbone.module.state_dict()), digest_of(backbone.module), pooled(backbone, inputs)
-    model = _fresh(method, setting, seed=0)
+    model = _fresh(method, setting, encoded.towers, seed=0)
     delta, shared = model.delta(), {id(parameter) for parameter in backbone.module.parameters()}
     require(bool(delta), "nothing is trained: model.delta() is empty")
     require(all(id(p) not in shared for p in delta.values()), "a weight of the shared backbone is trained")
@@ -79,7 +79,7 @@ def _check_attached(method: Attaches, backbone: Backbone, data: Dataset, identit
     targets = torch.from_numpy(flat(data.train.targets)[encoded.answered(rows)])
     _check_learning(model, method.learning_rate, lambda: setting.kind.loss(model(inputs), targets))
     _check_copies(model, inputs)
-    _check_stored(model, _fresh(method, setting, seed=1), inputs)
+    _check_stored(model, _fresh(method, setting, encoded.towers, seed=1), inputs)
     model.unplug()
     if not any(name.startswith("network.") for name in delta):
         require(torch.equal(pooled(model.backbone, inputs), before), "unplugging left something behind")
@@ -87,9 +87,9 @@ def _check_attached(method: Attaches, backbone: Backbone, data: Dataset, identit
     require(digest_of(backbone.module) == weights, "the shared backbone's weights changed")
 
 
-def _fresh(method: Attaches, setting: Setting, seed: int) -> Model:
+def _fresh(method: Attaches, setting: Setting, towers: int, seed: int) -> Model:
     torch.manual_seed(seed)
-    return build_model(method, setting, towers=1)
+    return build_model(method, setting, towers)
 
 
 def _check_learning(model: Model, rate: float, loss: Callable[[], Tensor]) -> None:
@@ -115,11 +115,11 @@ def _check_copies(model: Model, inputs: Inputs) -> None:
     twin, delta = copy.deepcopy(model), {name: p.detach().clone() for name, p in model.delta().items()}
     with torch.no_grad():
         answers = model(inputs)
-        require(torch.equal(twin(inputs), answers), "a deep copy of the model gives other answers")
+        require(_alike(twin(inputs), answers), "a deep copy of the model gives other answers")
         for parameter in model.delta().values():
             parameter.add_(1.0)
         require(not torch.equal(model(inputs), answers), "the answers do not depend on the delta")
-        require(torch.equal(twin(inputs), answers), "a deep copy goes on using the adapters of the original")
+        require(_alike(twin(inputs), answers), "a deep copy goes on using the adapters of the original")
     model.load_delta(delta)
 
 
@@ -129,7 +129,12 @@ def _check_stored(model: Model, fresh: Model, inputs: Inputs) -> None:
         answers, others = model(inputs), fresh(inputs)
         require(not torch.equal(others, answers), "an untrained model answers like the trained one")
         fresh.load_delta({name: parameter.detach().clone() for name, parameter in model.delta().items()})
-        require(torch.equal(fresh(inputs), answers), "the delta in a fresh model gives other answers")
+        require(_alike(fresh(inputs), answers), "the delta in a fresh model gives other answers")
+
+
+def _alike(one: Tensor, other: Tensor) -> bool:
+    """Equal but for the last bits, which may depend on where weights lie in memory."""
+    return torch.allclose(one, other, rtol=1e-5, atol=1e-5)
 
 
 def _check_fitted(made: Named, backbone: Backbone | None, data: Dataset) -> None:

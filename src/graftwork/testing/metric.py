@@ -25,6 +25,7 @@ def check_metric(name: str) -> None:
     samples: list[tuple[str, Sample]] = [
         ("classification", SAMPLES[1]), ("classification", ["no", "yes", "no"]), ("multilabel", SAMPLES[0]),
         ("regression", SAMPLES[2]), ("tagging", SAMPLES[3]), ("tagging", [("no", "yes"), ("yes", "yes")]),
+        ("choice", SAMPLES[4]), ("ranking", SAMPLES[4]),
     ]  # fmt: skip
     for kind, texts in samples:
         part = kinds.get(kind)

@@ -1,0 +1,121 @@
+"""Choices: examples that have several candidates, of which one or some are right, a row for each candidate."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from graftwork.core.example import Example
+from graftwork.core.ragged import Ragged
+from graftwork.core.segments import log_softmax_of_segments
+from graftwork.errors import DataError, clip
+
+
+def encode_marks(marks: Sequence[Sequence[int]]) -> Ragged:
+    """Of every example 1 or 0 per candidate -> (W, 2) int64: that mark, and the number of the example.
+
+    Where the rows of a batch stand end to end, the second column tells which of them belong together.
+    """
+    rows = [[(mark, number) for mark in listed] for number, listed in enumerate(marks)]
+    found = Ragged.of(rows, np.int64)
+    return Ragged(found.flat.reshape(-1, 2), found.counts)
+
+
+def listwise_loss(logits: Tensor, targets: Tensor) -> Tensor:
+    """Cross entropy of a softmax over each example's candidates and its right ones in equal shares, mean over examples.
+
+    (W, 1) logits, (W, 2) marks and examples. One without a right candidate adds nothing; 0 where none has one.
+
+    Of all losses over lists the plainest (ListNet's top one, Cao et al. 2007), and a bound on the mean reciprocal rank
+    (Bruch et al. 2019, doi:10.1145/3341981.3344221).
+    """
+    _, owners = torch.unique(targets[:, 1], return_inverse=True)  # (W,)
+    marks = targets[:, 0].to(logits.dtype)
+    right = marks.new_zeros(len(targets)).scatter_add(0, owners, marks)  # right candidates of each example
+    shares = marks / right[owners].clamp(min=1)
+    answered = (right > 0).sum().clamp(min=1)
+    return -(log_softmax_of_segments(logits[:, 0], owners) * shares).sum() / answered
+
+
+def place_shares(targets: Ragged) -> NDArray[np.float64]:
+    """(places, 1) logarithms of how often the first, the second, … candidate is right: an answer that reads nothing."""
+    places = np.arange(len(targets.flat)) - np.repeat(targets.starts, targets.counts)
+    right = np.bincount(places, weights=targets.flat[:, 0])
+    return np.asarray(np.log(np.maximum(right / max(1, len(targets)), 1e-9)))[:, None]
+
+
+def pairs_of(examples: Sequence[Example]) -> list[Example]:
+    """Each candidate with its text, as an example of two texts."""
+    return [
+        Example(f"{example.id}/{place}", {"text_a": example.inputs["text"], "text_b": choice})
+        for example in examples
+        for place, choice in enumerate(example.inputs["choices"], 1)
+    ]
+
+
+def parse_marks(text: str | tuple[str, ...], where: str) -> tuple[int, ...]:
+    """The marks of an example's candidates, 1 where right and 0 elsewhere. Raises `DataError` for anything else."""
+    listed = (text,) if isinstance(text, str) else text
+    for mark in listed:
+        if mark not in ("0", "1"):
+            raise DataError(
+                "a candidate is right or not",
+                where=where,
+                got=clip(mark),
+                expected="1 or 0",
+                do="grades are not known here: write 1 for every relevant candidate" if mark.isdecimal() else "",
+            )
+    return tuple(map(int, listed))
+
+
+def check_choices(choices: Sequence[str], where: str) -> None:
+    """Raise `DataError` unless these are two candidates or more, none of them blank."""
+    if len(choices) < 2:
+        raise DataError(
+            "a row with a single choice" if choices else "a row without choices",
+            where=where,
+            got=clip(" | ".join(choices)),
+            expected="two or more",
+            do="add the others or remove the row",
+        )
+    for place, choice in enumerate(choices, 1):
+        if not choice.strip():
+            raise DataError(
+                f"choice {place} of {len(choices)} is empty",
+                where=where,
+                got=clip(" | ".join(choices)),
+                do="fill it in or remove the row",
+            )
+
+
+def settle_marks(marks: tuple[int, ...], inputs: Mapping[str, Any], where: str) -> None:
+    """Raise `DataError` unless there is a mark for each choice, and the same one for choices that are the same."""
+    choices = inputs["choices"]
+    check_choices(choices, where)
+    if len(marks) != len(choices):
+        raise DataError(
+            "the numbers of choices and marks differ",
+            where=where,
+            got=f"{len(choices)} choices, {len(marks)} marks",
+            expected="a mark, 0 or 1, for each choice",
+            do="mend the row or remove it",
+        )
+    known: dict[str, int] = {}
+    for choice, mark in zip(choices, marks, strict=True):
+        if known.setdefault(choice, mark) != mark:
+            raise DataError(
+                "the same choice is right and wrong",
+                where=where,
+                got=clip(choice),
+                do="remove one of the two or mend it",
+            )
+
+
+def scored(logits: Ragged) -> Ragged:
+    """(W, 1) logits -> (W, 2) float64: the scores, and the number of the example of each."""
+    return Ragged(np.stack([logits.flat[:, 0], logits.owners.astype(np.float64)], axis=1), logits.counts)

@@ -1,0 +1,37 @@
+"""What the metrics of rankings count: how many other candidates of an example are scored as high as one of them."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graftwork.core.ragged import Numbers, Ragged
+from graftwork.core.task import Task
+from graftwork.errors import ConfigError
+
+
+def marked(
+    targets: Numbers, predictions: Numbers, task: Task, metric: str
+) -> list[tuple[NDArray[np.bool_], NDArray[np.float64]]]:
+    """Of each example which of its candidates are right, and their scores; encoded targets and predictions are (W, 2).
+
+    Raises `ConfigError` where examples have no candidates, naming the `metric` that can't score them.
+    """
+    if not (isinstance(targets, Ragged) and isinstance(predictions, Ragged) and targets.flat.ndim == 2):
+        raise ConfigError(
+            f"the metric {metric!r} scores candidates; the task's kind is {task.kind!r}",
+            do="choose other --metrics, or --kind ranking",
+        )
+    return [
+        (marks[:, 0] != 0, np.asarray(scores[:, 0], dtype=np.float64))
+        for marks, scores in zip(targets, predictions, strict=True)
+    ]
+
+
+def as_high(of: NDArray[np.float64], among: NDArray[np.float64]) -> NDArray[np.int64]:
+    """(n,) scores and (m,) others -> (n,) how many of the others are at least as high.
+
+    So of equal scores the wrong ones come first, and the order of a file helps nobody.
+    """
+    ordered = np.sort(among)
+    return np.asarray(len(ordered) - np.searchsorted(ordered, of, side="left"), dtype=np.int64)

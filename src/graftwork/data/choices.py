@@ -1,0 +1,248 @@
+"""Texts with candidates, from tables: a list in each line, a column for each choice, or a row for each candidate.
+
+A label is the name of the right choice's column, its text, or its number; where the file marks every candidate, 0 or 1.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from graftwork.core.choices import check_choices, parse_marks
+from graftwork.core.task import Split, Task
+from graftwork.data.table import Row, Table
+from graftwork.errors import ConfigError, DataError, clip, nearest
+
+TEXTS = ("text", "premise", "query", "context", "question", "sentence")
+LISTS = ("choices", "candidates")  # a list in every line
+SINGLE = ("candidate", "document", "passage", "answer")  # one in every row
+LABELS = ("label", "labels", "relevance")
+ASKING = ("premise", "context")  # before a `question`, which is then part of the text
+JOINED = "+"  # between columns that make one text: premise+question
+ASKED = {"cause": "What was the CAUSE of this?", "effect": "What happened as a RESULT?"}  # the questions of COPA
+
+_NUMBERED = re.compile(r"(choice|ending|option|answer|alternative|hypothesis|candidate|sol)_?([0-9]{1,2})")
+
+
+def find_choice_columns(task: Task, table: Table, labelled: bool = True) -> Task:
+    """`task` with `text`, `choices` and, where it is `labelled`, `label` set to columns.
+
+    Raises `ConfigError` where a setting names no column, `DataError` where none is set and none is found by its name.
+    """
+    if task.text_a is not None or task.text_b is not None:
+        raise ConfigError(f"the kind {task.kind!r} reads one text with its choices", do="set --text and --choices")
+    choices = task.choices or _found_choices(table)
+    text = task.text or _found_text(table, choices)
+    for name in (*choices, *_parts(text, table)):
+        _require(table, "choices" if name in choices else "text", name)
+    if not labelled:
+        return task.resolved(text=text, choices=choices)
+    label = task.label or next((name for name in LABELS if name in table.header), LABELS[0])
+    _require(table, "label", label)
+    twice = [name for name, count in Counter([*_parts(text, table), *choices, label]).items() if count > 1]
+    if twice:
+        raise ConfigError(f"the column {twice[0]!r} is used twice", where=str(table.path), do="name each part's own")
+    return task.resolved(text=text, choices=choices, label=label)
+
+
+def _parts(text: str, table: Table) -> tuple[str, ...]:
+    """The columns that `text` names."""
+    return (text,) if text in table.header else tuple(text.split(JOINED))
+
+
+def _found_text(table: Table, choices: Sequence[str]) -> str:
+    found = [name for name in TEXTS if name in table.header and name not in choices]
+    if len(found) == 2 and found[0] in ASKING and found[1] == "question":
+        return JOINED.join(found)
+    if len(found) > 1:
+        raise DataError(
+            "more than one column could be the text",
+            where=f"{table.path}:1",
+            got=_columns(table),
+            do=f"say which: --text COLUMN, or --text {JOINED.join(found[:2])} for both",
+        )
+    return found[0] if found else TEXTS[0]
+
+
+def _found_choices(table: Table) -> tuple[str, ...]:
+    """A list's column, those of the choices in the order of their numbers, or that of single candidates."""
+    numbered: defaultdict[str, list[tuple[int, str]]] = defaultdict(list)
+    for name in table.header:
+        if match := _NUMBERED.fullmatch(name):
+            numbered[match[1]].append((int(match[2]), name))
+    found: list[tuple[str, ...]] = [(name,) for name in LISTS if name in table.header]
+    found += [tuple(name for _, name in sorted(names)) for names in numbered.values() if len(names) > 1]
+    found = found or [(name,) for name in SINGLE if name in table.header and not _is_json(table)]
+    if len(found) != 1:
+        raise DataError(
+            "more than one column could be the choices" if found else "no column of choices",
+            where=f"{table.path}:1",
+            got=_columns(table),
+            expected=f"{' or '.join(LISTS)} with lists (JSONL), choice1, choice2, …, or {SINGLE[0]}, one in each row",
+            do="say which: --choices COLUMN, or --choices FIRST,SECOND,… for a column each",
+        )
+    return found[0]
+
+
+def _require(table: Table, role: str, name: str) -> None:
+    if name in table.header:
+        return
+    near = nearest(name, table.header)
+    raise DataError(
+        f"no column {name!r}",
+        where=f"{table.path}:1",
+        got=_columns(table),
+        expected=f"a column called {', '.join(TEXTS)}" if name == TEXTS[0] else "",
+        do=f"did you mean --{role} {near}?" if near else f"name it: --{role} COLUMN",
+    )
+
+
+def _columns(table: Table) -> str:
+    return f"columns: {', '.join(table.header)}"
+
+
+def _is_json(table: Table) -> bool:
+    return table.path.name.lower().removesuffix(".gz").endswith(".jsonl")
+
+
+def choice_rows(table: Table, task: Task) -> Iterator[Row]:
+    """Of every example its text and its candidates, and where `task.label` is set a tuple of "0" and "1", one for each.
+
+    Raises `DataError` with file:line at the first bad row.
+    """
+    assert task.text is not None
+    texts = _parts(task.text, table)
+    columns = [*texts, *task.choices, *([task.label] if task.label else [])]
+    single = len(task.choices) == 1
+    of_lists = single and _is_json(table)
+    found = table.rows(columns, label=task.label, words=task.choices[0] if of_lists else None)
+    rows = (_joined(row, texts, len(task.choices), of_lists) for row in found)
+    if single and not of_lists:
+        yield from _grouped(rows, table)
+        return
+    for row in rows:
+        text, choices, *labels = row.cells
+        assert isinstance(choices, tuple)
+        where = f"{table.path}:{row.line}"
+        check_choices(choices, where)
+        marks = [_marks(label, choices, () if of_lists else task.choices, task, where) for label in labels]
+        yield Row(row.line, (text, choices, *marks))
+
+
+def _joined(row: Row, texts: Sequence[str], choices: int, of_lists: bool) -> Row:
+    """Text, candidates, label: the text in one, the candidates in a tuple."""
+    parts = [ASKED.get(str(cell), str(cell)) if name == "question" else str(cell)
+             for name, cell in zip(texts, row.cells, strict=False)]  # fmt: skip
+    end = len(texts) + choices
+    listed = row.cells[len(texts)] if of_lists else tuple(map(str, row.cells[len(texts) : end]))
+    return Row(row.line, (" ".join(filter(None, parts)), listed, *row.cells[end:]))
+
+
+def _grouped(rows: Iterator[Row], table: Table) -> Iterator[Row]:
+    """Rows of one candidate each, those of the same text together. A text that comes back later is an error."""
+    begun: dict[str, int] = {}  # text -> line
+    text, line, candidates, marks = "", 0, [], []  # type: str, int, list[str], list[str]
+
+    def whole() -> Row:
+        return Row(line, (text, tuple(candidates), *([tuple(marks)] if marks else [])))
+
+    for row in rows:
+        query, choices, *label = row.cells
+        where = f"{table.path}:{row.line}"
+        for mark in label:
+            parse_marks(str(mark), where)
+        if candidates and query != text:
+            yield whole()
+        if not candidates or query != text:
+            text, line, candidates, marks = str(query), row.line, [], []
+            if text in begun:
+                raise DataError(
+                    "the candidates of a text do not stand together",
+                    where=where,
+                    got=f"{clip(text)} again, first in line {begun[text]}",
+                    do="sort the file by its texts",
+                )
+            begun[text] = line
+        candidates += choices
+        marks += map(str, label)
+    if candidates:
+        yield whole()
+
+
+def _marks(
+    label: str | tuple[str, ...], choices: Sequence[str], columns: Sequence[str], task: Task, where: str
+) -> tuple[str, ...]:
+    """A mark for each choice; `columns` are the names of theirs, where each has one."""
+    if isinstance(label, tuple):
+        return label
+    right = _place(label, choices, columns, task, where)
+    return tuple("1" if place == right else "0" for place in range(len(choices)))
+
+
+def _place(label: str, choices: Sequence[str], columns: Sequence[str], task: Task, where: str) -> int:
+    """Which choice the label says is right. Raises `DataError` where it says none, or could say two."""
+    first = int(task.count_from) if task.count_from is not None else 0
+    number = int(label) - first if label.isdecimal() else None
+    if task.count_from is None and label in columns:
+        return columns.index(label)
+    text = choices.index(label) if label in choices and task.count_from is None else None
+    numbered = number if number is not None and 0 <= number < len(choices) else None
+    from_one = bool(columns) and columns[0].endswith("1") and task.count_from is None
+    if (text is not None and numbered not in (None, text)) or (text is None and numbered is not None and from_one):
+        other = "the text of another" if text is not None else f"counted from 0 or, as {columns[0]} is, from 1"
+        raise DataError(
+            "the label can be read in two ways",
+            where=where,
+            got=f"{clip(label)}: the number of a choice, {other}",
+            do="say from where labels count: --count-from 0 or --count-from 1",
+        )
+    found = text if text is not None else numbered
+    if found is None:
+        raise DataError(
+            f"the label {clip(label)} is no choice",
+            where=where,
+            got=" | ".join(map(clip, choices)),
+            expected=_expected(columns, len(choices), task),
+            do="mend it; if labels count from 1: --count-from 1"
+            if number == len(choices) and first == 0
+            else "mend it",
+        )
+    return found
+
+
+def _expected(columns: Sequence[str], count: int, task: Task) -> str:
+    first = int(task.count_from or 0)
+    if task.count_from is not None:
+        return f"a number from {first} to {first + count - 1}"
+    named = f"{', '.join(columns)}, " if columns else ""
+    return f"{named}the text of a choice, or its number, from 0 to {count - 1}"
+
+
+def choice_report(splits: Mapping[str, Split]) -> dict[str, Any]:
+    """How many candidates examples have, how many are right, and which place is right most often; as JSON."""
+    found: dict[str, Any] = {}
+    for name, split in splits.items():
+        marks = [example.target for example in split.examples]
+        counts, places = (
+            sorted(map(len, marks)),
+            Counter(place for row in marks for place, mark in enumerate(row) if mark),
+        )
+        place, most = max(places.items(), key=lambda item: (item[1], -item[0]), default=(0, 0))
+        found[name] = {
+            "choices": {"least": counts[0], "median": counts[len(counts) // 2], "most": counts[-1]},
+            "right": sum(places.values()),
+            "without_right": sum(not any(row) for row in marks),
+            "most_frequent_place": place + 1,
+            "share_of_that_place": most / len(marks),
+        }
+    return found
+
+
+def choice_warnings(found: Mapping[str, Any]) -> Iterator[str]:
+    """What a person should know before believing a score, as sentences."""
+    without = {name: counts["without_right"] for name, counts in found.items() if counts["without_right"]}
+    if without:
+        listed = ", ".join(f"{count:,} of {name}" for name, count in without.items())
+        yield f"Rows without a relevant candidate: {listed}; they teach nothing and are left out of the scores."

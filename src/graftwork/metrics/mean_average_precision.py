@@ -1,0 +1,35 @@
+"""Mean average precision: how far up the right candidates stand, all of them counting."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graftwork.core.indicators import ratio
+from graftwork.core.ragged import Numbers
+from graftwork.core.ranks import as_high, marked
+from graftwork.core.task import Task
+from graftwork.registry import metrics
+
+
+class MeanAveragePrecision:
+    """The mean of `sklearn.metrics.average_precision_score` over the queries that have a right candidate."""
+
+    def statistics(self, targets: Numbers, predictions: Numbers, task: Task) -> NDArray[np.float64]:
+        """Candidates' marks and scores -> (N, 2): average precision, and 1 where there is a right candidate.
+
+        Raises `ConfigError` for anything else.
+        """
+        rows = []
+        for right, scores in marked(targets, predictions, task, "mean_average_precision"):
+            wanted = scores[right]
+            precisions = as_high(wanted, wanted) / as_high(wanted, scores)
+            rows.append((precisions.mean(), 1.0) if len(wanted) else (0.0, 0.0))
+        return np.array(rows, dtype=np.float64).reshape(-1, 2)
+
+    def value(self, means: NDArray[np.float64]) -> NDArray[np.float64]:
+        """(…, 2) -> (…)."""
+        return ratio(means[..., 0], means[..., 1])
+
+
+metrics.register("mean_average_precision")(MeanAveragePrecision())

@@ -1,0 +1,34 @@
+"""Mean reciprocal rank: how far up the first right candidate stands (Voorhees 1999, TREC-8)."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graftwork.core.indicators import ratio
+from graftwork.core.ragged import Numbers
+from graftwork.core.ranks import as_high, marked
+from graftwork.core.task import Task
+from graftwork.registry import metrics
+
+
+class MeanReciprocalRank:
+    """1 where a right candidate is scored highest, 1/2 where it comes second, …; queries without one are left out."""
+
+    def statistics(self, targets: Numbers, predictions: Numbers, task: Task) -> NDArray[np.float64]:
+        """Candidates' marks and scores -> (N, 2): reciprocal rank, and 1 where there is a right candidate.
+
+        Raises `ConfigError` for anything else.
+        """
+        rows = []
+        for right, scores in marked(targets, predictions, task, "mean_reciprocal_rank"):
+            above = as_high(scores[right].max(keepdims=True), scores[~right]) if right.any() else np.zeros(1)
+            rows.append((1 / (1 + int(above[0])), 1.0) if right.any() else (0.0, 0.0))
+        return np.array(rows, dtype=np.float64).reshape(-1, 2)
+
+    def value(self, means: NDArray[np.float64]) -> NDArray[np.float64]:
+        """(…, 2) -> (…)."""
+        return ratio(means[..., 0], means[..., 1])
+
+
+metrics.register("mean_reciprocal_rank")(MeanReciprocalRank())

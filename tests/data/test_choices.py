@@ -1,0 +1,187 @@
+"""Files of texts with choices: every layout gives the same examples, no label is guessed, bad rows have a place."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from graftwork.core.task import Dataset, Task
+from graftwork.data.load import load
+from graftwork.errors import ConfigError, DataError, UnknownName
+
+ROWS = [(f"text {i}", (f"a {i}", f"b {i}"), i % 2) for i in range(20)]
+
+
+def write(folder: Path, lines: list[Any], name: str = "t.jsonl") -> Path:
+    path = folder / name
+    written = [line if isinstance(line, str) else json.dumps(line) for line in lines]
+    path.write_text("\n".join(written) + "\n", encoding="utf-8")
+    return path
+
+
+def lists(**changes: Any) -> list[dict[str, Any]]:
+    return [{"text": text, "choices": choices, "label": right} | changes for text, choices, right in ROWS]
+
+
+def columns(first: int = 1, sep: str = "\t") -> list[str]:
+    """A column for each choice; the label is the name of one."""
+    names = (f"choice{first}", f"choice{first + 1}")
+    header = sep.join(("premise", *names, "label"))
+    return [header, *(sep.join((text, *choices, names[right])) for text, choices, right in ROWS)]
+
+
+def read(path: Path, kind: str = "choice", **flags: Any) -> Dataset:
+    return load(Task.from_file(path, kind=kind, **flags))
+
+
+def rows(data: Dataset) -> list[tuple[str, tuple[str, ...], int]]:
+    found = [example for split in data.splits.values() for example in split.examples]
+    found.sort(key=lambda example: int(example.id.split("/")[1]))
+    return [(example.inputs["text"], example.inputs["choices"], example.target.index(1)) for example in found]
+
+
+def test_every_layout_gives_the_same_examples(tmp_path: Path) -> None:
+    named = [f"{text}\t{choices[0]}\t{choices[1]}\t{right}" for text, choices, right in ROWS]
+    single = [
+        f"{text}\t{choice}\t{int(i == right)}" for text, choices, right in ROWS for i, choice in enumerate(choices)
+    ]
+    files = [
+        write(tmp_path, lists(), "list.jsonl"),
+        write(tmp_path, [{"query": t, "candidates": c, "label": c[r]} for t, c, r in ROWS], "text.jsonl"),
+        write(tmp_path, [{"query": t, "candidates": c, "relevance": [1 - r, r]} for t, c, r in ROWS], "marks.jsonl"),
+        write(tmp_path, columns(), "columns.tsv"),
+        write(tmp_path, columns(sep=","), "columns.csv"),
+        write(tmp_path, ["sentence\tending0\tending1\tlabel", *named], "endings.tsv"),
+        write(tmp_path, ["query\tcandidate\trelevance", *single], "single.tsv"),
+    ]
+    for path in files:
+        assert rows(read(path)) == ROWS, path.name
+        assert rows(read(path, "ranking")) == ROWS, path.name
+    assert len({read(path).digest for path in files}) == 1
+    named_by_hand = write(
+        tmp_path, [line.replace("label", "gold").replace("premise", "p") for line in columns()], "h.tsv"
+    )
+    assert rows(read(named_by_hand, text="p", choices=("choice1", "choice2"), label="gold")) == ROWS
+
+
+def test_where_labels_count_from_is_said_or_certain(tmp_path: Path) -> None:
+    from_one = write(tmp_path, [{**line, "label": line["label"] + 1} for line in lists()], "one.jsonl")
+    with pytest.raises(DataError, match=r"one.jsonl:2: the label '2' is no choice") as caught:
+        read(from_one)
+    assert "--count-from 1" in caught.value.do
+    assert rows(read(from_one, count_from="1")) == ROWS
+    body = [f"{text}\t{choices[0]}\t{choices[1]}\t{right}" for text, choices, right in ROWS]
+    columns_from_one = write(tmp_path, ["premise\tchoice1\tchoice2\tlabel", *body], "c.tsv")
+    with pytest.raises(DataError, match=r"c.tsv:2: the label can be read in two ways") as caught:
+        read(columns_from_one)
+    assert "--count-from 0" in caught.value.do
+    assert rows(read(columns_from_one, count_from="0")) == ROWS
+    with pytest.raises(DataError, match="a number from 1 to 2"):
+        read(columns_from_one, count_from="1")
+    digits = write(tmp_path, [{"text": f"t {i}", "choices": ["1", "0"], "label": "1"} for i in range(20)], "d.jsonl")
+    with pytest.raises(DataError, match="in two ways"):
+        read(digits)
+    assert {right for _, _, right in rows(read(digits, count_from="0"))} == {1}
+    with pytest.raises(UnknownName, match="'2'"):
+        Task.from_file(digits, count_from="2")
+
+
+def test_a_question_is_part_of_its_text(tmp_path: Path) -> None:
+    asked = [{"premise": text, "question": ("cause", "effect", "Why?")[i % 3], "choices": choices, "label": right}
+             for i, (text, choices, right) in enumerate(ROWS)]  # fmt: skip
+    path = write(tmp_path, asked)
+    data = read(path)
+    assert data.task.text == "premise+question"
+    assert [text for text, _, _ in rows(data)][:3] == [
+        "text 0 What was the CAUSE of this?",
+        "text 1 What happened as a RESULT?",
+        "text 2 Why?",
+    ]
+    assert rows(read(path, text="premise")) == ROWS
+    assert rows(read(path, text="question+premise"))[0][0] == "What was the CAUSE of this? text 0"
+
+
+def test_choices_differ_in_number_and_relevant_ones_too(tmp_path: Path) -> None:
+    given = [{"query": f"q {i}", "candidates": [f"c {j}" for j in range(2 + i % 3)], "labels": [i % 5 > 0] * 0
+              + [int(j <= i % 3) * int(i % 5 > 0) for j in range(2 + i % 3)]} for i in range(40)]  # fmt: skip
+    data = read(write(tmp_path, given), "ranking")
+    found = data.report["choices"]["train"]
+    assert found["choices"] == {"least": 2, "median": 3, "most": 4} and found["most_frequent_place"] == 1
+    without = sum(data.report["choices"][name]["without_right"] for name in data.splits)
+    assert without == 8 and any("without a relevant candidate" in line for line in data.report["warnings"])
+    assert data.train.targets.counts.max() == 4
+    with pytest.raises(DataError, match="not exactly one choice is right"):
+        read(write(tmp_path, given))
+
+
+@pytest.mark.parametrize(
+    ("line", "what", "more"),
+    [
+        ({"label": "c 1"}, "the label 'c 1' is no choice", "the text of a choice, or its number, from 0 to 1"),
+        ({"label": 2}, "the label '2' is no choice", "--count-from 1"),
+        ({"label": -1}, "the label '-1' is no choice", ""),
+        ({"label": None}, "'label' is null", ""),
+        ({"choices": ["a"]}, "a row with a single choice", "two or more"),
+        ({"choices": []}, "a row without choices", ""),
+        ({"choices": ["a", " "]}, "choice 2 of 2 is empty", ""),
+        ({"choices": ["a", "a"]}, "the same choice is right and wrong", "'a'"),
+        ({"choices": "a"}, "no list of strings", ""),
+        ({"choices": ["a", 1]}, "no list of strings", ""),
+        ({"text": " "}, "the text is empty", ""),
+        ({"label": [0, 0]}, "not exactly one choice is right", "0 of 2"),
+        ({"label": [1, 0, 0]}, "the numbers of choices and marks differ", "2 choices, 3 marks"),
+        ({"label": [2, 0]}, "a candidate is right or not", "grades"),
+    ],
+)
+def test_bad_rows(tmp_path: Path, line: dict[str, Any], what: str, more: str) -> None:
+    path = write(tmp_path, [*lists(), {"text": "t", "choices": ["a", "b"], "label": 1} | line])
+    with pytest.raises(DataError) as caught:
+        read(path)
+    assert caught.value.where == f"{path}:21" and what in str(caught.value)
+    assert more in str(caught.value)
+
+
+def test_bad_rows_of_single_candidates(tmp_path: Path) -> None:
+    good = [f"q {i}\t{c}\t{int(c == 'a')}" for i in range(12) for c in "ab"]
+    for row, what in (
+        ("q 3\tz\t0", "do not stand together"),
+        ("q 12\tz\tyes", "'yes'"),
+        ("q 12\tz\t1", "single choice"),
+    ):
+        with pytest.raises(DataError, match=what) as caught:
+            read(write(tmp_path, ["query\tcandidate\trelevance", *good, row], "t.tsv"), "ranking")
+        assert caught.value.where.endswith("t.tsv:26")
+
+
+def test_repeated_choices_of_one_mark_are_kept(tmp_path: Path) -> None:
+    given = [{"text": text, "choices": ["x", "x", "y"], "label": "y"} for text, _, _ in ROWS]
+    assert {choices for _, choices, _ in rows(read(write(tmp_path, given)))} == {("x", "x", "y")}
+
+
+@pytest.mark.parametrize(
+    ("header", "flags", "what"),
+    [
+        ("text\tchoice1\tlabel", {}, "no column of choices"),
+        ("text\tchoice1\tchoice2\toption1\toption2\tlabel", {}, "more than one column could be the choices"),
+        ("text\tquery\tchoice1\tchoice2\tlabel", {}, "more than one column could be the text"),
+        ("t\tchoice1\tchoice2\tlabel", {}, "no column 'text'"),
+        ("text\tchoice1\tchoice2\tgold", {}, "no column 'label'"),
+        ("text\tchoice1\tchoice2\tlabel", {"choices": ("choice1", "choice3")}, "no column 'choice3'"),
+        ("text\tchoice1\tchoice2\tlabel", {"text": "label"}, "used twice"),
+        ("text\tchoice1\tchoice2\tlabel", {"text_a": "a", "text_b": "b"}, "one text with its choices"),
+    ],
+)
+def test_columns(tmp_path: Path, header: str, flags: dict[str, Any], what: str) -> None:
+    body = ["\t".join("abcdef"[: header.count("\t") + 1])] * 20
+    with pytest.raises((ConfigError, DataError), match=what):
+        read(write(tmp_path, [header, *body], "t.tsv"), **flags)
+
+
+def test_files_of_other_splits_have_the_same_columns(tmp_path: Path) -> None:
+    train = write(tmp_path, columns(), "train.tsv")
+    test = write(tmp_path, [line.replace("premise", "context") for line in columns()], "test.tsv")
+    with pytest.raises(DataError, match=r"test.tsv:1: no column 'premise'"):
+        read(train, test=test)
