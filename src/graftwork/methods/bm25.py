@@ -1,0 +1,116 @@
+"""BM25: each candidate by the words that it shares with the text, rare ones counting more; nothing is trained
+(Robertson & Zaragoza 2009, doi:10.1561/1500000019)."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from graftwork.core.backbone import BackboneCard
+from graftwork.core.example import Example
+from graftwork.core.kind import OfChoices
+from graftwork.core.method import Logits, Setting, Workbench
+from graftwork.core.ragged import Ragged
+from graftwork.core.task import Task
+from graftwork.registry import kinds, methods
+
+_WORD = re.compile(r"\w+")
+FLOPS_PER_MATCH = 8.0  # of a shared word: its share of a candidate's score
+
+
+@dataclass
+class Lexical:
+    """Logits are BM25 scores: sum over the text's words of idf x tf (k1 + 1) / (tf + k1 (1 - b + b length / mean))."""
+
+    frequencies: Tensor  # (V,) int64: in how many of train's candidates each word stands
+    facts: Mapping[str, Any]  # vocabulary, candidates, mean_length, k1, b
+    trained_parameters: int = 0
+
+    def __post_init__(self) -> None:
+        count = self.facts["candidates"]
+        rarity: NDArray[np.float64] = np.log1p(
+            (count - self.frequencies.numpy() + 0.5) / (self.frequencies.numpy() + 0.5)
+        )
+        self._idf = dict(zip(self.facts["vocabulary"], rarity.tolist(), strict=True))
+        self._unknown = float(np.log1p((count + 0.5) / 0.5))
+
+    def logits(self, examples: Sequence[Example]) -> Logits:
+        """(W, 1): a score per candidate."""
+        scores = [
+            [(self._score(words_of(example.inputs["text"]), words_of(choice)),) for choice in example.inputs["choices"]]
+            for example in examples
+        ]
+        return Ragged.of(scores, np.float64)
+
+    def _score(self, text: Sequence[str], candidate: Sequence[str]) -> float:
+        counts, k1, b = Counter(candidate), float(self.facts["k1"]), self.facts["b"]
+        damping: float = k1 * (1 - b + b * len(candidate) / self.facts["mean_length"])
+        score: float = sum(
+            self._idf.get(word, self._unknown) * counts[word] * (k1 + 1) / (counts[word] + damping)
+            for word in text
+            if word in counts
+        )
+        return score
+
+    def delta(self) -> dict[str, Tensor]:
+        """The counts; the words are in the facts."""
+        return {"frequencies": self.frequencies}
+
+    def flops(self, examples: Sequence[Example]) -> tuple[float, str]:
+        """A few per word that a text and its candidate share."""
+        matches = 0
+        for example in examples:
+            text = words_of(example.inputs["text"])
+            for choice in example.inputs["choices"]:
+                there = set(words_of(choice))
+                matches += sum(word in there for word in text)
+        return FLOPS_PER_MATCH * matches, "model"
+
+
+def words_of(text: str) -> list[str]:
+    """Letters and digits in lower case."""
+    return _WORD.findall(text.lower())
+
+
+@methods.register("bm25")
+@dataclass(frozen=True)
+class Bm25:
+    """Only counts of train's candidates are kept, no label is looked at."""
+
+    k1: float = 1.2  # how soon a word that is said again counts no more
+    b: float = 0.75  # how much a long candidate pays for its length, 0 … 1
+
+    VERSION: ClassVar[int] = 1
+    uses_backbone: ClassVar[bool] = False
+
+    def unfit(self, task: Task, card: BackboneCard | None) -> str:
+        """Fits kinds whose examples have candidates."""
+        return "" if isinstance(kinds.get(task.kind), OfChoices) else "it scores candidates, and this task has none"
+
+    def fit(self, bench: Workbench) -> Lexical:
+        """Count."""
+        candidates = [words_of(choice) for example in bench.train.examples for choice in example.inputs["choices"]]
+        counts = Counter(word for words in candidates for word in set(words))
+        vocabulary = sorted(counts)
+        frequencies = torch.tensor([counts[word] for word in vocabulary], dtype=torch.int64)
+        mean = max(1.0, sum(map(len, candidates)) / len(candidates))
+        facts = {
+            "k1": self.k1,
+            "b": self.b,
+            "candidates": len(candidates),
+            "mean_length": mean,
+            "words": len(vocabulary),
+        }
+        return Lexical(frequencies, facts | {"vocabulary": vocabulary})
+
+    def restore(self, setting: Setting, delta: dict[str, Tensor], facts: Mapping[str, Any]) -> Lexical:
+        """From its counts."""
+        return Lexical(delta["frequencies"], facts)
