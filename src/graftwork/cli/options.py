@@ -25,11 +25,18 @@ def task_options(function: F) -> F:
         ),
         click.option("--text-a", metavar="COL", help="Column of a pair's first text.  [default: text_a]"),
         click.option("--text-b", metavar="COL", help="Column of a pair's second text.  [default: text_b]"),
+        click.option(
+            "--choices", metavar="A,B,…", help="Columns of the choices, or of their lists.  [default: found by name]"
+        ),
+        click.option(
+            "--count-from", metavar="N", help="What labels call the first choice, 0 or 1.  [default: 0 where certain]"
+        ),
         click.option("--label", metavar="COL", help="Column of the target.  [default: label; of words tags or upos]"),
         click.option(
             "--kind",
             metavar="NAME",
-            help="classification, multilabel, regression, tagging or span; never guessed.  [default: classification]",
+            help="classification, multilabel, regression, tagging, span, choice or ranking; never guessed.  "
+            "[default: classification]",
         ),
         click.option(
             "--stray-tags",
@@ -81,8 +88,8 @@ def _apply(function: F, flags: tuple[Callable[[Any], Any], ...]) -> F:
 def task_from_flags(data: str, flags: Mapping[str, str | None]) -> tuple[Task, dict[str, Any]]:
     """The task, flags before what a task file says, and what the file says of the comparison."""
     settings = read_task_file(Task.find(data))[1] if data.endswith(".toml") else {}
-    metrics = split_words(flags.get("metrics") or "")
-    return Task.from_file(data, **(dict(flags) | {"metrics": tuple(metrics)})), settings
+    listed = {name: tuple(split_words(flags.get(name) or "")) for name in ("metrics", "choices")}
+    return Task.from_file(data, **(dict(flags) | listed)), settings
 
 
 def split_words(words: str) -> list[str]:

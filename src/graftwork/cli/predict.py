@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 @click.option("--text", metavar="COL", help="Column of the text in --file.  [default: text or sentence]")
 @click.option("--text-a", metavar="COL", help="Column of a pair's first text.  [default: text_a]")
 @click.option("--text-b", metavar="COL", help="Column of a pair's second text.  [default: text_b]")
+@click.option("--choices", metavar="A,B,…", help="Columns of the choices, or of their lists.  [default: by name]")
 @click.option("--device", default="auto", show_default=True, metavar="NAME", help=DEVICE)
 @click.option("--threads", type=int, help="Processor threads.  [default: all cores]")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object per line, every probability.")
@@ -38,7 +39,8 @@ def command(
     as_json: bool,
     **columns: str | None,
 ) -> None:
-    """Answer TEXTS (for a task of pairs: a b a b …; of questions: question passage …) with MODULE, a task module
+    """Answer TEXTS (of pairs: a b a b …; of questions: question passage …; of choices: one text, then its choices) with
+    MODULE, a task module
     or a run's folder.
 
     Modules on one backbone share its work. The names of the answers of --also begin with the name of its task.
@@ -74,7 +76,7 @@ def _answer_texts(modules: list[TaskModule], texts: tuple[str, ...], as_json: bo
     from graftwork.run.bulk import predict_many
 
     prefixes, roles = prefixes_of(modules), modules[0].roles
-    width = len(roles)
+    width = 1 if roles == ("text", "choices") else len(roles)
     if len(texts) % width:
         raise ConfigError(
             "the texts don't make whole pairs",
@@ -82,6 +84,8 @@ def _answer_texts(modules: list[TaskModule], texts: tuple[str, ...], as_json: bo
             expected="an even number: the first and the second text of every pair",
         )
     inputs: list[Text] = list(texts) if width == 1 else [texts[i : i + width] for i in range(0, len(texts), width)]
+    if roles == ("text", "choices"):
+        inputs = [{"text": texts[0], "choices": texts[1:]}]
     examples = modules[0].examples(inputs)
     for example, answers in zip(examples, zip(*predict_many(modules, inputs), strict=True), strict=True):
         if as_json:
@@ -99,12 +103,20 @@ def _say_cut(modules: list[TaskModule], cut: int) -> None:
 
 
 def sentence(answer: dict[str, Any]) -> str:
-    """An answer as a line: the label and its probability, then the runners-up; or spans with
-    their places, or tags; or what answers a question, and the next best."""
+    """An answer as a line: the label and its probability, then the runners-up; or spans with their places, or tags; or
+    what answers a question, and the next best.
+
+    Of a ranking a line for each choice.
+    """
     if "value" in answer:
         return f"{answer['value']:.4f}"
     if "n_best" in answer:
         return "   ".join(map(_found, [answer, *answer["n_best"][1:2]]))
+    if "ranking" in answer:
+        return "\n".join(f"{item['score']:8.4f}  {item['choice']}" for item in answer["ranking"])
+    if "choice" in answer:
+        chances, index = answer["probabilities"], answer["index"]
+        return f"{answer['choice']}   ({index + 1} of {len(chances)}, {chances[index]:.3f})"
     if "spans" in answer:
         return "   ".join(map(_span, answer["spans"])) or "(none)"
     if "tags" in answer:

@@ -17,7 +17,7 @@ def marked(
 
     Raises `ConfigError` where examples have no candidates, naming the `metric` that can't score them.
     """
-    if not (isinstance(targets, Ragged) and isinstance(predictions, Ragged) and targets.flat.ndim == 2):
+    if not (isinstance(targets, Ragged) and isinstance(predictions, Ragged) and targets.flat.shape[1:] == (2,)):
         raise ConfigError(
             f"the metric {metric!r} scores candidates; the task's kind is {task.kind!r}",
             do="choose other --metrics, or --kind ranking",

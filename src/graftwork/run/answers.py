@@ -5,13 +5,17 @@ from __future__ import annotations
 import csv
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+from graftwork.core.choices import check_choices
 from graftwork.core.example import Example, text_of
 from graftwork.core.passages import Passage, question_of
+from graftwork.core.task import Task
 from graftwork.core.words import example_of
+from graftwork.data.choices import choice_rows, find_choice_columns
 from graftwork.data.load import check_words
 from graftwork.data.squad import questions
 from graftwork.data.table import Table, open_table
@@ -63,10 +67,10 @@ def answer_file(
         )
     check_roles(modules)
     prefixes = prefixes_of(modules)
-    examples = _reader(modules[0], source, columns or {})
-    total = _check(examples(), progress)
+    read = _reader(modules[0], source, columns or {})
+    total = _check(read(), progress)
     done = Answered()
-    found = answer_windows(modules, examples())
+    found = answer_windows(modules, read())
     if out is None:
         for window in found:
             for line in _lines(window, prefixes, shape, done):
@@ -128,8 +132,27 @@ def _reader(module: TaskModule, source: Path, named: Mapping[str, str]) -> Calla
             for number, asked in enumerate(questions(source), 1)
         )
     table = open_table(source)
-    wanted = _columns(module, table, named)
-    return lambda: _examples(table, module.roles, wanted)
+    if module.roles == ("text", "choices"):
+        for role in named:
+            if role not in module.roles:
+                raise ConfigError(f"this module has no {role}", got=_flag(role), expected="--text and --choices")
+        choices = tuple(name.strip() for name in named.get("choices", "").split(",") if name.strip())
+        task = find_choice_columns(replace(module.task, text=named.get("text"), choices=choices), table, labelled=False)
+        return lambda: _of_choices(table, task)
+    if "choices" in named:
+        raise ConfigError("this module has no choices", got="--choices", do="leave it out")
+    return partial(_examples, table, module.roles, _columns(module, table, named))
+
+
+def _of_choices(table: Table, task: Task) -> Iterator[Example]:
+    """Every text with its choices, named by its line."""
+    for row in choice_rows(table, task):
+        text, choices = row.cells
+        where = f"{table.path}:{row.line}"
+        if not text_of(text).strip():
+            raise DataError("the text is empty", where=where, do="remove the row or fill the text in")
+        check_choices(tuple(choices), where)
+        yield Example(f"line/{row.line}", {"text": text, "choices": choices})
 
 
 def _examples(table: Table, roles: Sequence[str], columns: list[str]) -> Iterator[Example]:

@@ -28,7 +28,7 @@ from graftwork.units import show
 
 FORMAT = 1
 RUNGS = (
-    "majority", "tfidf_svm", "most_frequent_tag", "perceptron_tagger", "ngram_window", "abbreviation_rule",
+    "majority", "tfidf_svm", "most_frequent_tag", "perceptron_tagger", "bm25", "ngram_window", "abbreviation_rule",
     "linear_probe", "top_layers:k=1", "top_layers", "adapter", "full",
 )  # fmt: skip
 MARGIN = 1.15  # a rung is started when so many times its forecast is left

@@ -18,7 +18,7 @@ from graftwork.core.passages import Passage, question_of
 from graftwork.core.ragged import flat, from_lists
 from graftwork.core.task import Task
 from graftwork.core.words import example_of
-from graftwork.errors import ConfigError, IncompatibleModule, StorageError
+from graftwork.errors import ConfigError, IncompatibleModule, StorageError, clip
 from graftwork.files import file_digest, read_json, safe_load, write_json, write_tensors, write_text
 from graftwork.registry import kinds
 from graftwork.run.bulk import predict_many
@@ -92,14 +92,15 @@ class TaskModule:
 
     @property
     def roles(self) -> tuple[str, ...]:
-        """The inputs it wants: ("text",), ("text_a", "text_b"), ("words",) or ("question", "words")."""
+        """The inputs it wants: text; text_a and text_b; words; question and words; or text and choices."""
         return tuple(self.description["roles"])
 
     def predict(self, texts: Sequence[Text]) -> list[dict[str, Any]]:
         """An answer per text (or pair): `{"label", "probabilities"}`, `{"value"}`, … as the kind's `decode` says.
 
         A module that answers words takes a text, which is cut into words, or a list of words; one that answers
-        questions takes pairs of a question and a passage, or `{"question": …, "context": …}`.
+        questions takes pairs of a question and a passage, or `{"question": …, "context": …}`; one that answers choices
+        a text and a list of them, as a pair or by name.
 
         Raises `ConfigError` for one text where a pair is wanted, the other way round, and a text that is in no list.
         """
@@ -120,6 +121,8 @@ class TaskModule:
             return _of_words(number, text)
         if self.roles == ("question", "words"):
             return _of_question(number, text)
+        if self.roles == ("text", "choices"):
+            return _of_choices(number, text)
         if isinstance(text, str):
             text = (text,)
         if not isinstance(text, Mapping):
@@ -189,6 +192,19 @@ def _of_question(number: int, given: Text) -> Example:
     return question_of(f"input/{number + 1}", question, Passage.of(context))
 
 
+def _of_choices(number: int, given: Text) -> Example:
+    """A text and its choices, by name or as a pair. Raises `ConfigError`."""
+    inputs = dict(given) if isinstance(given, Mapping) else dict(zip(("text", "choices"), given, strict=False))
+    text, choices = inputs.get("text"), inputs.get("choices")
+    if len(given) != 2 or not isinstance(text, str) or not isinstance(choices, list | tuple):
+        expected = 'a text and its choices: {"text": "…", "choices": ["…", "…"]}'
+        raise ConfigError("wrong inputs", got=clip(str(given)), expected=expected)
+    if len(choices) < 2 or not all(isinstance(item, str) and item.strip() for item in (text, *choices)):
+        what = "has an empty text or choice" if len(choices) > 1 else "has fewer than two choices"
+        raise ConfigError(f"text {number + 1} {what}")
+    return Example(f"input/{number + 1}", {"text": text, "choices": tuple(choices)})
+
+
 def _backbone(folder: Path, description: Mapping[str, Any], device: str) -> Backbone:
     """The frozen backbone of a module, the one that is open already on `device` where there is one."""
     stored, precision = BackboneCard(**description["backbone"]), description["precision"]
@@ -256,8 +272,11 @@ def add_price_tag(folder: Path, costs: Mapping[str, Any]) -> None:
 def _card(description: Mapping[str, Any]) -> str:
     task, backbone = description["task"], description["backbone"]
     scores = ", ".join(f"{name} {value:.4f}" for name, value in description["scores"].items())
-    other = "a stretch of the text that is asked about" if "question" in description["roles"] else "a number"
+    chooses = "choices" in description["roles"]
+    other = "with one or all of the given choices" if chooses else "a number"
+    other = "a stretch of the text that is asked about" if "question" in description["roles"] else other
     answers = ", ".join(task["labels"][:30]) or other
+    inputs = '"a text" "a choice" "another"' if chooses else '"a text"'
     return (
         f"# {task['name']}: {description['method']['name']}\n\n"
         f"A Graftwork task module for {task['kind']}. It answers: {answers}.\n\n"
@@ -265,5 +284,5 @@ def _card(description: Mapping[str, Any]) -> str:
         f"{', revision ' + backbone['revision'][:16] if backbone else ''}\n"
         f"- method: {description['method']}\n- test scores (one run): {scores}\n- run: {description['run']}\n"
         f"- size of the delta: {show(description['trained_parameters'], 'parameters')} parameters\n\n"
-        f'Use it: `graft predict FOLDER "a text"`\n'
+        f"Use it: `graft predict FOLDER {inputs}`\n"
     )

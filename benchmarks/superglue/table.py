@@ -1,0 +1,50 @@
+"""Prints the boards in `results/` as Markdown; the README's section *Results* is this, and a test compares them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from graftwork.units import percent, show
+
+RESULTS = Path(__file__).parent / "results"
+TASKS = ("copa", "wic", "boolq")
+COSTS = {"train_seconds": "training", "trained_parameters": "trained", "stored_bytes": "stored", "train_flops": "FLOPs"}
+
+
+def tables() -> str:
+    """A table per board, best first: accuracy in points, its interval, the verdict beside the majority, the price."""
+    files = {task: RESULTS / task / "leaderboard.json" for task in TASKS}
+    parts = [_table(task, json.loads(path.read_text())) for task, path in files.items() if path.exists()]
+    return "\n\n".join(parts)
+
+
+def _table(task: str, board: dict[str, Any]) -> str:
+    rows = board["task"]["rows"]
+    header = ["method", "accuracy", "95 % interval", "beside `majority`", *COSTS.values()]
+    lines = [header, ["---"] * len(header)]
+    for row in board["rows"]:
+        score = row["scores"][board["headline_metric"]]
+        spread = f" ± {percent(score['sd'])}" if score["sd"] else ""
+        lines.append([
+            f"`{row['method']}`", f"{percent(score['mean'])}{spread}",
+            f"{percent(score['low'])} to {percent(score['high'])}", _verdict(board, row["method"]),
+            *(show(row["costs"][name]["value"], row["costs"][name]["unit"]) for name in COSTS),
+        ])  # fmt: skip
+    runs = max(row["n_seeds"] for row in board["rows"])
+    title = f"{task}: {rows['test']:,} rows of test, {rows['train']:,} of train, {runs} seeds"
+    return f"{title}\n\n" + "\n".join("| " + " | ".join(cells) + " |" for cells in lines)
+
+
+def _verdict(board: dict[str, Any], method: str) -> str:
+    """What the paired differences say of a method and the majority."""
+    for pair in board["differences"]:
+        if {pair["a"], pair["b"]} == {method, "majority"}:
+            said = {"better": "worse", "worse": "better"}.get(pair["verdict"], pair["verdict"])
+            return str(pair["verdict"] if pair["a"] == method else said)
+    return ""
+
+
+if __name__ == "__main__":
+    print(tables())

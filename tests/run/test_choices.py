@@ -1,0 +1,159 @@
+"""Choices and rankings from a file to a task module's answers, by every sort of method."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from graftwork.compare.leaderboard import compare
+from graftwork.core.ragged import Ragged
+from graftwork.core.run import Recipe
+from graftwork.core.task import Task
+from graftwork.errors import ConfigError, DataError
+from graftwork.run.answers import answer_file
+from graftwork.run.bulk import predict_many
+from graftwork.run.execute import Shop, execute
+from graftwork.run.methods import parse_method
+from graftwork.run.shop import open_shop
+from graftwork.run.store import read_logits
+from graftwork.run.task_module import TaskModule
+from graftwork.testing import tiny_dataset
+
+METHODS = ("majority", "tfidf_svm", "bm25", "linear_probe", "top_layers:k=1", "adapter", "lora", "ulmfit")
+KINDS = {"choice": ["accuracy"], "ranking": ["mean_average_precision", "mean_reciprocal_rank"]}
+
+
+def write(folder: Path, kind: str, rows: int = 60) -> Path:
+    data = tiny_dataset(kind, rows=rows)
+    path = folder / "toy.jsonl"
+    examples = [example for split in data.splits.values() for example in split.examples]
+    lines = [
+        {"text": f"{example.inputs['text']} {number}", "choices": example.inputs["choices"], "labels": example.target}
+        for number, example in enumerate(examples)
+    ]
+    path.write_text("\n".join(map(json.dumps, lines)))
+    return path
+
+
+def open_on(folder: Path, kind: str) -> Shop:
+    task = Task.from_file(write(folder, kind), kind=kind)
+    return open_shop(task, "tiny_text", [parse_method("lora")], folder / "runs", "fp32", None)
+
+
+@pytest.fixture
+def shop(tmp_path: Path) -> Shop:
+    return open_on(tmp_path, "choice")
+
+
+def run(shop: Shop, method: str, epochs: int = 6) -> tuple[Any, Path]:
+    result, _ = execute(shop, parse_method(method), Recipe(epochs=epochs), 0, lambda done, text: None)
+    assert result.status == "ok", result.error
+    return result, shop.store.root / result.id
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("method", METHODS)
+def test_every_method_leaves_a_module_that_answers(tmp_path: Path, kind: str, method: str) -> None:
+    shop = open_on(tmp_path, kind)
+    result, folder = run(shop, method, epochs=1)
+    assert list(result.scores) == KINDS[kind]
+    lines = [json.loads(line) for line in (folder / "predictions.jsonl").read_text().splitlines()]
+    test = [line for line in lines if line["split"] == "test"]
+    logits = read_logits(folder, "test")
+    assert isinstance(logits, Ragged) and logits.flat.shape == (int(logits.counts.sum()), 1)
+    assert [len(line["target"]) for line in test] == logits.counts.tolist()
+    module = TaskModule.load(folder)
+    assert module.roles == ("text", "choices")
+    inputs = dict(shop.dataset.test.examples[0].inputs)
+    by_name, as_pair = module.predict([inputs, (inputs["text"], list(inputs["choices"]))])
+    assert by_name == as_pair and next(iter(by_name.values())) == test[0]["prediction"]
+    if kind == "choice":
+        assert inputs["choices"][by_name["index"]] == by_name["choice"]
+        assert np.argmax(by_name["probabilities"]) == by_name["index"]
+    else:
+        assert sorted(item["index"] for item in by_name["ranking"]) == list(range(len(inputs["choices"])))
+
+
+def test_the_toy_task_is_learnt(shop: Shop) -> None:
+    scores = {name: run(shop, name, epochs=12)[0].scores["accuracy"] for name in ("majority", "full", "linear_probe")}
+    assert scores["linear_probe"] > scores["majority"] + 0.2 and scores["full"] > scores["majority"] + 0.2
+
+
+def test_compare_makes_a_board(tmp_path: Path) -> None:
+    board = compare(
+        Task.from_file(write(tmp_path, "ranking"), kind="ranking"),
+        backbone="tiny_text",
+        methods=["majority", "bm25", "linear_probe"],
+        seeds=2,
+        out=tmp_path / "board",
+        runs=tmp_path / "runs",
+    )
+    assert {row["status"] for row in board.rows} == {"ok"}
+    assert board.content["headline_metric"] == "mean_average_precision"
+    low, high = (board.rows[0]["scores"]["mean_reciprocal_rank"][key] for key in ("low", "high"))
+    assert 0 < low <= high <= 1
+    assert board.content["data_report"]["choices"]["train"]["choices"]["most"] == 4
+
+
+def test_modules_over_the_same_choices_share_a_pass(shop: Shop) -> None:
+    modules = [TaskModule.load(run(shop, method, epochs=1)[1]) for method in ("top_layers:k=1", "linear_probe")]
+    texts = [dict(example.inputs) for example in shop.dataset.test.examples]
+    assert predict_many(modules, texts) == [module.predict(texts) for module in modules]
+
+
+@pytest.mark.parametrize(
+    ("given", "what"),
+    [
+        ("a text", "wrong inputs"),
+        (("a", "b", "c"), "wrong inputs"),
+        ({"text": "a", "choices": "b"}, "wrong inputs"),
+        ({"text": "a", "choices": ["b"]}, "fewer than two choices"),
+        ({"text": "a", "choices": ["b", " "]}, "an empty text or choice"),
+        ({"text": " ", "choices": ["b", "c"]}, "an empty text or choice"),
+    ],
+)
+def test_wrong_inputs(shop: Shop, given: Any, what: str) -> None:
+    module = TaskModule.load(run(shop, "bm25")[1])
+    with pytest.raises(ConfigError, match=what):
+        module.predict([given])
+
+
+FILES = [
+    ("in.jsonl", '{"text": "so good", "choices": ["bad", "good"]}\n{"text": "bad", "choices": ["bad", "x"]}\n', {}),
+    ("in.csv", "text,choice1,choice2\nso good,bad,good\nbad,bad,x\n", {}),
+    ("in.tsv", "query\tcandidate\nso good\tbad\nso good\tgood\nbad\tbad\nbad\tx\n", {}),
+    ("in.csv", "q,a,b\nso good,bad,good\nbad,bad,x\n", {"text": "q", "choices": "a,b"}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "content", "columns"), FILES)
+def test_files(shop: Shop, tmp_path: Path, name: str, content: str, columns: dict[str, str]) -> None:
+    module = TaskModule.load(run(shop, "bm25")[1])
+    (tmp_path / name).write_text(content)
+    lines: list[str] = []
+    answer_file([module], tmp_path / name, None, lines.append, columns=columns)
+    found = [json.loads(line) for line in lines]
+    assert [(line["text"], line["choice"], line["index"]) for line in found] == [
+        ("so good", "good", 1),
+        ("bad", "bad", 0),
+    ]
+    answer_file([module], tmp_path / name, tmp_path / "out.csv", lines.append, columns=columns)
+    assert (tmp_path / "out.csv").read_text().startswith("text,choices,choice,index,probabilities")
+
+
+def test_bad_files(shop: Shop, tmp_path: Path) -> None:
+    module, path = TaskModule.load(run(shop, "bm25")[1]), tmp_path / "in.csv"
+    for content, what in (
+        ("text,choice1,choice2\na,b,\n", "choice 2 of 2 is empty"),
+        ("text,label\na,b\n", "no column of"),
+        ("text,choice1,choice2\n ,b,c\n", "the text is empty"),
+    ):
+        path.write_text(content)
+        with pytest.raises(DataError, match=what):
+            answer_file([module], path, None, print)
+    with pytest.raises(ConfigError, match="no text_a"):
+        answer_file([module], path, None, print, columns={"text_a": "x"})
