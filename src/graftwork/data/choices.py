@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
 from typing import Any
 
 from graftwork.core.choices import check_choices, parse_marks
@@ -24,6 +25,7 @@ JOINED = "+"  # between columns that make one text: premise+question
 ASKED = {"cause": "What was the CAUSE of this?", "effect": "What happened as a RESULT?"}  # the questions of COPA
 
 _NUMBERED = re.compile(r"(choice|ending|option|answer|alternative|hypothesis|candidate|sol)_?([0-9]{1,2})")
+_NUMBER = re.compile("[0-9]{1,4}")
 
 
 def find_choice_columns(task: Task, table: Table, labelled: bool = True) -> Task:
@@ -143,32 +145,22 @@ def _joined(row: Row, texts: Sequence[str], choices: int, of_lists: bool) -> Row
 def _grouped(rows: Iterator[Row], table: Table) -> Iterator[Row]:
     """Rows of one candidate each, those of the same text together. A text that comes back later is an error."""
     begun: dict[str, int] = {}  # text -> line
-    text, line, candidates, marks = "", 0, [], []  # type: str, int, list[str], list[str]
-
-    def whole() -> Row:
-        return Row(line, (text, tuple(candidates), *([tuple(marks)] if marks else [])))
-
-    for row in rows:
-        query, choices, *label = row.cells
-        where = f"{table.path}:{row.line}"
-        for mark in label:
-            parse_marks(str(mark), where)
-        if candidates and query != text:
-            yield whole()
-        if not candidates or query != text:
-            text, line, candidates, marks = str(query), row.line, [], []
-            if text in begun:
-                raise DataError(
-                    "the candidates of a text do not stand together",
-                    where=where,
-                    got=f"{clip(text)} again, first in line {begun[text]}",
-                    do="sort the file by its texts",
-                )
-            begun[text] = line
-        candidates += choices
-        marks += map(str, label)
-    if candidates:
-        yield whole()
+    for text, group in groupby(rows, key=lambda row: str(row.cells[0])):
+        listed = list(group)
+        line = listed[0].line
+        if text in begun:
+            raise DataError(
+                "the candidates of a text do not stand together",
+                where=f"{table.path}:{line}",
+                got=f"{clip(text)} again, first in line {begun[text]}",
+                do="sort the file by its texts",
+            )
+        begun[text] = line
+        marks = [(str(label), row.line) for row in listed for label in row.cells[2:]]
+        for mark, place in marks:
+            parse_marks(mark, f"{table.path}:{place}")
+        candidates = tuple(choice for row in listed for choice in row.cells[1])
+        yield Row(line, (text, candidates, *([tuple(mark for mark, _ in marks)] if marks else [])))
 
 
 def _marks(
@@ -184,7 +176,7 @@ def _marks(
 def _place(label: str, choices: Sequence[str], columns: Sequence[str], task: Task, where: str) -> int:
     """Which choice the label says is right. Raises `DataError` where it says none, or could say two."""
     first = int(task.count_from) if task.count_from is not None else 0
-    number = int(label) - first if label.isdecimal() else None
+    number = int(label) - first if _NUMBER.fullmatch(label) else None
     if task.count_from is None and label in columns:
         return columns.index(label)
     text = choices.index(label) if label in choices and task.count_from is None else None
