@@ -302,8 +302,14 @@ def test_a_broken_meter_is_found(cost: Cost, message: str, monkeypatch: pytest.M
         check_meter("broken")
 
 
-@pytest.mark.parametrize("kind", ["classification", "multilabel", "regression"])
-@pytest.mark.parametrize("pair", [False, True])
+@pytest.mark.parametrize(
+    ("kind", "pair"),
+    [
+        *((kind, pair) for kind in ("classification", "multilabel", "regression") for pair in (False, True)),
+        ("choice", False),
+        ("ranking", False),
+    ],
+)
 def test_the_toy_data_can_be_learnt(kind: str, pair: bool) -> None:
     """Well enough to be told from a blind answer: otherwise no test over it means anything."""
     data = tiny_dataset(kind, pair=pair, rows=80)

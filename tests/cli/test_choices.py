@@ -44,6 +44,7 @@ def test_rankings_are_lists(toy: Path, tmp_path: Path, graft: Graft) -> None:
 def test_what_does_not_fit_is_refused(toy: Path, tmp_path: Path, graft: Graft) -> None:
     unclear = graft("train", toy, "--kind", "choice", "--method", "majority")
     assert unclear.code == 2 and "toy.csv:2: the label can be read in two ways" in unclear.err
-    assert "unknown number of the first choice" in graft("train", toy, "--kind", "choice", "--count-from", "2").err
+    unknown = graft("train", toy, "--kind", "choice", "--method", "majority", "--count-from", "2")
+    assert "unknown number of the first choice" in unknown.err
     texts = graft("train", toy, "--method", "bm25", "--text", "premise", "--runs", tmp_path / "r")
     assert texts.code == 2 and "this task has none" in texts.err

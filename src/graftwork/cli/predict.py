@@ -40,8 +40,7 @@ def command(
     **columns: str | None,
 ) -> None:
     """Answer TEXTS (of pairs: a b a b …; of questions: question passage …; of choices: one text, then its choices) with
-    MODULE, a task module
-    or a run's folder.
+    MODULE, a task module or a run's folder.
 
     Modules on one backbone share its work. The names of the answers of --also begin with the name of its task.
     """

@@ -44,7 +44,7 @@ def tiny_dataset(kind: str = "classification", *, pair: bool = False, rows: int 
 
     Texts say good and bad things. The class is which of them (of a pair: whether both texts say the same), the labels
     are all of them, the number is how many more good ones, and the spans are good and bad words side by side.
-    Questions ask for the good word or the bad one of a text. The right choice says the same as the text.
+    Questions ask for the good word or the bad one of a text. The right choice says good things, as its text does.
     """
     part, random = kinds.get(kind), np.random.default_rng(0)
     task = Task("tiny", Path(), kind=kind)
@@ -83,9 +83,9 @@ def _tiny_row(kind: str, pair: bool, number: int, random: np.random.Generator) -
     if kind in ("choice", "ranking"):
         count = 2 + number % 3
         right = {twice * number % count} | ({0} if kind == "ranking" and count > 2 and number % 4 == 3 else set())
-        told = [saying(2 * mark, 2 - 2 * mark) for mark in (once if i in right else 1 - once for i in range(count))]
+        told = [saying(2, 0) if i in right else saying(0, 2) for i in range(count)]
         marks = tuple("1" if i in right else "0" for i in range(count))
-        return {"text": saying(2 * once, 2 - 2 * once), "choices": tuple(told)}, marks
+        return {"text": saying(2, 0), "choices": tuple(told)}, marks
     good, bad, target = {
         "classification": (2 * once, 2 - 2 * once, "good" if once else "bad"),
         "multilabel": (2 * once, 2 * twice, "|".join(["good"] * once + ["bad"] * twice)),
