@@ -13,10 +13,12 @@ from graftwork.compare.leaderboard import compare
 from graftwork.core.ragged import Ragged
 from graftwork.core.run import Recipe
 from graftwork.core.task import Task
+from graftwork.data.load import load
 from graftwork.errors import ConfigError, DataError
 from graftwork.run.answers import answer_file
 from graftwork.run.bulk import predict_many
 from graftwork.run.execute import Shop, execute
+from graftwork.run.ladder import climb
 from graftwork.run.methods import parse_method
 from graftwork.run.shop import open_shop
 from graftwork.run.store import read_logits
@@ -159,3 +161,28 @@ def test_bad_files(shop: Shop, tmp_path: Path) -> None:
             answer_file([module], path, None, print)
     with pytest.raises(ConfigError, match="no text_a"):
         answer_file([module], path, None, print, columns={"text_a": "x"})
+
+
+def test_a_ladder_of_choices(tmp_path: Path) -> None:
+    task = Task.from_file(write(tmp_path, "choice"), kind="choice")
+    ladder = climb(task, "1h", backbone="tiny_text", epochs=1, out=tmp_path / "ladder", runs=tmp_path / "runs")
+    tried = {rung["method"]: rung["decision"] for rung in ladder.content["rungs"]}
+    assert {"majority", "bm25", "tfidf_svm", "linear_probe"} <= tried.keys() and "most_frequent_tag" not in tried
+    assert ladder.content["chosen"]["method"] in tried
+
+
+def test_a_task_file_says_what_the_flags_say(tmp_path: Path) -> None:
+    (tmp_path / "t.tsv").write_text(
+        "p\tx\ty\tright\n" + "".join(f"text {i}\ta {i}\tb {i}\t{1 + i % 2}\n" for i in range(20))
+    )
+    (tmp_path / "t.toml").write_text(
+        'data = "t.tsv"\nkind = "choice"\ntext = "p"\nchoices = ["x", "y"]\nlabel = "right"\ncount_from = "1"\n'
+    )
+    found = load(Task.from_file(tmp_path / "t.toml"))
+    flags = Task.from_file(
+        tmp_path / "t.tsv", kind="choice", text="p", choices=("x", "y"), label="right", count_from="1"
+    )
+    assert found.digest == load(flags).digest and found.task.choices == ("x", "y")
+    assert all(
+        example.target == ((1, 0), (0, 1))[int(example.inputs["text"][5:]) % 2] for example in found.train.examples
+    )
