@@ -49,3 +49,13 @@ def test_one_answer_for_all() -> None:
     found = repeated(answer, words)
     assert isinstance(found, Ragged) and found.tolist() == [[[1, 2], [1, 2]], [[1, 2]]]
     assert repeated(answer, [Example("a", {"text": "x y"})]).tolist() == [[1, 2]]
+
+
+def test_an_answer_for_every_place() -> None:
+    """A place that the answer does not have is answered as its last one."""
+    choices = [
+        Example("a", {"text": "t", "choices": ("x", "y")}),
+        Example("b", {"text": "t", "choices": ("x", "y", "z", "z")}),
+    ]
+    found = repeated(np.array([[1.0], [2.0], [0.0]]), choices)
+    assert isinstance(found, Ragged) and found.tolist() == [[[1], [2]], [[1], [2], [0], [0]]]

@@ -8,14 +8,16 @@ import numpy as np
 import pytest
 import torch
 
+from graftwork.core.choices import encode_marks
 from graftwork.core.method import Setting
+from graftwork.core.ragged import Numbers
 from graftwork.core.task import Dataset
 from graftwork.methods.majority import Majority
 from graftwork.registry import kinds
 from graftwork.testing import tiny_bench, tiny_dataset
 
 
-def with_targets(data: Dataset, targets: np.ndarray) -> Dataset:
+def with_targets(data: Dataset, targets: Numbers) -> Dataset:
     splits = dict(data.splits) | {"train": replace(data.train, targets=targets)}
     return replace(data, splits=splits)
 
@@ -58,3 +60,14 @@ def test_it_costs_nothing_and_is_restored() -> None:
 
 def test_it_fits_everything() -> None:
     assert Majority().unfit(tiny_dataset().task, None) == ""
+
+
+@pytest.mark.parametrize("kind", ["choice", "ranking"])
+def test_choices_are_answered_by_their_place(kind: str) -> None:
+    data = tiny_dataset(kind)
+    targets = encode_marks([(0, 1)] * 15 + [(1, 0)] * 5)
+    fitted = Majority().fit(tiny_bench(with_targets(data, targets), None))
+    logits = fitted.logits(data.test.examples)
+    assert logits.counts.tolist() == [len(example.target) for example in data.test.examples]
+    assert {rows[:, 0].argmax() for rows in logits} == {1}
+    assert np.exp(logits.flat[:2, 0]) == pytest.approx([0.25, 0.75])

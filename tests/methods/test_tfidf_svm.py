@@ -100,3 +100,23 @@ def test_cost_is_two_per_feature_and_class() -> None:
     one = texts("good film")  # good, film, and the two together where training had them
     flops, grade = fitted.flops(one)
     assert grade == "model" and flops == 2 * features(fitted.vectorizer, one).nnz * 2
+
+
+def test_right_choices_are_above_wrong_ones_of_the_same_text() -> None:
+    """The plane is that of the differences, and goes through the origin."""
+    data = tiny_dataset("choice", rows=40)
+    fitted = TfidfSvm().fit(tiny_bench(data, None))
+    assert fitted.weight.shape[0] == 1 and not fitted.bias.any()
+    rows = features(fitted.vectorizer, data.train.examples)
+    places = [(example.target.index(1), len(example.target)) for example in data.train.examples]
+    starts = np.cumsum([0] + [count for _, count in places[:-1]])
+    pairs = [(start + right, start + wrong) for start, (right, count) in zip(starts, places, strict=True)
+             for wrong in range(count) if wrong != right]  # fmt: skip
+    good, bad = np.array(pairs).T
+    forward = (rows[good] - rows[bad]).toarray()
+    model = LinearSVC(C=fitted.facts["strength"] / 2, random_state=1, max_iter=50_000, fit_intercept=False, tol=1e-6)
+    model.fit(np.vstack([forward, -forward]), np.repeat([1, -1], len(pairs)))
+    assert np.allclose(fitted.weight, model.coef_, atol=0.02)
+    logits = fitted.logits(data.train.examples)
+    found = kinds.get("choice").predictions(logits, data.task)
+    assert [row[:, 0].argmax() for row in found] == [right for right, _ in places]
