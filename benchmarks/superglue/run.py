@@ -33,6 +33,7 @@ def main() -> None:
     parser.add_argument("--data", type=Path, required=True, help="folder with one folder per data set")
     parser.add_argument("--runs", type=Path, default=Path("runs"))
     parser.add_argument("--out", type=Path, default=HERE / "results")
+    parser.add_argument("--seeds", type=int, help="default: 5, of boolq 3")
     parser.add_argument("--threads", type=int, default=1)
     chosen = parser.parse_args()
     torch.set_num_threads(chosen.threads)
@@ -41,8 +42,8 @@ def main() -> None:
     for name in chosen.names:
         methods = [*METHODS, "bm25"] if name == "copa" else METHODS
         board = gw.compare(
-            task(name), methods=methods, seeds=SEEDS[name], exhaustive=True, jobs=1, out=out / name, runs=runs,
-            progress=say,
+            task(name), methods=methods, seeds=chosen.seeds or SEEDS[name], exhaustive=True, jobs=1, out=out / name,
+            runs=runs, progress=say,
         )  # fmt: skip
         print(f"{name}: {board.executed} runs executed, {board.reused} reused", flush=True)
 
