@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 CHECKOUT = Path(__file__).resolve().parents[2]
-FOLDERS = ("bulk_prediction", "budget")
+FOLDERS = ("bulk_prediction", "budget", "superglue")
 RESULTS = sorted((CHECKOUT / "benchmarks").glob("*/results/*.json"))
 
 
