@@ -22,10 +22,10 @@ SOURCE = CHECKOUT / "src" / "graftwork"
 FILES = sorted(SOURCE.rglob("*.py"))
 DOCUMENTS = sorted([*CHECKOUT.glob("*.md"), *(CHECKOUT / "docs").rglob("*.md")])
 
-PARTS = ("backbones", "kinds", "methods", "metrics", "meters")
+PARTS = ("backbones", "kinds", "methods", "metrics", "meters", "suites")
 LAYERS = (  # an import points to a lower line
     ("__init__", "__main__", "testing"),
-    ("cli",), ("serve",), ("pretrain",), ("compare",), ("bank",), ("compress",), ("run",),
+    ("cli",), ("serve",), ("pretrain",), ("benchmark",), ("compare",), ("bank",), ("compress",), ("run",),
     *((part,) for part in PARTS),
     ("data",), ("train",), ("core",),
     ("errors", "registry", "config", "units", "files"),

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from graftwork.core.meter import Meter
     from graftwork.core.method import Method
     from graftwork.core.metric import Metric
+    from graftwork.core.suite import Suite
 
 T = TypeVar("T")
 
@@ -76,4 +77,5 @@ kinds: Registry[Kind] = Registry("kind", "graftwork.kinds")
 methods: Registry[type[Method]] = Registry("method", "graftwork.methods")
 metrics: Registry[Metric] = Registry("metric", "graftwork.metrics")
 meters: Registry[type[Meter]] = Registry("meter", "graftwork.meters")
-registries: tuple[Registry[Any], ...] = (backbones, kinds, methods, metrics, meters)
+suites: Registry[Suite] = Registry("suite", "graftwork.suites")
+registries: tuple[Registry[Any], ...] = (backbones, kinds, methods, metrics, meters)  # the parts of a run

@@ -14,10 +14,11 @@ from graftwork.units import show
 @click.argument("what", default="runs")
 @click.option("--runs", default="runs", show_default=True, metavar="DIR", help="Where runs are kept.")
 def command(what: str, runs: str) -> None:
-    """WHAT is runs (the default), backbones, kinds, methods, metrics, meters or builtin."""
+    """WHAT is runs (the default), backbones, kinds, methods, metrics, meters, suites or builtin."""
     from graftwork import registry
 
-    parts = {name: getattr(registry, name) for name in ("backbones", "kinds", "methods", "metrics", "meters")}
+    folders = ("backbones", "kinds", "methods", "metrics", "meters", "suites")
+    parts = {name: getattr(registry, name) for name in folders}
     if what == "backbones":
         from graftwork.core.opening import backbone_names
 
