@@ -15,6 +15,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from graftwork.benchmark.run import benchmark
     from graftwork.compare.leaderboard import compare
     from graftwork.core.run import RunResult
     from graftwork.core.task import Task
@@ -31,6 +32,7 @@ __all__ = [
     "Task",
     "TaskModule",
     "__version__",
+    "benchmark",
     "climb",
     "compare",
     "predict_many",
@@ -42,6 +44,7 @@ _HOMES = {
     "RunResult": "graftwork.core.run",
     "Task": "graftwork.core.task",
     "TaskModule": "graftwork.run.task_module",
+    "benchmark": "graftwork.benchmark.run",
     "climb": "graftwork.run.ladder",
     "compare": "graftwork.compare.leaderboard",
     "predict_many": "graftwork.run.bulk",

@@ -25,7 +25,12 @@ graft train tickets.csv --budget 5min             the cheapest method that is wo
 graft predict MODULE "my card is lost"            what it answers
 """
 _KEPT = "finished runs are kept, and the same command goes on with the missing ones"
-_STOPPED = {"compare": _KEPT, "train": _KEPT, "predict": "no file was written or changed"}  # what Ctrl-C leaves
+_STOPPED = {
+    "benchmark": _KEPT,
+    "compare": _KEPT,
+    "train": _KEPT,
+    "predict": "no file was written or changed",
+}  # what Ctrl-C leaves
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

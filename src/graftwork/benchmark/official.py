@@ -1,0 +1,73 @@
+"""From official files to files that a task takes: JSONL with the inputs by role and the label, a row each."""
+
+from __future__ import annotations
+
+import heapq
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from graftwork.core.suite import OfficialTask, Row, Source
+from graftwork.core.task import Task
+from graftwork.errors import DataError
+from graftwork.files import digest, storage_errors, writing
+
+
+@dataclass(frozen=True)
+class Written:
+    """A task of a suite with its rows written."""
+
+    official: OfficialTask
+    task: Task
+    tests: dict[str, Path]  # the table's name -> labelled rows
+    broken: int  # rows of its labelled files that the distribution itself has broken
+
+
+def write_task(official: OfficialTask, folder: Path, limit: int | None) -> Written:
+    """Write `train.jsonl` and a file for each test set into `folder`, at most `limit` rows of each, drawn by content.
+
+    Raises `DataError` with file:line of the official file, or for one without a row.
+    """
+    with storage_errors(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+    train = folder / "train.jsonl"
+    broken = _write(official.train, train, limit)
+    tests = {name: folder / f"{name}.jsonl" for name in official.tests}
+    broken += sum(_write(source, tests[name], limit) for name, source in official.tests.items())
+    task = Task(
+        name=official.name,
+        data=train,
+        test=next(iter(tests.values())),
+        kind=official.kind,
+        metrics=official.metrics,
+        positive=official.positive,
+    )
+    return Written(official, task, tests, broken)
+
+
+def _write(source: Source, path: Path, limit: int | None) -> int:
+    """Write the rows of a file and return how many are broken."""
+    broken, rows = 0, 0
+
+    def whole() -> Iterator[Row]:
+        nonlocal broken
+        for row in source.read():
+            if row is None:
+                broken += 1
+            else:
+                yield row
+
+    with writing(path) as stream:
+        for row in whole() if limit is None else _drawn(whole(), limit):
+            rows += 1
+            stream.write(f"{json.dumps(dict(row), ensure_ascii=False)}\n".encode())
+        if not rows:
+            raise DataError("the file has no rows", where=str(source.path), do="check that it was written whole")
+    return broken
+
+
+def _drawn(rows: Iterator[Row], limit: int) -> list[Row]:
+    """Those whose content has the least hashes, in the order of the file: the same ones wherever they stand."""
+    least = heapq.nsmallest(limit, enumerate(rows), key=lambda pair: digest(dict(pair[1])))
+    return [row for _, row in sorted(least, key=lambda pair: pair[0])]

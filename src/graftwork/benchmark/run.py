@@ -1,0 +1,224 @@
+"""`benchmark`: every task of a suite through `compare`, beside what others published, and the files to hand in."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from graftwork.benchmark.hand_in import score_rows, write_answers
+from graftwork.benchmark.official import Written, write_task
+from graftwork.benchmark.scores import Entry, best_on_validation, of_published, over_tasks, spread
+from graftwork.compare.leaderboard import SEEDS, Leaderboard, choose_methods, compare
+from graftwork.core.suite import OfficialTask, Suite
+from graftwork.errors import ConfigError, StorageError, UnknownName
+from graftwork.files import read_toml, write_json
+from graftwork.registry import kinds, suites
+from graftwork.run.store import read_result
+from graftwork.train.cache_folder import CACHE_SIZE
+
+FORMAT = 1
+PUBLISHED = Path(__file__).with_name("published.toml")
+BASELINE = "majority"
+CHOSEN = "best on validation"
+
+Progress = Callable[[float, str], None]
+
+
+@dataclass(frozen=True)
+class Benchmark:
+    """What came of it. `content` is exactly what stands in `benchmark.json`."""
+
+    content: Mapping[str, Any]
+    folder: Path
+
+
+def benchmark(
+    suite: str,
+    folder: str | Path,
+    *,
+    tasks: Sequence[str] | None = None,
+    methods: Sequence[str] | None = None,
+    seeds: int = SEEDS,
+    limit: int | None = None,
+    backbone: str = "minilm",
+    epochs: int | None = None,
+    exhaustive: bool = False,
+    out: str | Path | None = None,
+    runs: str | Path = "runs",
+    precision: str = "auto",
+    device: str = "auto",
+    prices: str | Path | None = None,
+    cache: str | Path | None = None,
+    cache_size: str = CACHE_SIZE,
+    jobs: int | None = None,
+    progress: Progress = lambda done, text: None,
+) -> Benchmark:
+    """Compare methods on the tasks of `suite` (default: all whose official files are in `folder`), as `compare` does.
+
+    The official dev files are the test split. Choices are made on a validation split drawn from train. `limit` takes
+    that many rows of each labelled file and writes nothing to hand in. `majority` always takes part.
+    `out` (default `boards/<suite>`) receives `benchmark.json`, the boards, the rows as JSONL, and `submission/`.
+
+    Raises `GraftworkError` for bad data or settings, before anything is trained.
+    """
+    part, folder, out = suites.get(suite), Path(folder), Path(out if out is not None else f"boards/{suite}")
+    if limit is not None and limit < 1:
+        raise ConfigError("--limit must be at least 1", got=str(limit))
+    chosen = _methods(methods)
+    asked, left_out = _tasks(part, folder, tasks)
+    written = [write_task(task, out / "data" / task.name, limit) for task in asked]
+    call = partial(
+        compare, backbone=backbone, methods=chosen, seeds=seeds, epochs=epochs, exhaustive=exhaustive, runs=runs,
+        precision=precision, device=device, prices=prices, cache=cache, cache_size=cache_size, jobs=jobs,
+    )  # fmt: skip
+    boards, entries = {}, {}
+    for place, task in enumerate(written):
+        name = task.official.name
+        boards[name] = call(task.task, out=out / name, progress=_part(progress, place, len(written), name))
+        entries[name] = [_entry(row, task, Path(runs), device) for row in boards[name].rows]
+    best = {name: found for name, listed in entries.items() if (found := best_on_validation(listed)) is not None}
+    asked_for = {"suite": suite, "title": part.title, "backbone": backbone, "seeds": seeds, "limit": limit}
+    content: dict[str, Any] = (
+        {"format": FORMAT}
+        | asked_for
+        | {
+            "tasks": {task.official.name: _described(task, boards[task.official.name]) for task in written},
+            "left_out": left_out,
+            "rows": _rows(entries, best),
+            "chosen": {name: entry.method for name, entry in best.items()},
+            "published": _published(suite, {task.official.name: _columns(task.official) for task in written}),
+            "submission": None if limit is not None else _submission(part, written, best, Path(runs), device, out),
+        }
+    )
+    write_json(out / "benchmark.json", content)
+    return Benchmark(content, out)
+
+
+def _methods(words: Sequence[str] | None) -> list[str] | None:
+    """Those asked for, and the majority class whether or not it is."""
+    if words is None:
+        return None
+    given = {item.label for item in choose_methods(words)}
+    return [*words, BASELINE] if BASELINE not in given else list(words)
+
+
+def _tasks(suite: Suite, folder: Path, names: Sequence[str] | None) -> tuple[list[OfficialTask], dict[str, str]]:
+    """The tasks that can be asked, and of the others why they are left out.
+
+    Raises `UnknownName` for a name the suite doesn't have, `StorageError` or `ConfigError` for one that was asked for
+    by name and can't be had, `StorageError` where there is none at all.
+    """
+    if not folder.is_dir():
+        raise StorageError("no such folder", where=str(folder), do=f"name the folder with the files of {suite.title}")
+    known = {task.name: task for task in suite.tasks(folder)}
+    listed = {name.lower(): name for name in (*known, *suite.left_out)}
+    for name in names or ():
+        if name.lower() not in listed:
+            raise UnknownName("task", name, listed.values())
+    wanted = [listed[name.lower()] for name in names] if names is not None else list(listed.values())
+    reasons = {name: _why_not(known.get(name), folder) or suite.left_out.get(name, "") for name in wanted}
+    left_out = {name: reason for name, reason in reasons.items() if reason}
+    if names is not None and left_out:
+        name, reason = next(iter(left_out.items()))
+        raise ConfigError(f"the task {name} can't be asked: {reason}", where=str(folder))
+    asked = [known[name] for name in wanted if name not in left_out]
+    if not asked:
+        raise StorageError(
+            f"no task of {suite.title} is here",
+            where=str(folder),
+            got=", ".join(sorted(path.name for path in folder.iterdir())[:10]) or "an empty folder",
+            expected="; ".join(reason for name, reason in left_out.items() if name in known),
+            do="unpack the official files there as they are",
+        )
+    return asked, left_out
+
+
+def _why_not(task: OfficialTask | None, folder: Path) -> str:
+    if task is None:
+        return ""
+    if task.kind not in kinds.names():
+        return f"there is no kind {task.kind!r} yet"
+    missing = [str(path.relative_to(folder)) for path in task.missing()]
+    return f"no {' and no '.join(missing)}" if missing else ""
+
+
+def _part(progress: Progress, place: int, count: int, name: str) -> Progress:
+    return lambda done, text: progress((place + done) / count, f"{name}: {text}")
+
+
+def _columns(task: OfficialTask) -> list[str]:
+    """What the table calls the scores of a task: `MNLI-m accuracy`."""
+    return [f"{test} {metric}" for test in task.tests for metric in task.metrics]
+
+
+def _described(task: Written, board: Leaderboard) -> dict[str, Any]:
+    return {
+        "columns": _columns(task.official),
+        "rows": dict(board.content["task"]["rows"]),
+        "broken_rows": task.broken,
+        "note": task.official.note,
+        "board": str(board.folder),
+    }
+
+
+def _entry(row: Mapping[str, Any], task: Written, runs: Path, device: str) -> Entry:
+    """A row of a board; its modules answer the further test sets too."""
+    if not row["scores"]:
+        return Entry(row["method"], row["status"], {}, float("nan"), {})
+    results = [read_result(runs / run_id / "result.json") for run_id in row["runs"]]
+    done = [result for result in results if result.status == "ok" and result.scores]
+    first, *further = task.official.tests
+    scores = {f"{first} {name}": {run.seed: run.scores[name] for run in done} for name in task.official.metrics}
+    for test in further:
+        found = {run.seed: score_rows(runs / run.id, task.task, task.tests[test], device) for run in done}
+        scores |= {f"{test} {name}": {seed: of[name] for seed, of in found.items()} for name in task.official.metrics}
+    validation = statistics.fmean(run.validation[task.official.metrics[0]] for run in done)
+    return Entry(row["method"], row["status"], scores, validation, {run.seed: run.id for run in done})
+
+
+def _rows(entries: Mapping[str, Sequence[Entry]], best: Mapping[str, Entry]) -> list[dict[str, Any]]:
+    """A row for the choice that validation makes in each task, then one per method, the best mean first."""
+    of_method: dict[str, dict[str, Entry]] = {}
+    for task, listed in entries.items():
+        for entry in listed:
+            of_method.setdefault(entry.method, {})[task] = entry
+    rows = [_row(method, found, len(entries)) for method, found in of_method.items()]
+    rows.sort(key=lambda row: (-row["mean"]["mean"] if "mean" in row else 0.0, row["method"]))
+    rows.sort(key=lambda row: "mean" not in row)
+    return [_row(CHOSEN, best, len(entries)), *rows]
+
+
+def _row(name: str, found: Mapping[str, Entry], tasks: int) -> dict[str, Any]:
+    scores = {column: spread(seeds) for entry in found.values() for column, seeds in entry.scores.items()}
+    whole = over_tasks(list(found.values())) if len(found) == tasks else {}
+    return {"method": name, "status": {task: entry.status for task, entry in found.items()}, "scores": scores} | whole
+
+
+def _published(suite: str, tasks: Mapping[str, Sequence[str]]) -> list[dict[str, Any]]:
+    """The figures of others, those that have one for a column of the table."""
+    columns = {column for listed in tasks.values() for column in listed}
+    rows = [row for row in read_toml(PUBLISHED).get(suite, ()) if columns & row["scores"].keys()]
+    return [row | of_published(row["scores"], tasks) for row in rows]
+
+
+def _submission(
+    suite: Suite, tasks: Sequence[Written], best: Mapping[str, Entry], runs: Path, device: str, out: Path
+) -> dict[str, Any] | None:
+    """Answer the files without labels by the first run of each task's choice; None where nothing is to hand in."""
+    if suite.hand_in is None:
+        return None
+    written, missing = [], []
+    for task in tasks:
+        entry = best.get(task.official.name)
+        for name, source in task.official.unlabelled.items():
+            if entry is None or not source.path.is_file():
+                missing.append(name)
+                continue
+            module = runs / entry.runs[min(entry.runs)]
+            write_answers(module, source, partial(suite.hand_in, name), out / "submission" / name, device)
+            written.append(name)
+    return {"folder": str(out / "submission"), "files": written, "missing": missing}

@@ -1,0 +1,143 @@
+"""The benchmark's table as plain text: at most 100 columns, cut into blocks where its tasks need more."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from rich.console import Console
+
+from graftwork.errors import printable
+from graftwork.units import percent
+
+WIDTH = 100
+GAP = "  "
+NAME = 28  # longest name of a row
+Content = Mapping[str, Any]
+Cells = list[str]
+
+
+def print_benchmark(content: Content, console: Console) -> None:
+    """The table, then how to read it."""
+    width = min(WIDTH, console.width) if console.is_terminal else WIDTH
+    for line in [_title(content), "", *table_lines(content, width), "", *_remarks(content, width)]:
+        console.print(printable(line), markup=False, highlight=False, soft_wrap=True)
+
+
+def _title(content: Content) -> str:
+    seeds = content["seeds"]
+    only = f" · ONLY {content['limit']:,} ROWS OF EACH FILE" if content["limit"] else ""
+    return f"{content['title']} · points · backbone {content['backbone']} · seeds {seeds}{only}"
+
+
+def table_lines(content: Content, width: int = WIDTH) -> list[str]:
+    """Blocks of columns, each with the names of its rows; below a rule the figures that others published."""
+    table = list(_columns(content))
+    widths = [max(map(len, column)) for column in table]
+    lines: list[str] = []
+    start = 1
+    while start < len(table):
+        end, used = start, widths[0]
+        while end < len(table) and (used + len(GAP) + widths[end] <= width or end == start):
+            used += len(GAP) + widths[end]
+            end += 1
+        block = [0, *range(start, end)]
+        lines += [""] if lines else []
+        for row in range(len(table[0])):
+            cells = [table[at][row].ljust(widths[at]) for at in block]
+            lines.append(GAP.join(cells).rstrip())
+            if row == 1 or row == 1 + len(content["rows"]):
+                lines.append("─" * used)
+        start = end
+    return lines
+
+
+def _columns(content: Content) -> Iterator[Cells]:
+    """Each with two cells of heading, then a cell per row."""
+    rows, published = content["rows"], content["published"]
+    names = [row["method"] for row in rows] + [f"{row['name']} ({row['split']})" for row in published]
+    yield ["", "", *(name if len(name) <= NAME else f"{name[: NAME - 1]}…" for name in names)]
+    for task, described in content["tasks"].items():
+        for column in described["columns"]:
+            test, metric = column.rsplit(" ", 1)
+            theirs = [f"{row['scores'][column]:.1f}" if column in row["scores"] else "–" for row in published]
+            yield [test, metric, *(_score(row, task, column) for row in rows), *theirs]
+    for key, heading in (("mean", ("mean", "")), ("geometric_mean", ("geometric", "mean"))):
+        yield [*heading, *(_whole(row, key) for row in (*rows, *published))]
+
+
+def _score(row: Mapping[str, Any], task: str, column: str) -> str:
+    if column in row["scores"]:
+        return _spread(row["scores"][column])
+    status = str(row["status"].get(task, "–")).replace("_", " ")
+    return "–" if status == "ok" else status
+
+
+def _whole(row: Mapping[str, Any], key: str) -> str:
+    value = row.get(key)
+    if value is None:
+        return "–"
+    return _spread(value) if isinstance(value, Mapping) else percent(value)
+
+
+def _spread(score: Mapping[str, Any]) -> str:
+    return percent(score["mean"]) + (f" ± {percent(score['sd'])}" if score["seeds"] > 1 else "")
+
+
+def _remarks(content: Content, width: int) -> list[str]:
+    """What the table leaves to be said, wrapped."""
+    return [line for text in remarks(content) for line in textwrap.wrap(text, width, subsequent_indent="  ")]
+
+
+def remarks(content: Content) -> Iterator[str]:
+    """How the scores came about, what is missing, where the figures are from: a sentence or two each."""
+    yield (
+        "Scored on the official dev files: the labels of the test files are hidden. Choices were made on a validation "
+        "split, a tenth of train drawn by a hash of the text. ± sd over seeds; intervals and prices stand in the board "
+        "of each task. A row marked (test) was scored by the suite's own server on other rows."
+    )
+    if content["limit"]:
+        yield (
+            f"At most {content['limit']:,} rows of each labelled file were taken, drawn by a hash of their content: no "
+            "score here is one of the benchmark's, and nothing was written to hand in."
+        )
+    named = ", ".join(content["tasks"])
+    missing = "; ".join(f"{name}: {reason}" for name, reason in content["left_out"].items())
+    count = len(content["tasks"])
+    yield (
+        f"The means are over {count} task{'' if count == 1 else 's'}: {named}."
+        + (f" MISSING from them: {missing}." if missing else "")
+        + " A task with several scores counts once, by their mean. – where a row lacks one of them."
+    )
+    yield "Best on validation: " + ", ".join(f"{task} {method}" for task, method in content["chosen"].items()) + "."
+    yield from _disagreement(content["rows"])
+    for task, described in content["tasks"].items():
+        if described["broken_rows"]:
+            yield f"{task}: {described['broken_rows']:,} rows that the official files themselves cut off are left out."
+        if described["note"]:
+            yield f"{task}: {described['note']}."
+    yield from (f"{row['name']}: {row['source']}." for row in content["published"])
+    yield from _handed_in(content["submission"])
+
+
+def _disagreement(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    whole = [row for row in rows[1:] if row.get("geometric_mean") is not None]
+    if not whole:
+        return
+    by_mean = max(whole, key=lambda row: row["mean"]["mean"])["method"]
+    by_geometric = max(whole, key=lambda row: row["geometric_mean"])["method"]
+    if by_mean != by_geometric:
+        yield f"The two means disagree: {by_mean} leads by the mean, {by_geometric} by the geometric mean."
+
+
+def _handed_in(submission: Mapping[str, Any] | None) -> Iterator[str]:
+    if submission is None:
+        return
+    if submission["files"]:
+        yield (
+            f"To hand in: {', '.join(submission['files'])} in {submission['folder']}, answered by what is best on "
+            "validation, first seed."
+        )
+    if submission["missing"]:
+        yield f"Not there to hand in, for want of its file without labels: {', '.join(submission['missing'])}."

@@ -1,0 +1,96 @@
+"""Compare methods on a published suite: official files in, one table with published figures out."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import click
+
+from graftwork.cli.options import progress_bar, run_options, split_words, use_threads
+
+if TYPE_CHECKING:
+    from graftwork.benchmark.run import Benchmark
+
+
+@click.command("benchmark")
+@click.argument("suite")
+@click.argument("dir")
+@click.option("--tasks", metavar="A,B,…", help="Tasks as the suite calls them.  [default: all whose files are there]")
+@click.option("--methods", metavar="A,B,…", help="Methods to run; majority always does.  [default: all that fit]")
+@click.option("--seeds", type=int, default=5, show_default=True, help="Runs per method.")
+@click.option("--limit", type=int, metavar="ROWS", help="At most so many rows of each file, for a first look.")
+@click.option("--exhaustive", is_flag=True, help="No race: every method in full, at its own learning rate.")
+@click.option("--out", metavar="DIR", help="Folder for benchmark.json, boards, submission.  [default: boards/SUITE]")
+@click.option("--jobs", type=int, help="Runs side by side, sharing the threads.  [default: one thread each]")
+@click.option("--json", "as_json", is_flag=True, help="Print benchmark.json instead of the table.")
+@run_options
+def command(
+    suite: str,
+    dir: str,
+    tasks: str | None,
+    methods: str | None,
+    seeds: int,
+    limit: int | None,
+    exhaustive: bool,
+    out: str | None,
+    jobs: int | None,
+    as_json: bool,
+    backbone: str | None,
+    epochs: int | None,
+    runs: str,
+    precision: str,
+    device: str,
+    threads: int | None,
+    cache: str | None,
+    cache_size: str | None,
+    prices: str | None,
+) -> int:
+    """Run methods x seeds on every task of SUITE, read from DIR as it is distributed.
+
+    SUITE is glue; graft ls suites lists them. DIR holds its official files, a folder per task.
+
+    The labels of official test files are hidden: the dev files are scored on, and choices are made on a validation
+    split drawn from train. Files to hand in are answered by what is best on validation.
+
+    Every task is a comparison of its own, as by graft compare: runs that are there already cost nothing.
+    """
+    from graftwork.benchmark.run import benchmark
+    from graftwork.train.cache_folder import CACHE_SIZE
+
+    use_threads(threads)
+    with progress_bar() as progress:
+        done = benchmark(
+            suite,
+            dir,
+            tasks=split_words(tasks) if tasks is not None else None,
+            methods=split_words(methods) if methods is not None else None,
+            seeds=seeds,
+            limit=limit,
+            backbone=backbone or "minilm",
+            epochs=epochs,
+            exhaustive=exhaustive,
+            out=out,
+            runs=runs,
+            precision=precision,
+            device=device,
+            prices=prices,
+            cache=cache,
+            cache_size=cache_size or CACHE_SIZE,
+            jobs=jobs,
+            progress=progress,
+        )
+    _show(done, as_json)
+    return 0 if done.content["chosen"] else 1
+
+
+def _show(done: Benchmark, as_json: bool) -> None:
+    if as_json:
+        click.echo(json.dumps(done.content, indent=1, ensure_ascii=False))
+        return
+    from rich.console import Console
+
+    from graftwork.benchmark.table import print_benchmark
+
+    print_benchmark(done.content, Console())
+    click.echo(f"Written: {done.folder / 'benchmark.json'}")
