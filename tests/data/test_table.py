@@ -137,7 +137,7 @@ BAD = [
     ("t.jsonl", '{"text": "a", "label": [{}]}\n', ":1", "'label' is no text", "a list of strings"),
     ("t.jsonl", '{"text": "\\ud83d", "label": "b"}\n', ":1", "half of a character", "UTF-8"),
     ("t.txt", "text\tlabel\n", "", "unknown suffix '.txt'", ".jsonl (one JSON object per line)"),
-    ("t.json", "[]", "", "unknown suffix '.json'", "one JSON object per line"),
+    ("t.json", "[]", "", "the file is empty", "the export of Label Studio"),
     ("t", "text\tlabel\n", "", "no suffix", ".csv (comma-separated)"),
 ]
 

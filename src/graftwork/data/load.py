@@ -15,6 +15,7 @@ from graftwork.core.labels import labels_of
 from graftwork.core.task import SPLITS, Dataset, Split, Task
 from graftwork.data.checks import report
 from graftwork.data.choices import choice_rows, find_choice_columns
+from graftwork.data.formats import ROUNDED
 from graftwork.data.questions import read_questions
 from graftwork.data.split import draw
 from graftwork.data.table import Row, Table, open_table
@@ -38,6 +39,7 @@ class Record:
     inputs: Mapping[str, Any]
     target: Any
     mended: int  # places of the target
+    rounded: int = 0  # its spans that were widened to whole words
 
 
 def load(task: Task) -> Dataset:
@@ -89,7 +91,11 @@ def _dataset(
 
 def _mended(records: Mapping[str, Sequence[Record]], kind: Kind) -> dict[str, dict[str, int]]:
     """What was mended while reading -> split -> in how many places."""
-    return {kind.mends: {name: sum(record.mended for record in records[name]) for name in SPLITS}} if kind.mends else {}
+    found = (
+        {kind.mends: {name: sum(record.mended for record in records[name]) for name in SPLITS}} if kind.mends else {}
+    )
+    rounded = {name: sum(record.rounded for record in records[name]) for name in SPLITS}
+    return found | ({ROUNDED: rounded} if any(rounded.values()) else {})
 
 
 def find_columns(task: Task, table: Table, per_word: bool = False) -> Task:
@@ -204,7 +210,7 @@ def _record(row: Row, number: int, roles: Sequence[str], task: Task, kind: Kind,
                 do="remove the row or fill the text in",
             )
     target, mended = kind.settle(kind.parse(row.cells[-1], task, where), inputs, task, where)
-    return Record(row.line, number, inputs, target, mended)
+    return Record(row.line, number, inputs, target, mended, row.rounded)
 
 
 def check_words(given: Input, where: str) -> None:

@@ -1,4 +1,4 @@
-"""Strict streaming readers of tables: CSV (RFC 4180), TSV (never quoted), JSONL and CoNLL, each also as `.gz`.
+"""Strict streaming readers of tables: CSV (RFC 4180), TSV (never quoted), JSONL and what `formats.py` lists.
 
 Nothing is guessed into another type: a cell is the text that stands in the file, "NA" and "None" included.
 """
@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from graftwork.core.task import builtin_names
-from graftwork.data import conll
+from graftwork.data import formats
 from graftwork.data.lines import read_lines
 from graftwork.errors import DataError, StorageError, clip, nearest
 
@@ -32,6 +32,7 @@ class Row:
 
     line: int  # of its first character, 1 is the file's first line
     cells: tuple[Cell, ...]  # in the order of the columns that were asked for
+    rounded: int = 0  # spans whose borders cut through a word
 
 
 @dataclass(frozen=True)
@@ -48,12 +49,13 @@ class Table:
         JSON text is taken) or a list of strings or numbers, and the column `words`, which must be a list of strings.
         Raises `DataError` with file:line at the first bad row, and at the end of a file that has none.
         """
-        suffix, empty = _format(self.path), True
+        own, empty = formats.format_of(self.path), True
         found: Iterator[Row]
-        if suffix in conll.SUFFIXES:
-            found = (Row(line, cells) for line, cells in conll.columns_of(self.path, self.header, columns))
+        if own is not None:
+            found = (Row(*reading) for reading in own.rows(self.path, self.header, columns, label))
         else:
-            found = self._objects(columns, label, words) if suffix == ".jsonl" else self._records(columns)
+            is_json = _format(self.path) == ".jsonl"
+            found = self._objects(columns, label, words) if is_json else self._records(columns)
         for row in found:
             empty = False
             yield row
@@ -101,14 +103,15 @@ def open_table(path: Path) -> Table:
     Raises `StorageError` when the file cannot be read, `DataError` for an unknown suffix, an empty file, a header
     that names a column twice, or a first line that is broken.
     """
-    if not path.is_file():
+    own = formats.format_of(path) if path.exists() else None
+    if not path.is_file() and own is None:
         _refuse_absent(path)
-    suffix = _format(path)
-    if suffix == ".jsonl":
+    suffix = _format(path) if path.is_file() else ""
+    if own is not None:
+        header = own.header_of(path)
+    elif suffix == ".jsonl":
         first_object = next(json_objects(path), None)
         header = None if first_object is None else tuple(first_object[1])
-    elif suffix in conll.SUFFIXES:
-        header = conll.header_of(path)
     else:
         first_record = next(_records(path), None)
         header = None if first_record is None else tuple(first_record[1])
@@ -138,14 +141,12 @@ def _refuse_absent(path: Path) -> NoReturn:
 
 
 _READ = {
-    ".csv": "comma-separated", ".tsv": "tab-separated", ".jsonl": "one JSON object per line",
-    **dict.fromkeys(conll.SUFFIXES, "a word per line"),
+    ".csv": "comma-separated", ".tsv": "tab-separated", ".jsonl": "one JSON object per line", **formats.WHAT,
 }  # fmt: skip
-_WHOLE = {".jsonl": "one JSON object per line", **dict.fromkeys(conll.SUFFIXES, "a word per line, and its tag")}
+_WHOLE = {".jsonl": "one JSON object per line", **formats.WHAT}
 _REMEDIES = {
     ".xlsx": "save the sheet as CSV (UTF-8)",
     ".xls": "save the sheet as CSV (UTF-8)",
-    ".json": "write one JSON object per line and name the file .jsonl; for the JSON of SQuAD: --kind span",
     ".ndjson": "rename it to .jsonl",
     ".txt": "rename it to .tsv if a tab stands between the columns, to .csv if a comma does",
 }

@@ -1,0 +1,69 @@
+"""Formats whose rows are read whole by readers of their own: by the suffix, or by what stands in the file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from graftwork.data import brat, conll, exports, parquet
+
+Cells = tuple[Any, ...]
+Reading = tuple[int, Cells, int]  # line, cells, and how many of its spans were rounded to whole words
+ROUNDED = "Spans whose borders cut through a word, widened to whole words"  # as the data report calls it
+
+
+@dataclass(frozen=True)
+class Format:
+    """How files of one format are read."""
+
+    header_of: Callable[[Path], tuple[str, ...] | None]  # None for a file without rows
+    rows: Callable[[Path, Sequence[str], Sequence[str], str | None], Iterator[Reading]]
+    # (path, its header, the columns wanted, the column of the target)
+
+
+def format_of(path: Path) -> Format | None:
+    """The format of a file, or of a folder of brat; None for CSV, TSV and plain JSONL."""
+    if path.is_dir():
+        return BRAT if brat.is_brat(path) else None
+    suffix = Path(path.name.lower().removesuffix(".gz")).suffix
+    if suffix == ".jsonl":
+        return DOCCANO if exports.has_spans(path) else None
+    return BY_SUFFIX.get(suffix)
+
+
+def _conll(path: Path, header: Sequence[str], wanted: Sequence[str], label: str | None) -> Iterator[Reading]:
+    return ((line, cells, 0) for line, cells in conll.columns_of(path, header, wanted))
+
+
+def _parquet(path: Path, header: Sequence[str], wanted: Sequence[str], label: str | None) -> Iterator[Reading]:
+    return ((number, cells, 0) for number, cells in parquet.rows(path, wanted, label))
+
+
+def _brat(path: Path, header: Sequence[str], wanted: Sequence[str], label: str | None) -> Iterator[Reading]:
+    for line, found in brat.rows(path):
+        cells = {"tokens": found.words, "tags": found.tags}
+        yield line, tuple(cells[name] for name in wanted), found.rounded
+
+
+def _named(rows: Callable[[Path], Iterator[tuple[int, dict[str, Any], int]]]) -> Any:
+    def read(path: Path, header: Sequence[str], wanted: Sequence[str], label: str | None) -> Iterator[Reading]:
+        for line, cells, rounded in rows(path):
+            yield line, tuple(cells[name] for name in wanted), rounded
+
+    return read
+
+
+BRAT = Format(lambda path: brat.HEADER, _brat)
+DOCCANO = Format(lambda path: ("tokens", "tags"), _named(exports.doccano_rows))
+BY_SUFFIX: Mapping[str, Format] = {
+    **dict.fromkeys(conll.SUFFIXES, Format(conll.header_of, _conll)),
+    ".parquet": Format(parquet.header_of, _parquet),
+    ".json": Format(exports.label_studio_header, _named(exports.label_studio_rows)),
+}
+WHAT: Mapping[str, str] = {
+    **dict.fromkeys(conll.SUFFIXES, "a word per line"),
+    ".parquet": "through pyarrow",
+    ".json": "the export of Label Studio",
+}
