@@ -97,8 +97,8 @@ def builtin_names() -> list[str]:
 
 
 def _stem(path: Path) -> str:
-    """`data/tickets.csv.gz` is `tickets`."""
-    return path.name.split(".")[0]
+    """`data/tickets.csv.gz` is `tickets`, `hub:glue:cola` is `hub-glue-cola`."""
+    return path.name.split(".")[0].replace(":", "-")
 
 
 _TASK_KEYS: Mapping[str, type] = {
@@ -124,7 +124,7 @@ def read_task_file(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
     if "data" not in content:
         raise ConfigError("the task file names no data", where=str(path), do='add a line like data = "train.tsv"')
     for key in ("data", "validation", "test"):
-        if key in content and not content[key].startswith("builtin:"):
+        if key in content and not content[key].startswith(("builtin:", "hub:")):
             content[key] = path.parent / content[key]
     comparison = {key: content.pop(key) for key in _COMPARE_KEYS if key in content}
     return {"name": path.stem} | content, comparison

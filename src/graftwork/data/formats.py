@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from graftwork.data import brat, conll, exports, parquet
+from graftwork.data import brat, conll, exports, hub, parquet
 
 Cells = tuple[Any, ...]
 Reading = tuple[int, Cells, int]  # line, cells, and how many of its spans were rounded to whole words
@@ -24,9 +24,13 @@ class Format:
 
 
 def format_of(path: Path) -> Format | None:
-    """The format of a file, or of a folder of brat; None for CSV, TSV and plain JSONL."""
+    """The format of a file, a folder of brat or a set of the hub; None for CSV, TSV and plain JSONL."""
+    if hub.is_hub(path):
+        return HUB
     if path.is_dir():
         return BRAT if brat.is_brat(path) else None
+    if not path.is_file():
+        return None
     suffix = Path(path.name.lower().removesuffix(".gz")).suffix
     if suffix == ".jsonl":
         return DOCCANO if exports.has_spans(path) else None
@@ -39,6 +43,10 @@ def _conll(path: Path, header: Sequence[str], wanted: Sequence[str], label: str 
 
 def _parquet(path: Path, header: Sequence[str], wanted: Sequence[str], label: str | None) -> Iterator[Reading]:
     return ((number, cells, 0) for number, cells in parquet.rows(path, wanted, label))
+
+
+def _hub(path: Path, header: Sequence[str], wanted: Sequence[str], label: str | None) -> Iterator[Reading]:
+    return ((number, cells, 0) for number, cells in hub.rows(path, wanted, label))
 
 
 def _brat(path: Path, header: Sequence[str], wanted: Sequence[str], label: str | None) -> Iterator[Reading]:
@@ -56,6 +64,7 @@ def _named(rows: Callable[[Path], Iterator[tuple[int, dict[str, Any], int]]]) ->
 
 
 BRAT = Format(lambda path: brat.HEADER, _brat)
+HUB = Format(hub.header_of, _hub)
 DOCCANO = Format(lambda path: ("tokens", "tags"), _named(exports.doccano_rows))
 BY_SUFFIX: Mapping[str, Format] = {
     **dict.fromkeys(conll.SUFFIXES, Format(conll.header_of, _conll)),

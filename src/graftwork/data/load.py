@@ -16,6 +16,7 @@ from graftwork.core.task import SPLITS, Dataset, Split, Task
 from graftwork.data.checks import report
 from graftwork.data.choices import choice_rows, find_choice_columns
 from graftwork.data.formats import ROUNDED
+from graftwork.data.hub import with_splits
 from graftwork.data.questions import read_questions
 from graftwork.data.split import draw
 from graftwork.data.table import Row, Table, open_table
@@ -52,6 +53,7 @@ def load(task: Task) -> Dataset:
     kind = kinds.get(task.kind)
     for name in task.metrics:
         metrics.get(name)
+    task = with_splits(task)
     files = _files(task)
     if isinstance(kind, AsksPassages):
         asked = read_questions(task, files)

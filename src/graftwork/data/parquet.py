@@ -30,10 +30,11 @@ def rows(path: Path, wanted: Sequence[str], label: str | None) -> Iterator[tuple
         columns = [batch.column(batch.schema.get_field_index(name)).to_pylist() for name in wanted]
         for cells in zip(*columns, strict=True):
             number += 1
-            yield number, tuple(_cell(*pair, label, f"{path}:{number}") for pair in zip(cells, wanted, strict=True))
+            yield number, tuple(cell_of(*pair, label, f"{path}:{number}") for pair in zip(cells, wanted, strict=True))
 
 
-def _cell(value: Any, column: str, label: str | None, where: str) -> str | tuple[str, ...]:
+def cell_of(value: Any, column: str, label: str | None, where: str) -> str | tuple[str, ...]:
+    """A value as a cell; of the column `label` a number or yes or no as JSON writes it. Raises `DataError`."""
     if isinstance(value, str):
         return value
     if isinstance(value, list) and all(isinstance(item, str) for item in value):

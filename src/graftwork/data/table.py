@@ -103,7 +103,7 @@ def open_table(path: Path) -> Table:
     Raises `StorageError` when the file cannot be read, `DataError` for an unknown suffix, an empty file, a header
     that names a column twice, or a first line that is broken.
     """
-    own = formats.format_of(path) if path.exists() else None
+    own = formats.format_of(path)
     if not path.is_file() and own is None:
         _refuse_absent(path)
     suffix = _format(path) if path.is_file() else ""
