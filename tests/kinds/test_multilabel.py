@@ -7,10 +7,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from numpy.typing import NDArray
+from sklearn.metrics import f1_score
 
+from graftwork.core.kind import ChoosesThresholds
+from graftwork.core.metric import score
 from graftwork.core.task import Task
 from graftwork.errors import ConfigError, DataError
-from graftwork.registry import kinds
+from graftwork.kinds.multilabel import best_threshold
+from graftwork.registry import kinds, metrics
 
 KIND = kinds.get("multilabel")
 TASK = Task("t", Path("t.csv"))
@@ -72,3 +77,43 @@ def test_loss_and_constant() -> None:
     constant = KIND.constant(np.array([[1, 0], [1, 0], [1, 0], [0, 0]], dtype=np.float32), TASK)
     assert constant[0] == pytest.approx(np.log(3))
     assert constant[1] < -20
+
+
+def brute_force(logits: NDArray[np.float64], wanted: NDArray[np.bool_]) -> float:
+    """The highest F1 that any threshold reaches."""
+    values = np.unique(logits)
+    return max(f1_score(wanted, logits > cut) for cut in [values[0] - 1, *((values[1:] + values[:-1]) / 2)])
+
+
+def test_the_threshold_of_highest_f1() -> None:
+    random = np.random.default_rng(0)
+    for rows in (1, 2, 7, 20):
+        for _ in range(3):
+            logits = np.round(random.normal(size=rows), 1)  # with equal ones among them
+            wanted = random.random(rows) < 0.4
+            wanted[random.integers(rows)] = True
+            found = best_threshold(logits, wanted)
+            assert f1_score(wanted, logits > found) == pytest.approx(brute_force(logits, wanted))
+
+
+def test_of_equally_good_thresholds_the_one_nearest_to_a_half() -> None:
+    assert best_threshold(np.array([3.0, 2.0, -2.0, -3.0]), np.array([True, True, False, False])) == 0
+    assert best_threshold(np.array([-1.0, -2.0, -3.0]), np.array([True, False, False])) == pytest.approx(-1.5)
+    assert best_threshold(np.array([0.5, 0.5]), np.array([True, False])) < 0.5, "equal logits have one answer"
+
+
+def test_rare_labels_share_a_threshold() -> None:
+    task = Task("t", Path("t.csv"), kind="multilabel", labels=("a", "b", "c"), thresholds="validation")
+    random = np.random.default_rng(1)
+    targets = (random.random((60, 3)) < np.array([0.5, 0.05, 0.05])).astype(np.float32)
+    targets[:3] = 1
+    logits = 4 * targets + random.normal(size=(60, 3)) - np.array([5.0, 6.0, 6.0])
+    part = kinds.get("multilabel")
+    assert isinstance(part, ChoosesThresholds)
+    shift = part.shift(logits, targets, task)
+    assert shift is not None
+    assert shift[0] != shift[1] == shift[2]
+    assert score(metrics.get("macro_f1"), targets, part.predictions(logits, task), task) < 0.2
+    assert score(metrics.get("macro_f1"), targets, part.predictions(logits + shift, task), task) > 0.9
+    assert part.shift(logits, targets, task.resolved(thresholds="half")) is None
+    assert part.shift(logits, np.zeros_like(targets), task) is None

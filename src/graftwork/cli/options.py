@@ -49,6 +49,12 @@ def task_options(function: F) -> F:
             default=None,
             help="Take an answer that does not stand at its offset where it stands nearest to it.",
         ),
+        click.option(
+            "--thresholds",
+            metavar="WORD",
+            help="Of multilabel: validation (chosen there, for F1) or half (a probability of 0.5).  "
+            "[default: validation]",
+        ),
         click.option("--metrics", metavar="A,B,…", help="Scores, the headline first.  [default: the kind's]"),
         click.option("--positive", metavar="LABEL", help="The class that f1 is of.  [default: the rarer one of two]"),
         click.option("--validation", metavar="FILE", help="Rows to choose on.  [default: split off by content hash]"),

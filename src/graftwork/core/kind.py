@@ -86,3 +86,11 @@ class OfChoices(Protocol):
     """What a kind is too whose examples have a text and `choices`, and a row for each choice."""
 
     per_choice: Literal[True]
+
+
+@runtime_checkable
+class ChoosesThresholds(Protocol):
+    """What a kind is too whose answers hang on thresholds: they are chosen on validation, for every method alike."""
+
+    def shift(self, logits: Numbers, targets: Numbers, task: Task) -> NDArray[np.float64] | None:
+        """(C,) to add to all logits, so that a threshold of 0 serves, chosen on these; None for nothing."""

@@ -18,6 +18,7 @@ BUILTIN = Path(__file__).parent.parent / "data" / "builtin"
 SPLITS = ("train", "validation", "test")
 STRAYS = ("repair", "refuse")
 COUNTS = ("0", "1")
+THRESHOLDS = ("validation", "half")
 
 
 @dataclass(frozen=True)
@@ -39,6 +40,7 @@ class Task:
     metrics: tuple[str, ...] = ()  # the first is the headline; empty: the kind's
     stray_tags: str = "repair"  # tagging: I- tags that continue nothing are read as B-, or with "refuse" an error
     realign: bool = False  # span: an answer that does not stand at its offset is taken where it stands nearest to it
+    thresholds: str | None = None  # multilabel: chosen on "validation" for F1 (None), or a probability of a "half"
     positive: str | None = None  # the class that `f1` is of; None: the rarer one of two
     scale: tuple[float, float] = (0.0, 1.0)  # mean and sd of the training targets (regression)
     unanswerable: bool = False  # span: some training questions have no answer in their passage
@@ -68,6 +70,8 @@ class Task:
             raise UnknownName("way with stray tags", settings["stray_tags"], STRAYS)
         if settings.get("count_from") not in (None, *COUNTS):
             raise UnknownName("number of the first choice", settings["count_from"], COUNTS)
+        if settings.get("thresholds") not in (None, *THRESHOLDS):
+            raise UnknownName("way to thresholds", settings["thresholds"], THRESHOLDS)
         return cls(**settings)
 
     @staticmethod
@@ -84,7 +88,8 @@ class Task:
         """What decides a result, as JSON: no paths, no name, no column names."""
         kept = ("kind", "labels", "metrics", "positive", "scale")
         asked = {key: value for key, value in asdict(self).items() if key in kept}
-        return asked | ({"unanswerable": True} if self.unanswerable else {})
+        asked |= {"unanswerable": True} if self.unanswerable else {}
+        return asked | ({"thresholds": self.thresholds} if self.thresholds else {})
 
     def resolved(self, **changes: Any) -> Task:
         """A copy with what the data decided (labels, scale, columns) filled in."""
@@ -104,7 +109,7 @@ def _stem(path: Path) -> str:
 _TASK_KEYS: Mapping[str, type] = {
     "name": str, "data": str, "validation": str, "test": str, "kind": str, "text": str, "text_a": str,
     "text_b": str, "label": str, "labels": list, "metrics": list, "positive": str, "stray_tags": str,
-    "realign": bool, "choices": list, "count_from": str,
+    "realign": bool, "choices": list, "count_from": str, "thresholds": str,
 }  # fmt: skip
 _COMPARE_KEYS: Mapping[str, type] = {
     "backbone": str, "methods": list, "seeds": int, "epochs": int, "exhaustive": bool, "out": str,

@@ -15,12 +15,13 @@ from torch.nn.functional import binary_cross_entropy_with_logits
 from graftwork.core.example import Example
 from graftwork.core.head import PooledHead
 from graftwork.core.labels import label_indices, require_label, resolve_labels
-from graftwork.core.task import Task
+from graftwork.core.task import THRESHOLDS, Task
 from graftwork.errors import ConfigError, DataError, clip
 from graftwork.registry import kinds
 
 SEPARATOR = "|"
 METRICS = ("macro_f1", "accuracy")
+ENOUGH_TO_CHOOSE = 10  # rows of the validation split that have a label: from here on it has a threshold of its own
 FREQUENT = 10  # rows: from here on a combination of labels is a stratum of its own
 
 
@@ -54,7 +55,11 @@ class Multilabel:
                 expected=f"labels separated by {SEPARATOR!r}, or a list in JSONL",
                 do="choose another column with --label",
             )
-        return task.resolved(labels=resolve_labels(task, targets), metrics=task.metrics or METRICS)
+        return task.resolved(
+            labels=resolve_labels(task, targets),
+            metrics=task.metrics or METRICS,
+            thresholds=task.thresholds or THRESHOLDS[0],
+        )
 
     def strata(self, targets: Sequence[Any]) -> list[Hashable]:
         """The combination of labels where ten rows or more have it, else the rarest of its labels."""
@@ -97,6 +102,27 @@ class Multilabel:
         """(B, C) -> (B, C) float32, 1 where the probability is above 0.5."""
         return (logits > 0).astype(np.float32)
 
+    def shift(
+        self, logits: NDArray[np.float64], targets: NDArray[np.generic], task: Task
+    ) -> NDArray[np.float64] | None:
+        """(C,) the thresholds of highest F1 on these, with their sign turned; None where the task wants a half.
+
+        A label that ten rows or more have gets one of its own, the others one that is best for all labels together.
+        """
+        if task.thresholds != THRESHOLDS[0]:
+            return None
+        wanted = np.asarray(targets, dtype=np.float64) > 0  # (N, C)
+        if not wanted.any():
+            return None
+        together = best_threshold(logits.ravel(), wanted.ravel())
+        own = [
+            best_threshold(logits[:, label], wanted[:, label])
+            if wanted[:, label].sum() >= ENOUGH_TO_CHOOSE
+            else together
+            for label in range(logits.shape[1])
+        ]
+        return -np.array(own, dtype=np.float64)
+
     def decode(self, logits: NDArray[np.float64], task: Task, examples: Sequence[Example] = ()) -> list[dict[str, Any]]:
         """(B, C) -> `{"label": [labels above 0.5], "probabilities": {label: probability}}` per example."""
         return [
@@ -106,6 +132,24 @@ class Multilabel:
             }
             for row in logits
         ]
+
+
+def best_threshold(logits: NDArray[np.float64], wanted: NDArray[np.bool_]) -> float:
+    """The threshold between (N,) logits that gives the highest F1; of equally good ones that nearest to 0.
+
+    `wanted` (N,) has at least one True.
+    """
+    order = np.argsort(-logits, kind="stable")
+    values = logits[order]
+    hits = np.cumsum(wanted[order])
+    f1 = 2.0 * hits / (np.arange(1, len(values) + 1) + wanted.sum())  # when the first 1, 2, … are a yes
+    ends = np.append(values[1:] < values[:-1], True)  # equal logits have one answer
+    below = np.append(values[1:], values[-1] - 1.0)
+    cuts = (values + below) / 2
+    open_to_zero = (below < 0) & (values > 0)
+    cuts = np.where(open_to_zero, 0.0, cuts)
+    best = np.flatnonzero(ends & (f1 >= f1[ends].max() - 1e-12))
+    return float(cuts[best[np.abs(cuts[best]).argmin()]])
 
 
 kinds.register("multilabel")(Multilabel())

@@ -35,6 +35,7 @@ from graftwork.run.environment import environment
 from graftwork.run.methods import Named
 from graftwork.run.once import Done
 from graftwork.run.price_tag import begin_all, read_costs
+from graftwork.run.shifted import added, shift_of, shifted
 from graftwork.run.speed import predict_speed
 from graftwork.run.store import RunStore, write_predictions, write_run
 from graftwork.run.task_module import SELF_TEST_EXAMPLES, add_price_tag, save_module
@@ -145,9 +146,13 @@ class _Execution:
         self.readings.trained_parameters = fitted.trained_parameters
         self.progress(1.0, "evaluating")
         trial = "share" in self.spec.recipe
-        splits = [self.shop.dataset.validation] if trial else [self.shop.dataset.validation, self.shop.dataset.test]
+        data = self.shop.dataset
         with self._phase("evaluate"), self.profile.phase("evaluate"):
-            answers = [(split, fitted.logits(split.examples)) for split in splits]
+            logits = fitted.logits(data.validation.examples)
+            shift = shift_of(self.setting, logits, data.validation.targets)
+            fitted = shifted(fitted, shift)
+            answers = [(data.validation, logits if shift is None else added(logits, shift))]
+            answers += [] if trial else [(data.test, fitted.logits(data.test.examples))]
         scores = {split.name: self._scores(split, logits) for split, logits in answers}
         with self._phase("save"), self.profile.phase("write"):
             kind, task = self.setting.kind, self.setting.task

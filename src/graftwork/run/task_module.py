@@ -24,6 +24,7 @@ from graftwork.registry import kinds
 from graftwork.run.bulk import predict_many
 from graftwork.run.environment import resolve_device
 from graftwork.run.methods import method_from_config
+from graftwork.run.shifted import FACT, shifted
 from graftwork.units import show
 
 FORMAT = 1
@@ -88,7 +89,7 @@ class TaskModule:
         setting = Setting(task, kinds.get(task.kind), backbone)
         method = method_from_config(description["method"])
         fitted = method.restore(setting, safe_load(folder / "delta.safetensors"), description["facts"])
-        return cls(folder, task, fitted, description, backbone)
+        return cls(folder, task, shifted(fitted, description["facts"].get(FACT)), description, backbone)
 
     @property
     def roles(self) -> tuple[str, ...]:
