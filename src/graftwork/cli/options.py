@@ -31,6 +31,8 @@ def task_options(function: F) -> F:
         click.option(
             "--count-from", metavar="N", help="What labels call the first choice, 0 or 1.  [default: 0 where certain]"
         ),
+        click.option("--image", metavar="COL", help="Column of images' paths, relative to the file.  [default: image]"),
+        click.option("--sound", metavar="COL", help="Column of sounds' paths, relative to the file.  [default: sound]"),
         click.option("--label", metavar="COL", help="Column of the target.  [default: label; of words tags or upos]"),
         click.option(
             "--kind",

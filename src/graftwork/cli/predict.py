@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from graftwork.cli.options import DEVICE, progress_bar, use_threads
+from graftwork.core.media import MEDIA
 from graftwork.errors import ConfigError, printable
 
 if TYPE_CHECKING:
@@ -19,12 +20,19 @@ if TYPE_CHECKING:
 @click.argument("module")
 @click.argument("texts", nargs=-1)
 @click.option("--also", metavar="MODULE", multiple=True, help="Another module over the same texts; may be repeated.")
-@click.option("--file", "source", metavar="F", help="CSV, TSV or JSONL with the texts; CoNLL or JSONL with words.")
+@click.option(
+    "--file",
+    "source",
+    metavar="F",
+    help="CSV, TSV or JSONL with the texts, CoNLL or JSONL with words, or a list of files.",
+)
 @click.option("--out", metavar="G", help="Where answers to --file go, a line per row; .jsonl, .csv or .tsv.")
 @click.option("--text", metavar="COL", help="Column of the text in --file.  [default: text or sentence]")
 @click.option("--text-a", metavar="COL", help="Column of a pair's first text.  [default: text_a]")
 @click.option("--text-b", metavar="COL", help="Column of a pair's second text.  [default: text_b]")
 @click.option("--choices", metavar="A,B,…", help="Columns of the choices, or of their lists.  [default: by name]")
+@click.option("--image", metavar="COL", help="Column of the images' paths in --file.  [default: image]")
+@click.option("--sound", metavar="COL", help="Column of the sounds' paths in --file.  [default: sound]")
 @click.option("--device", default="auto", show_default=True, metavar="NAME", help=DEVICE)
 @click.option("--threads", type=int, help="Processor threads.  [default: all cores]")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object per line, every probability.")
@@ -41,6 +49,8 @@ def command(
 ) -> None:
     """Answer TEXTS (of pairs: a b a b …; of questions: question passage …; of choices: one text, then its choices) with
     MODULE, a task module or a run's folder.
+
+    Of a task that reads images or sounds, TEXTS are files, or folders of them.
 
     Modules on one backbone share its work. The names of the answers of --also begin with the name of its task.
     """
@@ -76,6 +86,7 @@ def _answer_texts(modules: list[TaskModule], texts: tuple[str, ...], as_json: bo
 
     prefixes, roles = prefixes_of(modules), modules[0].roles
     width = 1 if roles == ("text", "choices") else len(roles)
+    texts = _files(texts, roles[0])
     if len(texts) % width:
         raise ConfigError(
             "the texts don't make whole pairs",
@@ -86,13 +97,26 @@ def _answer_texts(modules: list[TaskModule], texts: tuple[str, ...], as_json: bo
     if roles == ("text", "choices"):
         inputs = [{"text": texts[0], "choices": texts[1:]}]
     examples = modules[0].examples(inputs)
-    for example, answers in zip(examples, zip(*predict_many(modules, inputs), strict=True), strict=True):
+    listed = roles[0] in MEDIA and len(texts) > 1  # several files: each answer says of which
+    found = zip(*predict_many(modules, inputs), strict=True)
+    for number, (example, answers) in enumerate(zip(examples, found, strict=True)):
         if as_json:
             click.echo(json.dumps(merged(shown(example), answers, prefixes), ensure_ascii=False))
             continue
+        file = f"{texts[number]}: " if listed else ""
         for prefix, answer in zip(prefixes, answers, strict=True):
-            click.echo(printable(f"  {prefix[:-1]}: {sentence(answer)}" if prefix else sentence(answer)))
+            click.echo(printable(f"  {prefix[:-1]}: {sentence(answer)}" if prefix else f"{file}{sentence(answer)}"))
     _say_cut(modules, max(module.cut(inputs) for module in modules))
+
+
+def _files(texts: tuple[str, ...], role: str) -> tuple[str, ...]:
+    """Where a module reads files, those of a folder instead of the folder."""
+    if role not in MEDIA:
+        return texts
+    from graftwork.data.folder import files_in
+
+    listed = [[str(file) for file in files_in(Path(text), role)] if Path(text).is_dir() else [text] for text in texts]
+    return tuple(file for files in listed for file in files)
 
 
 def _say_cut(modules: list[TaskModule], cut: int) -> None:

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graftwork.core.example import Example
+from graftwork.core.media import Media
 from graftwork.core.ragged import Numbers, Ragged, places
 
 if TYPE_CHECKING:
@@ -18,6 +19,10 @@ if TYPE_CHECKING:
     from torch import Tensor, nn
 
 Inputs = dict[str, "Tensor"]  # each (S, T): what a network's forward takes, and "words": True where a word begins
+ROLES = (
+    "attention.query", "attention.key", "attention.value", "attention.qkv", "attention.output", "mlp.up", "mlp.down",
+    "norm", "embedding", "block",
+)  # fmt: skip
 WORDS_KEPT = 20_000  # of a split, about: those whose features are kept for convex fits
 
 
@@ -28,7 +33,7 @@ class BackboneCard:
     id: str  # as the user names it: "minilm", "hf:/models/bert", "random:minilm"
     revision: str  # sha256 over weights, configuration and tokenizer: the backbone's part of a run's identity
     family: str  # "bert", "gpt2", …
-    modality: str  # "text"
+    modality: str  # "text", "image" or "sound": what it reads
     width: int  # D
     blocks: int  # L
     parameters: int
@@ -36,6 +41,13 @@ class BackboneCard:
     max_length: int  # T at most, special tokens included
     towers: int  # sequences that a pair of texts becomes: 1 = joint encoding, 2 = each text by itself
     shared_blocks: bool  # every block has the same weights (ALBERT): they can't be frozen apart
+    shapes: tuple[tuple[int, int], ...] = ()  # (T, D) at every depth, where they change from block to block
+    lacks: tuple[str, ...] = ()  # roles that it has no site for, where that is known
+
+    @property
+    def widths(self) -> tuple[int, ...]:
+        """(L + 1,) D at every depth."""
+        return tuple(width for _, width in self.shapes) or (self.width,) * (self.blocks + 1)
 
 
 @dataclass(frozen=True)
@@ -71,6 +83,7 @@ class Encoded:
     cut: int  # examples that were longer than the backbone takes
     words: Words | None = None
     owned: NDArray[np.int64] | None = None  # (B,) sequences of each example, a multiple of `towers`
+    media: tuple[Media, ...] | None = None  # of images and sounds one per sequence, whose ids then only say its length
 
     def __len__(self) -> int:
         """B, the number of examples."""
@@ -218,6 +231,20 @@ class StopsEarly(Protocol):
 def towers_of(card: BackboneCard, example: Example) -> int:
     """Sequences that are joined to one reading of such examples: those of a pair of texts as the card says, else 1."""
     return card.towers if "text_a" in example.inputs or "choices" in example.inputs else 1
+
+
+def lacking(card: BackboneCard | None, roles: Sequence[str]) -> str:
+    """Why a method that hangs on all of `roles` can't be used, or an empty string."""
+    missing = [role for role in roles if card is not None and role in card.lacks]
+    return f"the blocks of {card.id} have no {', '.join(missing)} to adapt" if card is not None and missing else ""
+
+
+def real_positions(mask: Tensor, state: Tensor) -> Tensor:
+    """(S, T) mask of the inputs -> (S, T') of `state` (S, T', D).
+
+    A network whose blocks change the number of positions takes no padding, so all of them are real.
+    """
+    return mask if mask.shape[1] == state.shape[1] else mask.new_ones(state.shape[:2])
 
 
 def device_of(network: nn.Module) -> torch.device:

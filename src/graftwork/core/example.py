@@ -11,6 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from graftwork.core.media import Media
+
 Input = str | tuple[str, ...]  # a text, or the words of one
 
 
@@ -20,6 +22,7 @@ class Example:
 
     id: str  # "train/17": split and row number in the file (1 is the first data row), stable across runs
     inputs: Mapping[str, Any]  # role -> `Input`: {"text": …}, {"text_a": …, "text_b": …}, {"words": (…)}, …
+    # or `Media`: {"image": …}, {"sound": …}
     target: Any = None  # None if unlabelled
     source: str | None = None  # the text that `words` were cut out of, where there was one
 
@@ -35,6 +38,13 @@ def answers_of(example: Example) -> int | None:
     return None
 
 
-def text_of(given: Input) -> str:
-    """A text as it is, words with a space between them."""
+def text_of(given: Input | Media) -> str:
+    """A text as it is, words with a space between them; an image or a sound has none."""
+    if isinstance(given, Media):
+        return ""
     return given if isinstance(given, str) else " ".join(given)
+
+
+def plain(inputs: Mapping[str, Any]) -> dict[str, Any]:
+    """Inputs as JSON: of a file the hash of its content, wherever it lies."""
+    return {role: {"sha256": item.sha256} if isinstance(item, Media) else item for role, item in inputs.items()}

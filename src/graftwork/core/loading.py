@@ -49,10 +49,10 @@ def open_folder(folder: Path, name: str, layout: Layout, *, random_seed: int | N
     identity = {"files": reading_files(folder)}
     if random_seed is None:
         identity["weights"] = {path.name: file_digest(path) for path in weight_files(folder)}
-    with _transformers_errors(folder):
+    with transformers_errors(folder):
         config = AutoConfig.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
         tokenizer, pad_id, tokenizer_length = _tokenizer(folder, layout)
-        module = _pretrained(folder, config, bf16) if random_seed is None else fresh(config, random_seed, bf16)
+        module = pretrained(folder, config, bf16) if random_seed is None else fresh(config, random_seed, bf16)
     return assemble(
         name,
         module,
@@ -129,7 +129,8 @@ def _in_bf16(module: PreTrainedModel) -> PreTrainedModel:
     return module
 
 
-def _pretrained(folder: Path, config: PreTrainedConfig, bf16: bool) -> PreTrainedModel:
+def pretrained(folder: Path, config: PreTrainedConfig, bf16: bool) -> PreTrainedModel:
+    """The network of a folder. Raises `IncompatibleModule` where tensors are missing."""
     module: PreTrainedModel
     with torch.random.fork_rng(devices=[]):  # weights that the file lacks are drawn at random
         module, report = AutoModel.from_pretrained(
@@ -142,7 +143,7 @@ def _pretrained(folder: Path, config: PreTrainedConfig, bf16: bool) -> PreTraine
             trust_remote_code=False,
             output_loading_info=True,
         )
-    missing = sorted(key for key in report["missing_keys"] if not key.startswith("pooler."))
+    missing = sorted(key for key in report["missing_keys"] if not key.startswith(("pooler.", "masked_spec_embed")))
     if missing:
         raise IncompatibleModule(
             "the weights are not whole",
@@ -177,7 +178,7 @@ def _positions(config: PreTrainedConfig, layout: Layout) -> int:
 
 
 @contextlib.contextmanager
-def _transformers_errors(folder: Path) -> Iterator[None]:
+def transformers_errors(folder: Path) -> Iterator[None]:
     """Turns what transformers raises over a bad folder into a `StorageError`, and keeps it quiet meanwhile."""
     verbosity, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
     logging.set_verbosity_error()

@@ -19,7 +19,7 @@ INDEX = "model.safetensors.index.json"
 READ_WITH = (
     "config.json", "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json",
     "vocab.txt", "vocab.json", "merges.txt", "spiece.model", "spm.model", "sentencepiece.bpe.model",
-    "modules.json", "sentence_bert_config.json", "1_Pooling/config.json",
+    "modules.json", "sentence_bert_config.json", "1_Pooling/config.json", "preprocessor_config.json",
 )  # fmt: skip
 HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?")
 SENTENCE_POOLINGS = {

@@ -33,6 +33,8 @@ class Task:
     text: str | None = None  # column of the text, or of the words; None: found by name
     text_a: str | None = None
     text_b: str | None = None
+    image: str | None = None  # column of the paths of images, relative to the file; None: found by name
+    sound: str | None = None  # column of the paths of sounds
     choices: tuple[str, ...] = ()  # columns of the choices, or the one of their lists; empty: found by name
     count_from: str | None = None  # what labels call the first choice, "0" or "1"; None: 0 where that is certain
     label: str | None = None  # column of the target; None: found by name
@@ -47,7 +49,7 @@ class Task:
 
     @classmethod
     def from_file(cls, path: str | Path, **flags: Any) -> Task:
-        """A task from a data file (CSV, TSV, JSONL, CoNLL) or a task file (TOML); `flags` go before what the file says.
+        """A task from a data file, a folder of class folders, or a task file (TOML); `flags` go before it.
 
         Raises `ConfigError` for an unknown key or a key of the wrong type, `StorageError` for a missing file.
         """
@@ -84,6 +86,11 @@ class Task:
             raise UnknownName("built-in data set", name, builtin_names())
         return BUILTIN / f"{name}.csv"
 
+    @property
+    def reads(self) -> str:
+        """What its inputs are: "text", "image" or "sound"; known once the columns are."""
+        return "image" if self.image is not None else "sound" if self.sound is not None else "text"
+
     def question(self) -> dict[str, Any]:
         """What decides a result, as JSON: no paths, no name, no column names."""
         kept = ("kind", "labels", "metrics", "positive", "scale")
@@ -103,13 +110,13 @@ def builtin_names() -> list[str]:
 
 def _stem(path: Path) -> str:
     """`data/tickets.csv.gz` is `tickets`, `hub:glue:cola` is `hub-glue-cola`."""
-    return path.name.split(".")[0].replace(":", "-")
+    return (path.name or path.resolve().name).split(".")[0].replace(":", "-")
 
 
 _TASK_KEYS: Mapping[str, type] = {
     "name": str, "data": str, "validation": str, "test": str, "kind": str, "text": str, "text_a": str,
-    "text_b": str, "label": str, "labels": list, "metrics": list, "positive": str, "stray_tags": str,
-    "realign": bool, "choices": list, "count_from": str, "thresholds": str,
+    "text_b": str, "image": str, "sound": str, "label": str, "labels": list, "metrics": list, "positive": str,
+    "stray_tags": str, "realign": bool, "choices": list, "count_from": str, "thresholds": str,
 }  # fmt: skip
 _COMPARE_KEYS: Mapping[str, type] = {
     "backbone": str, "methods": list, "seeds": int, "epochs": int, "exhaustive": bool, "out": str,

@@ -12,6 +12,7 @@ import numpy as np
 
 from graftwork.core.example import Example, Input, text_of
 from graftwork.core.labels import labels_of
+from graftwork.core.media import Media
 from graftwork.core.ragged import Ragged, flat
 from graftwork.core.task import Split, Task
 from graftwork.data.choices import choice_report, choice_warnings
@@ -23,7 +24,7 @@ CUE_SHARE = 0.2
 EXAMPLES = 5
 _WORD = re.compile(r"\w+")
 
-Inputs = tuple[tuple[str, Input], ...]
+Inputs = tuple[tuple[str, Input | Media], ...]
 
 
 def report(
@@ -60,6 +61,8 @@ def report(
         found |= passages(splits)
     if any(isinstance(split.targets, Ragged) for split in splits.values()):
         found["answers"] = {name: len(flat(split.targets)) for name, split in splits.items()}
+    if task.reads != "text":
+        found["media"] = {name: sizes(task.reads, split.examples) for name, split in splits.items()}
     if mended:
         found["mended"] = {what: dict(counts) for what, counts in mended.items()}
     return found | {"warnings": list(_warnings(found, task))}
@@ -90,8 +93,19 @@ def word_counts(examples: Sequence[Example]) -> dict[str, int]:
     return {"median": int(np.median(words)), "max": int(words.max()), "over_1000": long}
 
 
-def _words(given: Input) -> int:
-    return len(text_of(given).split())
+def _words(given: Input | Media) -> int:
+    return len(given) if isinstance(given, tuple) else len(text_of(given).split())
+
+
+def sizes(role: str, examples: Sequence[Example]) -> dict[str, Any]:
+    """Of images least, median and greatest shorter side, in pixels; of sounds the same of seconds, and their rates."""
+    listed = [example.inputs[role].size for example in examples]
+    if role == "image":
+        sides = [min(size) for size in listed]
+        return {"shorter_side": [min(sides), float(np.median(sides)), max(sides)]}
+    seconds = [frames / rate for frames, rate in listed]
+    rates = {str(rate): count for rate, count in sorted(Counter(rate for _, rate in listed).items())}
+    return {"seconds": [min(seconds), float(np.median(seconds)), max(seconds)], "rates": rates}
 
 
 def passages(splits: Mapping[str, Split]) -> dict[str, Any]:
@@ -173,23 +187,23 @@ def _inputs(example: Example) -> Inputs:
 
 def _warnings(found: Mapping[str, Any], task: Task) -> Iterable[str]:
     """What a person should know before believing a score, as sentences."""
-    rows = found["rows"]
+    rows, noun = found["rows"], task.reads
     for name, count in found["duplicates_across"]["rows"].items():
         if count:
             yield (
                 f"{_rows(count)} of {name} ({_share(count, rows[name])}) {'has' if count == 1 else 'have'} the same "
-                "text as a row of train: kept, and the score looks better for it than it is."
+                f"{noun} as a row of train: kept, and the score looks better for it than it is."
             )
     for name, count in found["duplicates_within"].items():
         if count:
             verb = "repeats" if count == 1 else "repeat"
-            yield f"{_rows(count)} of {name} ({_share(count, rows[name])}) {verb} the text of an earlier row."
+            yield f"{_rows(count)} of {name} ({_share(count, rows[name])}) {verb} the {noun} of an earlier row."
     if found["conflicts"]["groups"]:
         yield (
-            f"Texts that stand in several rows with different targets: {found['conflicts']['groups']:,} "
+            f"{noun.capitalize()}s that stand in several rows with different targets: {found['conflicts']['groups']:,} "
             f"({_rows(found['conflicts']['rows'])}), for example {', '.join(found['conflicts']['examples'][0][:3])}."
         )
-    if found["sorted"]:
+    if found["sorted"] and not task.data.is_dir():
         yield "The training file is sorted by its targets; training shuffles it, other tools may not."
     for what, counts in found.get("mended", {}).items():
         if any(counts.values()):

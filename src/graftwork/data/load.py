@@ -9,17 +9,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from graftwork.core.example import Example, Input, text_of
+from graftwork.core.example import Example, Input, plain, text_of
 from graftwork.core.kind import AsksPassages, Kind, OfChoices
 from graftwork.core.labels import labels_of
+from graftwork.core.media import MEDIA
 from graftwork.core.task import SPLITS, Dataset, Split, Task
 from graftwork.data.checks import report
 from graftwork.data.choices import choice_rows, find_choice_columns
+from graftwork.data.folder import ClassFolders, media_of, open_source
 from graftwork.data.formats import ROUNDED
 from graftwork.data.hub import with_splits
 from graftwork.data.questions import read_questions
 from graftwork.data.split import draw
-from graftwork.data.table import Row, Table, open_table
+from graftwork.data.table import Row, Table
 from graftwork.errors import ConfigError, DataError, clip, nearest
 from graftwork.files import canonical
 from graftwork.registry import kinds, metrics
@@ -59,7 +61,7 @@ def load(task: Task) -> Dataset:
         asked = read_questions(task, files)
         task = kind.resolve(task, [example.target for example in asked.examples["train"]])
         return _dataset(task, kind, asked.examples, asked.made, asked.mended)
-    table = open_table(task.data)
+    table = open_source(task.data)
     of_choices = isinstance(kind, OfChoices)
     task = find_choice_columns(task, table) if of_choices else find_columns(task, table, kind.per_word)
     read = {name: read_records(task, kind, path) for name, path in files.items()}
@@ -71,7 +73,7 @@ def load(task: Task) -> Dataset:
     for name in SPLITS[len(listing) :]:
         _require_trained_labels(records, name, files.get(name, task.data))
     examples = {name: _examples(name, records[name]) for name in SPLITS}
-    return _dataset(task, kind, examples, _how_made(files, records), _mended(records, kind))
+    return _dataset(task, kind, examples, _how_made(files, records, task.reads), _mended(records, kind))
 
 
 def _dataset(
@@ -100,7 +102,7 @@ def _mended(records: Mapping[str, Sequence[Record]], kind: Kind) -> dict[str, di
     return found | ({ROUNDED: rounded} if any(rounded.values()) else {})
 
 
-def find_columns(task: Task, table: Table, per_word: bool = False) -> Task:
+def find_columns(task: Task, table: Table | ClassFolders, per_word: bool = False) -> Task:
     """`task` with `text` (of a kind that answers words, theirs), or `text_a` and `text_b`, and `label` set to columns.
 
     Raises `ConfigError` where a setting names no column or two settings contradict, `DataError` where none is set and
@@ -108,10 +110,15 @@ def find_columns(task: Task, table: Table, per_word: bool = False) -> Task:
     """
     if task.text is not None and (task.text_a is not None or task.text_b is not None):
         raise ConfigError("text and text_a, text_b are both set", do="set --text for one text, the others for a pair")
+    named = [role for role in ("text", "text_a", *MEDIA) if getattr(task, role) is not None]
+    if len(named) > 1:
+        raise ConfigError(f"{' and '.join(named)} are all set", do="set the one that the task reads")
     if (task.text_a is None) != (task.text_b is None):
         raise ConfigError("a pair needs two columns", do="set both --text-a and --text-b, or --text for one text")
     if per_word and task.text_a is not None:
         raise ConfigError(f"a pair has no words that the kind {task.kind!r} could answer", do="set --text for one text")
+    if per_word and task.reads != "text":
+        raise ConfigError(f"the kind {task.kind!r} answers words", got=f"--{task.reads}", do="set --text")
     label = task.label or next((name for name in TARGETS[per_word] if name in table.header), TARGETS[per_word][0])
     roles = _text_columns(task, table, per_word) | {"label": _column(table, "label", label, task.label)}
     twice = [name for name, count in Counter(roles.values()).items() if count > 1]
@@ -121,16 +128,21 @@ def find_columns(task: Task, table: Table, per_word: bool = False) -> Task:
     return task.resolved(**roles)
 
 
-def _text_columns(task: Task, table: Table, per_word: bool) -> dict[str, str]:
+def _text_columns(task: Task, table: Table | ClassFolders, per_word: bool) -> dict[str, str]:
     """Role -> column."""
     if task.text is not None:
         return {"text": _column(table, "text", task.text, task.text)}
+    for role in MEDIA:
+        if (name := getattr(task, role)) is not None:
+            return {role: _column(table, role, name, name)}
     if task.text_a is not None and task.text_b is not None:
         chosen = {"text_a": task.text_a, "text_b": task.text_b}
         return {role: _column(table, role, name, name) for role, name in chosen.items()}
     found: list[dict[str, str]] = [{"text": name} for name in COLUMNS[per_word] if name in table.header]
     if {"text_a", "text_b"} <= set(table.header) and not per_word:
         found.append({"text_a": "text_a", "text_b": "text_b"})
+    if not (found or per_word):
+        found = [{role: role} for role in MEDIA if role in table.header][:1]
     if not (found or per_word) and COLUMNS[True][0] in table.header:
         raise DataError(
             f"the file has words, and the kind {task.kind!r} reads texts",
@@ -148,7 +160,7 @@ def _text_columns(task: Task, table: Table, per_word: bool) -> dict[str, str]:
     return found[0] if found else {"text": _column(table, "text", COLUMNS[per_word][0], None)}
 
 
-def _column(table: Table, role: str, name: str, setting: str | None) -> str:
+def _column(table: Table | ClassFolders, role: str, name: str, setting: str | None) -> str:
     """`name` if the table has it; else an error that lists the columns and names the nearest."""
     if name in table.header:
         return name
@@ -165,7 +177,7 @@ def _column(table: Table, role: str, name: str, setting: str | None) -> str:
     )
 
 
-def _columns(table: Table) -> str:
+def _columns(table: Table | ClassFolders) -> str:
     return f"columns: {', '.join(table.header)}"
 
 
@@ -184,11 +196,12 @@ def _files(task: Task) -> dict[str, Path]:
 
 def read_records(task: Task, kind: Kind, path: Path) -> list[Record]:
     """All rows of one file, targets parsed. Raises `DataError` with file:line at the first bad one."""
-    table = open_table(path)
+    table = open_source(path)
     if isinstance(kind, OfChoices):
         found = choice_rows(table, find_choice_columns(task, table))
         return [_record(row, number, ("text", "choices"), task, kind, path) for number, row in enumerate(found, 1)]
-    columns = {role: name for role in ("text", "text_a", "text_b") if (name := getattr(task, role)) is not None}
+    known = ("text", "text_a", "text_b", *MEDIA)
+    columns = {role: name for role in known if (name := getattr(task, role)) is not None}
     assert task.label is not None
     for role, name in (columns | {"label": task.label}).items():
         if path != task.data:
@@ -200,9 +213,11 @@ def read_records(task: Task, kind: Kind, path: Path) -> list[Record]:
 
 def _record(row: Row, number: int, roles: Sequence[str], task: Task, kind: Kind, path: Path) -> Record:
     where = f"{path}:{row.line}"
-    inputs = dict(zip(roles, row.cells, strict=False))
+    inputs: dict[str, Any] = dict(zip(roles, row.cells, strict=False))
     for role, given in inputs.items():
-        if role == "words":
+        if role in MEDIA:
+            inputs[role] = media_of(given, role, path, where)
+        elif role == "words":
             check_words(given, where)
         elif role != "choices" and not text_of(given).strip():
             raise DataError(
@@ -257,9 +272,9 @@ def draw_missing(
     for split, rows in drawn.items():
         if not rows:
             raise DataError(
-                f"no row is left for {split}: rows with the same text stay in one split",
+                f"no row is left for {split}: rows with the same inputs stay in one split",
                 where=str(path),
-                got=f"{len(records)} rows, {len({canonical(dict(record.inputs)) for record in records})} different",
+                got=f"{len(records)} rows, {len({canonical(plain(record.inputs)) for record in records})} different",
                 do="add rows, or give a file for every split",
             )
     return drawn
@@ -314,13 +329,13 @@ def digest(splits: Mapping[str, Split]) -> str:
     hashed = hashlib.sha256()
     for name in SPLITS:
         for example in splits[name].examples:
-            line = [example.id, dict(example.inputs), example.target]
+            line = [example.id, plain(example.inputs), example.target]
             line += [example.source] if example.source is not None else []
             hashed.update(canonical(line).encode() + b"\n")
     return hashed.hexdigest()
 
 
-def _how_made(files: Mapping[str, Path], records: Mapping[str, Sequence[Record]]) -> str:
+def _how_made(files: Mapping[str, Path], records: Mapping[str, Sequence[Record]], noun: str) -> str:
     """In words, with counts."""
     counted = {name: f"{name} {len(records[name]):,} rows" for name in SPLITS}
     given = [f"{counted[name]} from {path.name}" for name, path in files.items()]
@@ -328,6 +343,6 @@ def _how_made(files: Mapping[str, Path], records: Mapping[str, Sequence[Record]]
     if not drawn:
         return f"{'; '.join(given)}."
     return (
-        f"{'; '.join(given)}; {' and '.join(drawn)} drawn from {files['train'].name} by a hash of the text, the same "
-        "share of every class, equal texts in one split."
+        f"{'; '.join(given)}; {' and '.join(drawn)} drawn from {files['train'].name} by a hash of the {noun}, the same "
+        f"share of every class, equal {noun}s in one split."
     )

@@ -7,6 +7,7 @@ from collections import Counter, defaultdict
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
+from graftwork.core.example import plain
 from graftwork.files import canonical
 
 SALT = "graftwork split 1"
@@ -21,7 +22,7 @@ def draw(
     two rows or more gives at least one to the first split named, one of three to the second too; the train split
     always keeps one. The result does not depend on the order of the rows.
     """
-    keys = [hashlib.sha256((salt + canonical(dict(item))).encode()).digest() for item in inputs]
+    keys = [hashlib.sha256((salt + canonical(plain(item))).encode()).digest() for item in inputs]
     strata_of: defaultdict[bytes, Counter[Hashable]] = defaultdict(Counter)
     for key, stratum in zip(keys, strata, strict=True):
         strata_of[key][stratum] += 1

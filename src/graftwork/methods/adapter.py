@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import gelu, linear
 
-from graftwork.core.backbone import BackboneCard
+from graftwork.core.backbone import BackboneCard, lacking
 from graftwork.core.model import Model
 from graftwork.core.task import Task
 from graftwork.core.transformer import site_size
@@ -67,10 +67,12 @@ class Adapter:
     uses_backbone: ClassVar[bool] = True
 
     def unfit(self, task: Task, card: BackboneCard | None) -> str:
-        """Fits every backbone."""
+        """Fits every backbone whose blocks have the linear maps that it hangs on."""
         if self.placement not in PLACEMENTS:
             return f"placement must be one of {', '.join(PLACEMENTS)}, not {self.placement!r}"
-        return "" if self.size > 0 else f"size must be above 0, not {self.size}"
+        if self.size <= 0:
+            return f"size must be above 0, not {self.size}"
+        return lacking(card, PLACEMENTS[self.placement])
 
     def attach(self, model: Model) -> None:
         """Plug the bottlenecks, and for Houlsby's placement the norms' own gains and biases."""

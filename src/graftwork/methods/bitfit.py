@@ -8,7 +8,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor, nn
 
-from graftwork.core.backbone import BackboneCard
+from graftwork.core.backbone import BackboneCard, lacking
 from graftwork.core.model import Model
 from graftwork.core.task import Task
 from graftwork.registry import methods
@@ -49,7 +49,9 @@ class BitFit:
 
     def unfit(self, task: Task, card: BackboneCard | None) -> str:
         """Fits every backbone whose maps have biases."""
-        return "the blocks of this backbone have no biases" if card is not None and card.family == "modernbert" else ""
+        if card is not None and card.family == "modernbert":
+            return "the blocks of this backbone have no biases"
+        return lacking(card, ROLES) if card is not None and set(ROLES) <= set(card.lacks) else ""
 
     def attach(self, model: Model) -> None:
         """Plug a shift at every site that has a bias."""

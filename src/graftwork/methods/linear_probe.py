@@ -99,12 +99,13 @@ class LinearProbe:
                 best = (reached, str(block), fit, shares)
             bench.progress(1 - block / (backbone.card.blocks + 2), f"block {block}")
         assert best is not None
-        outputs = bench.setting.kind.outputs(bench.setting.task)
-        shares = fit_mix(bench, train, best[2].strength, outputs)
-        fit, reached = fit_on(bench, train, validation, lambda frozen: _mix(frozen, shares), bench.tally)
-        tried["mix"] = reached
-        if reached > best[0]:
-            best = (reached, "mix", fit, shares)
+        if len(set(backbone.card.widths)) == 1:  # features of different widths can't be mixed
+            outputs = bench.setting.kind.outputs(bench.setting.task)
+            shares = fit_mix(bench, train, best[2].strength, outputs)
+            fit, reached = fit_on(bench, train, validation, lambda frozen: _mix(frozen, shares), bench.tally)
+            tried["mix"] = reached
+            if reached > best[0]:
+                best = (reached, "mix", fit, shares)
         facts = {"block": best[1], "strength": best[2].strength, "validation_by_block": tried}
         facts |= fitted_on(bench, train.encoded)
         probe = Probe(backbone, best[3], best[2].weight, best[2].bias, facts)

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import linear
 
-from graftwork.core.backbone import BackboneCard
+from graftwork.core.backbone import BackboneCard, lacking
 from graftwork.core.model import Model
 from graftwork.core.task import Task
 from graftwork.core.transformer import site_size
@@ -47,8 +47,11 @@ class Lora:
     uses_backbone: ClassVar[bool] = True
 
     def unfit(self, task: Task, card: BackboneCard | None) -> str:
-        """Fits every backbone."""
-        return "" if self.rank > 0 else f"rank must be above 0, not {self.rank}"
+        """Fits every backbone with attention."""
+        if self.rank <= 0:
+            return f"rank must be above 0, not {self.rank}"
+        fused = card is not None and "attention.query" in card.lacks
+        return lacking(card, ("attention.qkv",) if fused else ("attention.query", "attention.value"))
 
     def attach(self, model: Model) -> None:
         """Plug a low-rank map beside each attention map."""

@@ -88,6 +88,8 @@ class TfidfSvm:
 
     def unfit(self, task: Task, card: BackboneCard | None) -> str:
         """Fits every text, as a whole, and choices."""
+        if task.reads != "text":
+            return f"it reads texts, and this task reads {task.reads}s"
         return (
             "it answers texts as a whole, and this task asks about each word" if kinds.get(task.kind).per_word else ""
         )

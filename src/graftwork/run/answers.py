@@ -11,14 +11,16 @@ from pathlib import Path
 from typing import Any
 
 from graftwork.core.choices import check_choices
-from graftwork.core.example import Example, text_of
+from graftwork.core.example import Example, Input, text_of
+from graftwork.core.media import MEDIA, Media
 from graftwork.core.passages import Passage, question_of
 from graftwork.core.task import Task
 from graftwork.core.words import example_of
 from graftwork.data.choices import choice_rows, find_choice_columns
+from graftwork.data.folder import ClassFolders, media_of, open_source
 from graftwork.data.load import check_words
 from graftwork.data.squad import questions
-from graftwork.data.table import Table, open_table
+from graftwork.data.table import Table
 from graftwork.errors import ConfigError, DataError, nearest
 from graftwork.files import writing
 from graftwork.run.bulk import Window, answer_windows, check_roles
@@ -104,7 +106,13 @@ def shown(example: Example) -> dict[str, Any]:
         return {"question": example.inputs["question"], "context": example.source}
     if example.source is not None:
         return {"text": example.source}
-    return {role: given if isinstance(given, str) else list(given) for role, given in example.inputs.items()}
+    return {role: _as_json(given) for role, given in example.inputs.items()}
+
+
+def _as_json(given: Input | Media) -> str | list[str]:
+    if isinstance(given, Media):
+        return given.path
+    return given if isinstance(given, str) else list(given)
 
 
 def merged(inputs: Mapping[str, Any], answers: Sequence[Mapping[str, Any]], prefixes: Sequence[str]) -> dict[str, Any]:
@@ -131,7 +139,7 @@ def _reader(module: TaskModule, source: Path, named: Mapping[str, str]) -> Calla
             question_of(f"question/{number}", asked.question, Passage.of(asked.context))
             for number, asked in enumerate(questions(source), 1)
         )
-    table = open_table(source)
+    table = open_source(source)
     if module.roles == ("text", "choices"):
         for role in named:
             if role not in module.roles:
@@ -144,7 +152,7 @@ def _reader(module: TaskModule, source: Path, named: Mapping[str, str]) -> Calla
     return partial(_examples, table, module.roles, _columns(module, table, named))
 
 
-def _of_choices(table: Table, task: Task) -> Iterator[Example]:
+def _of_choices(table: Table | ClassFolders, task: Task) -> Iterator[Example]:
     """Every text with its choices, named by its line."""
     for row in choice_rows(table, task):
         text, choices = row.cells
@@ -155,7 +163,7 @@ def _of_choices(table: Table, task: Task) -> Iterator[Example]:
         yield Example(f"line/{row.line}", {"text": text, "choices": choices})
 
 
-def _examples(table: Table, roles: Sequence[str], columns: list[str]) -> Iterator[Example]:
+def _examples(table: Table | ClassFolders, roles: Sequence[str], columns: list[str]) -> Iterator[Example]:
     """Every row, named by its line."""
     of_words = tuple(roles) == ("words",)
     for row in table.rows(columns, label=columns[0] if of_words else None):  # as a label it may be a list
@@ -169,6 +177,8 @@ def _examples(table: Table, roles: Sequence[str], columns: list[str]) -> Iterato
         elif tuple(roles) == QUESTION:
             question, context = map(text_of, row.cells)
             yield question_of(f"line/{row.line}", question, Passage.of(context))
+        elif roles[0] in MEDIA:
+            yield Example(f"line/{row.line}", {roles[0]: media_of(str(row.cells[0]), roles[0], table.path, where)})
         else:
             yield Example(f"line/{row.line}", dict(zip(roles, row.cells, strict=True)))
 
@@ -187,7 +197,7 @@ def _lines(window: Window, prefixes: Sequence[str], shape: str, done: Answered) 
     return _delimited([*header, *([str(value) for value in row.values()] for row in flat)], shape)
 
 
-def _columns(module: TaskModule, table: Table, named: Mapping[str, str]) -> list[str]:
+def _columns(module: TaskModule, table: Table | ClassFolders, named: Mapping[str, str]) -> list[str]:
     """The columns that hold the module's inputs: those `named`, else those called like the roles.
 
     `sentence` serves for `text`.
@@ -222,7 +232,7 @@ def _remedy(role: str, near: str | None, may_be_named: bool) -> str:
     return f"did you mean {_flag(role)} {near}?" if near else f"name it: {_flag(role)} COLUMN"
 
 
-def _words_column(table: Table, named: str | None) -> str:
+def _words_column(table: Table | ClassFolders, named: str | None) -> str:
     """The column of the words, or of texts that are cut into them."""
     known = ("tokens", "words", "text", "sentence")
     for column in [named] if named is not None else known:

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from graftwork.core.backbone import Backbone, Encoded, device_of
-from graftwork.core.example import Example, text_of
+from graftwork.core.example import Example, Input, text_of
+from graftwork.core.media import Media
 from graftwork.core.method import Logits, ReadsStates
 from graftwork.errors import ConfigError
 from graftwork.registry import kinds
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
 ROWS_AT_ONCE = 8192  # sorted by length together
 CHARACTERS_AT_ONCE = 500_000  # a window of long texts ends here: tokens take far more memory than their characters
+FILES_AT_ONCE = 512  # and a window of images or sounds here
 
 Answer = dict[str, Any]
 T = TypeVar("T")
@@ -89,12 +91,17 @@ def windows(examples: Iterable[Example]) -> Iterator[list[Example]]:
     characters = 0
     for example in examples:
         window.append(example)
-        characters += sum(len(text_of(given)) for given in example.inputs.values())
+        characters += sum(map(_weight, example.inputs.values()))
         if len(window) >= ROWS_AT_ONCE or characters >= CHARACTERS_AT_ONCE:
             yield window
             window, characters = [], 0
     if window:
         yield window
+
+
+def _weight(given: Input | Media) -> int:
+    """Its share of a window, in characters."""
+    return CHARACTERS_AT_ONCE // FILES_AT_ONCE if isinstance(given, Media) else len(text_of(given))
 
 
 def _groups(modules: Sequence[TaskModule]) -> list[Group]:

@@ -38,7 +38,7 @@ from graftwork.run.price_tag import begin_all, read_costs
 from graftwork.run.shifted import added, shift_of, shifted
 from graftwork.run.speed import predict_speed
 from graftwork.run.store import RunStore, write_predictions, write_run
-from graftwork.run.task_module import SELF_TEST_EXAMPLES, add_price_tag, save_module
+from graftwork.run.task_module import add_price_tag, save_module, self_test_examples
 from graftwork.train.frozen import FrozenStore
 from graftwork.train.recipe import resolve
 from graftwork.train.seeds import derive
@@ -212,7 +212,7 @@ class _Execution:
         return {metric: self._score(metric, split, logits) for metric in self.setting.task.metrics}
 
     def _save(self, fitted: Fitted, scores: Mapping[str, float]) -> None:
-        examples = self.shop.dataset.test.examples[:SELF_TEST_EXAMPLES]
+        examples = self_test_examples(self.folder / "module", self.shop.dataset.test.examples)
         receipt = {
             "run": self.spec.id,
             "method": dict(self.spec.method),

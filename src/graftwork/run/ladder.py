@@ -29,7 +29,7 @@ from graftwork.units import show
 FORMAT = 1
 RUNGS = (
     "majority", "tfidf_svm", "most_frequent_tag", "perceptron_tagger", "bm25", "ngram_window", "abbreviation_rule",
-    "linear_probe", "top_layers:k=1", "top_layers", "adapter", "full",
+    "colour_histogram", "log_mel", "linear_probe", "top_layers:k=1", "top_layers", "adapter", "full",
 )  # fmt: skip
 MARGIN = 1.15  # a rung is started when so many times its forecast is left
 HARD_STOP = 1.04  # of the budget: what runs then is stopped, and cleaning up ends below 1.05

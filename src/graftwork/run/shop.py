@@ -13,6 +13,7 @@ from graftwork.core.meter import Stopwatch
 from graftwork.core.opening import open_backbone
 from graftwork.core.task import Dataset, Task
 from graftwork.data.load import load
+from graftwork.errors import ConfigError
 from graftwork.files import require_writable
 from graftwork.run.environment import arithmetic, numerics
 from graftwork.run.execute import Shop
@@ -45,6 +46,7 @@ def open_shop(
     precision, device = computed_in["precision"], computed_in["device"]
     opened = open_backbone(backbone, precision=precision, device=device) if uses else None
     opening = loading.read()
+    _require_reads(opened, dataset.task)
     require_writable(Path(runs))
     return Shop(
         dataset=replace(dataset, report=_with_cut(dataset, opened, frozen)) if opened else dataset,
@@ -67,6 +69,15 @@ def open_shop(
             "device": device,
         },
     )
+
+
+def _require_reads(backbone: Backbone | None, task: Task) -> None:
+    """Raise `ConfigError` for a backbone of texts where the data are images, and the like."""
+    if backbone is not None and backbone.card.modality != task.reads:
+        raise ConfigError(
+            f"the backbone {backbone.card.id!r} reads {backbone.card.modality}s, and the data are {task.reads}s",
+            do=f"name one that reads {task.reads}s: --backbone hf:FOLDER",
+        )
 
 
 def _disk(cache: str | Path | None, cache_size: str, computed_in: Mapping[str, Any]) -> PrefixStore | None:

@@ -7,7 +7,8 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from graftwork.core.example import Example
+from graftwork.core.example import Example, Input
+from graftwork.core.media import Media
 from graftwork.core.method import Fitted
 
 WARM_UPS, REPEATS, SECONDS_AT_MOST = 3, 30, 0.5
@@ -16,7 +17,7 @@ MANY = 256  # examples of the throughput, fewer where the split has fewer
 
 def predict_speed(fitted: Fitted, examples: Sequence[Example]) -> dict[str, Any]:
     """The prediction fields of `Readings`: latency is the median over repeats of one example of median length."""
-    by_length = sorted(examples, key=lambda example: sum(map(len, example.inputs.values())))
+    by_length = sorted(examples, key=lambda example: sum(map(_length, example.inputs.values())))
     one = [by_length[len(by_length) // 2]]
     flops, grade = fitted.flops(one)  # the first warm-up, too
     for _ in range(WARM_UPS):
@@ -35,3 +36,8 @@ def predict_speed(fitted: Fitted, examples: Sequence[Example]) -> dict[str, Any]
         "predict_latency_seconds": statistics.median(seconds),
         "predict_per_second": len(many) / (time.perf_counter() - began),
     }
+
+
+def _length(given: Input | Media) -> int:
+    """Characters, words, the width of an image, the frames of a sound."""
+    return given.size[0] if isinstance(given, Media) else len(given)

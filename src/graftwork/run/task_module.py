@@ -11,7 +11,9 @@ from weakref import WeakValueDictionary
 import numpy as np
 
 from graftwork.core.backbone import Backbone, BackboneCard
+from graftwork.core.decoding import identify, small_copy
 from graftwork.core.example import Example
+from graftwork.core.media import MEDIA, Media
 from graftwork.core.method import Fitted, Logits, Setting
 from graftwork.core.opening import open_backbone
 from graftwork.core.passages import Passage, question_of
@@ -29,12 +31,13 @@ from graftwork.units import show
 
 FORMAT = 1
 SELF_TEST_EXAMPLES = 8
+SELF_TEST_FILES = 4  # images or sounds, of which the module keeps small copies
 TOLERANCE = {"fp32": 1e-3, "bf16": 0.1}  # on a logit; one processor gives the same bits, another device rounds apart
 
 # Modules share the frozen backbone that is open in this process: named by its content, so never a stale one.
 _OPEN: WeakValueDictionary[tuple[str, str, str, str], Backbone] = WeakValueDictionary()
 
-Text = str | Sequence[str] | Mapping[str, Any]  # one text, a pair or the words of one, or role -> input
+Text = str | Path | Sequence[str] | Mapping[str, Any]  # a text, a file, a pair or the words of one, or role -> input
 
 
 @dataclass
@@ -64,7 +67,7 @@ class TaskModule:
         try:
             _check_format(folder, description)
             module = cls.restore(folder, description, device)
-            module._self_test(read_json(folder / "selftest.json"))
+            module._self_test(read_json(folder / "selftest.json"), folder)
         except (KeyError, TypeError, AttributeError) as error:
             raise IncompatibleModule(
                 "module.json or selftest.json is damaged", where=str(folder), got=f"{type(error).__name__}: {error}"
@@ -93,7 +96,7 @@ class TaskModule:
 
     @property
     def roles(self) -> tuple[str, ...]:
-        """The inputs it wants: text; text_a and text_b; words; question and words; or text and choices."""
+        """The inputs it wants: text; text_a and text_b; words; question and words; text and choices; image; sound."""
         return tuple(self.description["roles"])
 
     def predict(self, texts: Sequence[Text]) -> list[dict[str, Any]]:
@@ -101,9 +104,10 @@ class TaskModule:
 
         A module that answers words takes a text, which is cut into words, or a list of words; one that answers
         questions takes pairs of a question and a passage, or `{"question": …, "context": …}`; one that answers choices
-        a text and a list of them, as a pair or by name.
+        a text and a list of them, as a pair or by name; one that reads images or sounds takes the path of a file.
 
-        Raises `ConfigError` for one text where a pair is wanted, the other way round, and a text that is in no list.
+        Raises `ConfigError` for one text where a pair is wanted, the other way round, and a text that is in no list;
+        `DataError` for a file that can't be decoded, `StorageError` for one that is not there.
         """
         return predict_many([self], texts)[0]
 
@@ -124,8 +128,8 @@ class TaskModule:
             return _of_question(number, text)
         if self.roles == ("text", "choices"):
             return _of_choices(number, text)
-        if isinstance(text, str):
-            text = (text,)
+        if isinstance(text, str | Path):
+            text = (str(text),)
         if not isinstance(text, Mapping):
             if len(text) != len(self.roles):
                 raise ConfigError(
@@ -136,12 +140,14 @@ class TaskModule:
             raise ConfigError("wrong inputs", got=", ".join(text), expected=", ".join(self.roles))
         if not all(value.strip() for value in text.values()):
             raise ConfigError(f"text {number + 1} is empty")
+        if self.roles[0] in MEDIA:
+            return Example(f"input/{number + 1}", {role: identify(Path(text[role]), role) for role in self.roles})
         return Example(f"input/{number + 1}", text)
 
-    def _self_test(self, stored: Mapping[str, Any]) -> None:
+    def _self_test(self, stored: Mapping[str, Any], folder: Path) -> None:
         sources = stored.get("sources", [None] * len(stored["inputs"]))
         examples = [
-            Example(f"selftest/{i}", _inputs(inputs), source=source)
+            Example(f"selftest/{i}", _inputs(inputs, folder), source=source)
             for i, (inputs, source) in enumerate(zip(stored["inputs"], sources, strict=True))
         ]
         expected, found = flat(from_lists(stored["logits"])), flat(self.fitted.logits(examples))
@@ -157,9 +163,15 @@ class TaskModule:
             )
 
 
-def _inputs(stored: Mapping[str, Any]) -> dict[str, Any]:
-    """As they were before JSON, which has lists only."""
-    return {role: tuple(given) if isinstance(given, list) else given for role, given in stored.items()}
+def _inputs(stored: Mapping[str, Any], folder: Path) -> dict[str, Any]:
+    """As they were before JSON, which has lists only, and of a file its name in the module's folder."""
+
+    def restored(role: str, given: Any) -> Any:
+        if role in MEDIA:
+            return identify(folder / given, role)
+        return tuple(given) if isinstance(given, list) else given
+
+    return {role: restored(role, given) for role, given in stored.items()}
 
 
 def _of_words(number: int, given: Text) -> Example:
@@ -248,7 +260,7 @@ def save_module(
     `run` holds what the receipt knows: "run", "method", "recipe", "precision", "backbone_seed", "scores".
     """
     write_tensors(folder / "delta.safetensors", fitted.delta())
-    test = {"inputs": [dict(example.inputs) for example in examples], "logits": logits.tolist()}
+    test = {"inputs": [_stored(example) for example in examples], "logits": logits.tolist()}
     if any(example.source is not None for example in examples):
         test["sources"] = [example.source for example in examples]
     write_json(folder / "selftest.json", test)
@@ -263,6 +275,26 @@ def save_module(
     write_json(folder / "module.json", description)
     write_text(folder / "README.md", _card(description))
     return sum(path.stat().st_size for path in folder.iterdir())
+
+
+def self_test_examples(folder: Path, examples: Sequence[Example]) -> list[Example]:
+    """The first of `examples`; where they are files, small copies of them in the module's folder."""
+    if not set(examples[0].inputs) & set(MEDIA):
+        return list(examples[:SELF_TEST_EXAMPLES])
+    copies = []
+    for number, example in enumerate(examples[:SELF_TEST_FILES]):
+        inputs = {
+            role: small_copy(given, role, folder / f"selftest_{number}") for role, given in example.inputs.items()
+        }
+        copies.append(Example(example.id, inputs))
+    return copies
+
+
+def _stored(example: Example) -> dict[str, Any]:
+    """Inputs as `_inputs` reads them."""
+    return {
+        role: Path(given.path).name if isinstance(given, Media) else given for role, given in example.inputs.items()
+    }
 
 
 def add_price_tag(folder: Path, costs: Mapping[str, Any]) -> None:

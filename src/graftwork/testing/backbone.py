@@ -7,15 +7,11 @@ from collections.abc import Collection, Sequence
 import numpy as np
 import torch
 
-from graftwork.core.backbone import Backbone, Inputs
+from graftwork.core.backbone import ROLES, Backbone, Inputs
 from graftwork.core.example import Example
 from graftwork.testing.require import require
 from graftwork.testing.tiny import pooled, tiny_dataset
 
-ROLES = (
-    "attention.query", "attention.key", "attention.value", "attention.qkv", "attention.output", "mlp.up", "mlp.down",
-    "norm", "embedding", "block",
-)  # fmt: skip
 NEAR = {torch.float32: 1e-4, torch.bfloat16: 0.1}  # of a feature: how far batch mates and starting late may move it
 
 

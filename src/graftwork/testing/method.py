@@ -15,6 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from graftwork.core.backbone import Backbone, Inputs
+from graftwork.core.media import MEDIA
 from graftwork.core.meter import GRADES
 from graftwork.core.method import Setting
 from graftwork.core.model import Model
@@ -25,7 +26,8 @@ from graftwork.errors import IncompatibleModule
 from graftwork.files import canonical
 from graftwork.registry import kinds
 from graftwork.run.methods import Named, method_from_config, named, parse_method
-from graftwork.run.task_module import TaskModule, save_module
+from graftwork.run.task_module import TaskModule, save_module, self_test_examples
+from graftwork.testing.media import tiny_media
 from graftwork.testing.require import require
 from graftwork.testing.tiny import pooled, tiny_bench, tiny_dataset
 from graftwork.train.loop import Attaches, build_model
@@ -44,13 +46,16 @@ def check_method(
     made = named(name, settings or {})
     _check_words(made)
     opened = open_backbone(backbone, precision="fp32") if made.method.uses_backbone else None
-    tasks = [tiny_dataset(kind) for kind in ("classification", "tagging", "span", "choice")]
-    reasons = [made.method.unfit(data.task, opened.card if opened else None) for data in tasks]
-    require(not all(reasons), f"{made.label} does not fit the toy task over {backbone}: {reasons[0]}")
-    for data in (data for data, reason in zip(tasks, reasons, strict=True) if not reason):
-        if opened is not None and isinstance(made.method, Attaches):
-            _check_attached(made.method, opened, data, identity_at_start)
-        _check_fitted(made, opened, data)
+    with tempfile.TemporaryDirectory() as folder:
+        tasks = [tiny_dataset(kind) for kind in ("classification", "tagging", "span", "choice")]
+        tasks += [tiny_media(Path(folder) / role, role) for role in MEDIA]
+        tasks = [data for data in tasks if opened is None or data.task.reads == opened.card.modality]
+        reasons = [made.method.unfit(data.task, opened.card if opened else None) for data in tasks]
+        require(not all(reasons), f"{made.label} does not fit the toy task over {backbone}: {reasons[0]}")
+        for data in (data for data, reason in zip(tasks, reasons, strict=True) if not reason):
+            if opened is not None and isinstance(made.method, Attaches):
+                _check_attached(made.method, opened, data, identity_at_start)
+            _check_fitted(made, opened, data)
 
 
 def _check_words(made: Named) -> None:
@@ -156,7 +161,8 @@ def _check_fitted(made: Named, backbone: Backbone | None, data: Dataset) -> None
     receipt = {"run": "", "method": made.config, "recipe": {}, "precision": "fp32", "backbone_seed": 0, "scores": {}}
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name) / "module"
-        save_module(folder, setting, fitted, receipt | {"trained_parameters": 0}, examples, answers)
+        kept = self_test_examples(folder, examples)
+        save_module(folder, setting, fitted, receipt | {"trained_parameters": 0}, kept, fitted.logits(kept))
         try:
             restored = TaskModule.load(folder).fitted
         except IncompatibleModule as error:

@@ -15,7 +15,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from graftwork.core.backbone import Backbone, Encoded
+from graftwork.core.backbone import Backbone, Encoded, real_positions
 from graftwork.core.meter import Phase, Stopwatch
 from graftwork.core.method import Tally, Workbench
 from graftwork.core.model import join_towers
@@ -32,7 +32,8 @@ class Pass:
 
     def __init__(self, encoded: Encoded, kept: Kept):
         self.encoded, self.kept = encoded, kept
-        self._offsets = np.concatenate([[0], np.cumsum(_lengths(encoded))])
+        self._lengths = _state_lengths(encoded, kept.states)
+        self._offsets = np.concatenate([[0], np.cumsum(self._lengths)])
 
     def pooled(self, block: int) -> Tensor:
         """(N, P) fp32 after `block` blocks, or (W, P) of the words that are seen of `encoded.sampled`."""
@@ -45,6 +46,8 @@ class Pass:
         """
         states = self.kept.states
         assert states is not None, "no depth was asked for"
+        if _changed(self.encoded, states):
+            mask = mask.new_ones(len(sequences), int(self._lengths[0]))
         real = torch.cat([states[self._offsets[row] : self._offsets[row + 1]] for row in sequences])
         batch = states.new_zeros(*mask.shape, states.shape[1], device=mask.device)
         batch[mask] = real.to(mask.device)
@@ -125,12 +128,12 @@ class FrozenStore:
         try:
             tensors = draft.tensors if draft else _in_memory(wanted)
             pooled, states = tensors["pooled"], tensors.get("states")
-            tally = fill(backbone, encoded, batches, pooled, states, wanted.depth)
+            tally = fill(backbone, encoded, batches, wanted.by_block(pooled), states, wanted.depth)
             cost = self._finish(draft, watch, reading, tally)
         finally:
             if draft:
                 draft.close()
-        return Kept(pooled, states, cost, tally, mapped=draft is not None)
+        return Kept(wanted.by_block(pooled), states, cost, tally, mapped=draft is not None)
 
     def _finish(self, draft: Draft | None, watch: Stopwatch, reading: Phase, tally: Tally) -> Phase:
         """What the pass took, writing included; the draft is kept, or the disk's trouble told."""
@@ -173,17 +176,17 @@ def fill(
     backbone: Backbone,
     encoded: Encoded,
     batches: Sequence[NDArray[np.int64]],
-    pooled: Tensor,
+    pooled: Sequence[Tensor],
     states: Tensor | None,
     depth: int | None,
 ) -> Tally:
-    """Run the backbone batch by batch into `pooled` (L + 1, F, D) and `states` (tokens, D) at `depth`; the FLOPs.
+    """Run the backbone batch by batch into `pooled`, L + 1 x (F, D), and `states` (tokens, D) at `depth`; the FLOPs.
 
     F features are kept of every block: one per sequence, or one per word of `encoded.sampled`.
     """
     tally = Tally()
     counter = StepCounter(tally)
-    offsets = np.concatenate([[0], np.cumsum(_lengths(encoded))])
+    offsets = np.concatenate([[0], np.cumsum(_state_lengths(encoded, states))])
     slots = _slots(encoded)
     for batch in batches:
         rows = batch.tolist()
@@ -194,9 +197,10 @@ def fill(
         kept = np.flatnonzero(places >= 0)
         for block, after in enumerate(hidden):
             read = backbone.pool(after, mask, inputs.get("words")).float()
-            pooled[block, places[kept]] = read[kept].cpu()
+            pooled[block][places[kept]] = read[kept].cpu()
         if states is not None and depth is not None:
-            for row, sequence, real in zip(rows, hidden[depth].cpu(), mask.cpu(), strict=True):
+            marked = real_positions(mask, hidden[depth]).cpu()
+            for row, sequence, real in zip(rows, hidden[depth].cpu(), marked, strict=True):
                 states[offsets[row] : offsets[row + 1]] = sequence[real]
     return tally
 
@@ -218,3 +222,16 @@ def _in_memory(wanted: Wanted) -> dict[str, Tensor]:
 def _lengths(encoded: Encoded) -> NDArray[np.int64]:
     """(S,) tokens of each sequence."""
     return np.array([len(ids) for ids in encoded.ids], dtype=np.int64)
+
+
+def _changed(encoded: Encoded, states: Tensor | None) -> bool:
+    """Whether the states have other positions than the inputs: then as many of every sequence."""
+    return states is not None and len(states) != int(_lengths(encoded).sum())
+
+
+def _state_lengths(encoded: Encoded, states: Tensor | None) -> NDArray[np.int64]:
+    """(S,) positions of each sequence's states."""
+    lengths = _lengths(encoded)
+    if states is None or not _changed(encoded, states):
+        return lengths
+    return np.full(len(lengths), len(states) // len(lengths), dtype=np.int64)

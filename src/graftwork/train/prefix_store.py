@@ -5,9 +5,9 @@ list of sequences of a split, in the batches that the pass used, and not single 
 would be computed. Its name is the hash of the backbone's revision, the exact tokens in order, the batches and the
 arithmetic; labels are no part of it, so tasks over the same texts in the same splits share one entry.
 
-An entry is one safetensors file: `pooled` (L + 1, F, D) fp32, what is read of each sequence or, for a sample of the
-examples, of each word; `states` (tokens, D) in the backbone's own dtype where a depth was asked for; and `cost` (4,):
-what the pass took, so that a later user is charged for it in full.
+An entry is one safetensors file: `pooled` (L + 1, F, D) fp32, or (F, sum of D) where blocks differ in width: what is
+read of each sequence or, for a sample of the examples, of each word; `states` (tokens, D) in the backbone's own dtype
+where a depth was asked for; and `cost` (4,): what the pass took, so that a later user is charged for it in full.
 """
 
 from __future__ import annotations
@@ -60,8 +60,8 @@ class Wanted:
     blocks: int  # L
     sequences: int  # S
     features: int  # F, what is kept of every block
-    tokens: int
-    width: int  # D
+    tokens: int  # positions of the states
+    widths: tuple[int, ...]  # (L + 1,) D at every depth
     dtype: torch.dtype  # of the states
 
     @classmethod
@@ -84,19 +84,37 @@ class Wanted:
         if encoded.words is not None:
             first = np.fromiter(chain.from_iterable(encoded.words.first), np.int64)
             key["words"] = _digest_of([encoded.read, first, encoded.sampled, encoded.sequences_of])
-        sizes = {"blocks": card.blocks, "sequences": len(lengths), "tokens": int(lengths.sum()), "width": card.width}
-        return cls(key=key, name=card.id, depth=depth, dtype=weight.dtype, features=encoded.kept, **sizes)
+        if encoded.media is not None:
+            key["media"] = digest([one.sha256 for one in encoded.media])
+        changed = card.shapes and depth is not None
+        return cls(
+            key=key,
+            name=card.id,
+            depth=depth,
+            blocks=card.blocks,
+            sequences=len(lengths),
+            features=encoded.kept,
+            tokens=len(lengths) * card.shapes[depth or 0][0] if changed else int(lengths.sum()),
+            widths=card.widths,
+            dtype=weight.dtype,
+        )
 
     @property
     def shapes(self) -> dict[str, tuple[torch.dtype, tuple[int, ...]]]:
         """The tensors of the entry, in the file's order: widest numbers first, so that all are aligned."""
         shapes: dict[str, tuple[torch.dtype, tuple[int, ...]]] = {
             "cost": (torch.float64, (4,)),  # wall and processor seconds, FLOP, FLOP on padding
-            "pooled": (torch.float32, (self.blocks + 1, self.features, self.width)),
+            "pooled": (torch.float32, (self.features, sum(self.widths))),
         }
+        if len(set(self.widths)) == 1:
+            shapes["pooled"] = (torch.float32, (self.blocks + 1, self.features, self.widths[0]))
         if self.depth is not None:
-            shapes["states"] = (self.dtype, (self.tokens, self.width))
+            shapes["states"] = (self.dtype, (self.tokens, self.widths[self.depth]))
         return shapes
+
+    def by_block(self, pooled: Tensor) -> tuple[Tensor, ...]:
+        """The tensor `pooled` of an entry -> views (F, D), one per depth."""
+        return tuple(pooled) if pooled.dim() == 3 else pooled.split(list(self.widths), dim=1)
 
     @property
     def about(self) -> dict[str, str]:
@@ -110,7 +128,7 @@ class Wanted:
 class Kept:
     """The tensors of one pass and what it took."""
 
-    pooled: Tensor  # (L + 1, F, D) fp32
+    pooled: tuple[Tensor, ...]  # L + 1 views (F, D), fp32
     states: Tensor | None  # (tokens, D)
     cost: Phase
     tally: Tally
@@ -119,7 +137,7 @@ class Kept:
     @property
     def bytes(self) -> int:
         """Memory held."""
-        held = [tensor for tensor in (self.pooled, self.states) if tensor is not None and not self.mapped]
+        held = [tensor for tensor in (*self.pooled, self.states) if tensor is not None and not self.mapped]
         return sum(tensor.numel() * tensor.element_size() for tensor in held)
 
 
@@ -249,7 +267,7 @@ def _opened(path: Path, wanted: Wanted) -> Kept | None:
     sound = {name: (tensor.dtype, tuple(tensor.shape)) for name, tensor in tensors.items()} == shapes
     if not (sound and all(math.isfinite(cost) and cost >= 0 for cost in costs) and costs[0] > 0):
         return None
-    return Kept(pooled, states, Phase(costs[0], costs[1]), Tally(costs[2], costs[3]), mapped=True)
+    return Kept(wanted.by_block(pooled), states, Phase(costs[0], costs[1]), Tally(costs[2], costs[3]), mapped=True)
 
 
 def _header(wanted: Wanted) -> bytes:

@@ -1,0 +1,169 @@
+"""Decoding: files of images and sounds into arrays, strictly; what is damaged, too large or silent is refused."""
+
+from __future__ import annotations
+
+import io
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graftwork.core.media import Media
+from graftwork.errors import DataError, clip
+from graftwork.files import file_digest, storage_errors
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+SMALL_SIDE, SMALL_SECONDS = 32, 0.25  # of the copies that a module keeps
+MOST_PIXELS = 89_478_485  # Pillow's own limit against decompression bombs
+
+
+def identify(path: Path, role: str) -> Media:
+    """The file, decoded once to see that it can be. Raises `DataError`, or `StorageError` where it can't be read."""
+    if role == "image":
+        from PIL import Image
+
+        decode_image(path, roughly=True)
+        with Image.open(path) as image:
+            return Media(str(path), file_digest(path), image.size)
+    samples, rate = _samples(path)
+    return Media(str(path), file_digest(path), (len(samples), rate))
+
+
+def decode_image(path: Path | str, roughly: bool = False) -> Image:
+    """An image in RGB, upright as its camera says; of one with several frames the first.
+
+    With `roughly` a JPEG is decoded to the end, and kept at an eighth of its size only.
+    Raises `DataError` for what is no image, damaged, too large, or deeper than 8 bits a channel.
+    """
+    from PIL import Image, ImageOps, UnidentifiedImageError
+
+    path = Path(path)
+    try:
+        with storage_errors(path), path.open("rb") as stream:
+            content = stream.read()
+        image = Image.open(io.BytesIO(content))
+        _refuse_large(path, image.size)
+        if roughly:
+            image.draft("RGB", (1, 1))
+        image.load()
+        return ImageOps.exif_transpose(_in_rgb(path, image))
+    except UnidentifiedImageError:
+        _refuse_foreign(path, content)
+    except (Image.DecompressionBombError, Image.DecompressionBombWarning):
+        _refuse_bomb(path, f"more than {MOST_PIXELS:,} pixels")
+    except (OSError, SyntaxError, ValueError, EOFError) as error:
+        raise DataError(
+            f"the image is damaged: {str(error).strip() or type(error).__name__}",
+            where=str(path),
+            got=f"{len(content):,} bytes",
+            expected="an image that can be decoded to its end",
+            do="copy or save it again, or take it out of the data",
+        ) from None
+
+
+def decode_sound(path: Path | str, rate: int) -> NDArray[np.float32]:
+    """(T,) samples in -1 … 1 at `rate` a second, all channels averaged, resampled (polyphase) where it has another.
+
+    Raises `DataError` for what is no sound, damaged, empty or silent.
+    """
+    from scipy.signal import resample_poly
+
+    samples, own = _samples(Path(path))
+    if own == rate:
+        return samples
+    common = math.gcd(own, rate)
+    return np.asarray(resample_poly(samples, rate // common, own // common), dtype=np.float32)
+
+
+def small_copy(given: Media, role: str, stem: Path) -> Media:
+    """A copy that a test can keep: an image shrunk, as PNG; of a sound the quarter second round its loudest as WAV."""
+    stem.parent.mkdir(parents=True, exist_ok=True)
+    if role == "image":
+        path = stem.with_suffix(".png")
+        image = decode_image(given.path)
+        image.thumbnail((SMALL_SIDE, SMALL_SIDE))
+        with storage_errors(path):
+            image.save(path)
+        return identify(path, role)
+    import soundfile
+
+    path = stem.with_suffix(".wav")
+    samples, rate = _samples(Path(given.path))
+    loud = int(np.abs(samples).argmax())
+    start = max(0, loud - int(rate * SMALL_SECONDS / 2))  # around the loudest, so that it is not silent
+    with storage_errors(path):
+        soundfile.write(path, samples[start : start + int(rate * SMALL_SECONDS)], rate, subtype="PCM_16")
+    return identify(path, role)
+
+
+def _in_rgb(path: Path, image: Image) -> Image:
+    if image.mode.startswith(("I", "F")):
+        raise DataError(
+            "the image has more than 8 bits a channel",
+            where=str(path),
+            got=f"pixels of the mode {image.mode}",
+            expected="8 bits a channel, grey or in colour",
+            do="save it with 8 bits a channel",
+        )
+    return image.convert("RGB")
+
+
+def _refuse_large(path: Path, size: tuple[int, int]) -> None:
+    if size[0] * size[1] > MOST_PIXELS:
+        _refuse_bomb(path, f"{size[0]:,} x {size[1]:,} pixels")
+
+
+def _refuse_bomb(path: Path, got: str) -> NoReturn:
+    raise DataError(
+        "the image is too large to be decoded safely",
+        where=str(path),
+        got=got,
+        expected=f"at most {MOST_PIXELS:,} pixels",
+        do="shrink it, or take it out of the data",
+    )
+
+
+def _refuse_foreign(path: Path, content: bytes) -> NoReturn:
+    raise DataError(
+        "not an image" if content else "the file is empty",
+        where=str(path),
+        got=f"a file that begins with {clip(content[:16].decode('latin-1'))}" if content else "0 bytes",
+        expected="an image: JPEG, PNG, WebP, BMP, GIF or TIFF",
+        do="save it as one of these, or take it out of the data",
+    )
+
+
+def _samples(path: Path) -> tuple[NDArray[np.float32], int]:
+    """(T,) samples of a file as it is, and how many of them a second has."""
+    import soundfile
+
+    remedy = "record it again, or take it out of the data"
+    with storage_errors(path), path.open("rb") as stream:
+        try:
+            channels, rate = soundfile.read(stream, dtype="float32", always_2d=True)
+        except (soundfile.LibsndfileError, RuntimeError, ValueError) as error:
+            raise DataError(
+                "not a sound that can be decoded",
+                where=str(path),
+                got=f"{path.stat().st_size:,} bytes; {str(error).rstrip('.')}",
+                expected="a sound: WAV, FLAC or Ogg",
+                do="save it as one of these, or take it out of the data",
+            ) from None
+    if not len(channels):
+        raise DataError("the recording is empty", where=str(path), got="no samples", expected="at least one", do=remedy)
+    samples = channels.mean(axis=1, dtype=np.float32)
+    if not np.isfinite(samples).all():
+        raise DataError("the recording has samples that are no numbers", where=str(path), do=remedy)
+    if not samples.any():
+        raise DataError(
+            "the recording is silent",
+            where=str(path),
+            got=f"{len(samples):,} samples, all zero",
+            expected="a sample that is not zero",
+            do=remedy,
+        )
+    return samples, int(rate)

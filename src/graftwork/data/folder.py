@@ -1,0 +1,137 @@
+"""A folder of class folders: `daisy/1.jpg` is an image labelled `daisy`, `yes/1.wav` a sound labelled `yes`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from graftwork.core.decoding import identify
+from graftwork.core.media import MEDIA, SUFFIXES, Media
+from graftwork.data.brat import is_brat
+from graftwork.data.table import Row, Table, open_table
+from graftwork.errors import DataError, clip, nearest
+from graftwork.files import storage_errors
+
+LABEL = "label"  # what the column of the class folders' names is called
+LEFT_BEHIND = ("thumbs.db", "desktop.ini")  # by file managers
+SPLIT_NAMES = ("train", "training", "val", "valid", "validation", "dev", "test")
+
+
+@dataclass(frozen=True)
+class ClassFolders:
+    """The files of a folder's class folders, read as a `Table` is: columns `image` or `sound`, and `label`."""
+
+    path: Path
+    header: tuple[str, ...]
+    found: tuple[tuple[str, str], ...]  # path inside the folder and label, in order
+
+    def rows(self, columns: Sequence[str], label: str | None = None, words: str | None = None) -> Iterator[Row]:
+        """The cells of `columns` of every file; a row's line is the file's number."""
+        places = [self.header.index(column) for column in columns]
+        for number, cells in enumerate(self.found, 1):
+            yield Row(number, tuple(cells[place] for place in places))
+
+
+def open_source(path: Path) -> Table | ClassFolders:
+    """A folder of class folders, or a table. Raises as `open_table`, and `DataError` for a folder that is neither."""
+    return open_folder(path) if path.is_dir() and not is_brat(path) else open_table(path)
+
+
+def open_folder(path: Path) -> ClassFolders:
+    """List the class folders and their files, by name. What lies beside the class folders is not looked at.
+
+    Raises `DataError` where there are no class folders, or where one holds what is no image, or no sound.
+    """
+    with storage_errors(path):
+        folders = sorted(entry for entry in path.iterdir() if entry.is_dir() and not entry.name.startswith("."))
+        found = [(file, folder.name) for folder in folders for file in _files(folder, path)]
+    if not found:
+        _refuse_empty(path, folders)
+    roles = {role: file for file, _ in reversed(found) if (role := _role(file))}
+    if len(roles) > 1:
+        raise DataError(
+            "images and sounds in one folder",
+            where=str(path),
+            got=" and ".join(str(file.relative_to(path)) for file in roles.values()),
+            expected="one sort of file",
+            do="keep them in two folders",
+        )
+    role = next(iter(roles))
+    return ClassFolders(path, (role, LABEL), tuple((str(file.relative_to(path)), label) for file, label in found))
+
+
+def media_of(cell: str, role: str, source: Path, where: str) -> Media:
+    """The file that `cell` names, relative to the list `source` or inside the folder `source`.
+
+    Raises `DataError` with the place in the list for a file that is not there, with the file for one that is bad.
+    """
+    folder = source if source.is_dir() else source.parent
+    path = folder / cell
+    if cell.strip() and path.is_file():
+        return identify(path, role)
+    siblings = [entry.name for entry in path.parent.iterdir()] if path.parent.is_dir() else []
+    near = nearest(path.name, siblings) if cell.strip() else None
+    raise DataError(
+        f"the {role} is not there" if cell.strip() else f"no {role} is named",
+        where=where,
+        got=clip(cell),
+        expected=f"a path relative to {folder}",
+        do=f"did you mean {str(Path(cell).parent / near)!r}?" if near else "mend the path, or remove the row",
+    )
+
+
+def files_in(path: Path, role: str) -> list[Path]:
+    """The images, or sounds, of a folder and its folders, by name. Raises `DataError` where there are none."""
+    with storage_errors(path):
+        found = sorted(file for file in path.rglob("*") if file.suffix.lower() in SUFFIXES[role] and file.is_file())
+    if not found:
+        raise DataError(f"the folder holds no {role}", where=str(path), expected=", ".join(SUFFIXES[role]))
+    return found
+
+
+def _role(file: Path) -> str | None:
+    return next((role for role in MEDIA if file.suffix.lower() in SUFFIXES[role]), None)
+
+
+def _files(folder: Path, root: Path) -> list[Path]:
+    """The files of one class folder, every one of them an image or a sound."""
+    entries = sorted(entry for entry in folder.iterdir() if not entry.name.startswith("."))
+    kept = [entry for entry in entries if entry.name.lower() not in LEFT_BEHIND]
+    inner = next((entry for entry in kept if entry.is_dir()), None)
+    if inner is not None:
+        splits = sorted(entry.name for entry in root.iterdir() if entry.name.lower() in SPLIT_NAMES)
+        others = [f"--{'test' if name == 'test' else 'validation'} {root / name}" for name in splits if name != "train"]
+        raise DataError(
+            "a folder inside a class folder",
+            where=str(inner),
+            expected=f"images or sounds in {folder.name!r}",
+            do=f"name each split by itself: {' '.join([str(root / 'train'), *others])}"
+            if "train" in splits
+            else "name the folder whose folders are the classes",
+        )
+    odd = next((file for file in kept if _role(file) is None), None)
+    if odd is not None:
+        raise DataError(
+            "neither an image nor a sound, by its suffix",
+            where=str(odd),
+            got=odd.suffix or "no suffix",
+            expected=", ".join(suffix for suffixes in SUFFIXES.values() for suffix in suffixes),
+            do="move it out of the class folders, or convert it",
+        )
+    return kept
+
+
+def _refuse_empty(path: Path, folders: Sequence[Path]) -> None:
+    listed = sorted(file.name for file in path.iterdir() if file.suffix.lower() in (".csv", ".tsv", ".jsonl"))
+    raise DataError(
+        "the class folders are empty" if folders else "a folder without class folders",
+        where=str(path),
+        got=f"{len(folders)} folders without files"
+        if folders
+        else f"{sum(_role(file) is not None for file in path.iterdir())} images and sounds, in no class folder",
+        expected="a folder per class with its images or sounds in it, such as daisy/1.jpg",
+        do=f"name a list inside it: {path / listed[0]}"
+        if listed
+        else "sort the files into folders named by their labels, or write a list with the columns image and label",
+    )

@@ -1,0 +1,56 @@
+"""Colour histogram + linear model: how much of an image has which colour, and nothing of where (Swain & Ballard 1991;
+Chapelle et al. 1999)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from torch import Tensor
+
+from graftwork.core.backbone import BackboneCard
+from graftwork.core.decoding import decode_image
+from graftwork.core.example import Example
+from graftwork.core.method import Setting, Workbench
+from graftwork.core.task import Task
+from graftwork.registry import methods
+from graftwork.train.handmade import LinearOnFormula, fit_on_formula, restore_on_formula
+
+SIDE = 128  # pixels: larger images are shrunk to it, for a histogram needs no more
+
+
+@methods.register("colour_histogram")
+@dataclass(frozen=True)
+class ColourHistogram:
+    """A bin for every combination of red, green and blue, and a linear layer on the roots of their shares."""
+
+    bins: int = 6  # per channel
+
+    VERSION: ClassVar[int] = 1
+    uses_backbone: ClassVar[bool] = False
+
+    def unfit(self, task: Task, card: BackboneCard | None) -> str:
+        """Fits images."""
+        if task.reads != "image":
+            return f"it reads images, and this task reads {task.reads}s"
+        return "" if 2 <= self.bins <= 16 else f"bins must be between 2 and 16, not {self.bins}"
+
+    def features(self, example: Example) -> NDArray[np.float32]:
+        """(bins^3,) square roots of shares, which add up to 1: equal weights tell a rare colour from a common one."""
+        image = decode_image(example.inputs["image"].path)
+        image.thumbnail((SIDE, SIDE))
+        levels = np.asarray(image, dtype=np.int64).reshape(-1, 3) * self.bins // 256  # (pixels, 3)
+        places = (levels[:, 0] * self.bins + levels[:, 1]) * self.bins + levels[:, 2]
+        shares = np.bincount(places, minlength=self.bins**3) / len(places)
+        return np.sqrt(shares).astype(np.float32)
+
+    def fit(self, bench: Workbench) -> LinearOnFormula:
+        """One pass over the images, and a convex fit per penalty."""
+        return fit_on_formula(bench, f"colour histograms of {self.bins} bins", self.features)
+
+    def restore(self, setting: Setting, delta: dict[str, Tensor], facts: Mapping[str, Any]) -> LinearOnFormula:
+        """From its stored layer."""
+        return restore_on_formula(self.features, delta, facts)

@@ -1,0 +1,110 @@
+"""Decoding files: what comes out, and one clear refusal for each way in which a file can be bad."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import numpy as np
+import pytest
+import soundfile
+from PIL import Image
+
+from graftwork.core import decoding
+from graftwork.core.decoding import decode_image, decode_sound, identify, small_copy
+from graftwork.errors import DataError, StorageError
+from graftwork.files import file_digest
+
+GRADIENT = np.arange(16 * 24 * 3, dtype=np.uint8).reshape(16, 24, 3)
+
+
+def refusal(path: Path, role: str) -> DataError:
+    with pytest.raises(DataError) as caught:
+        identify(path, role)
+    assert caught.value.where == str(path)
+    assert caught.value.do
+    return caught.value
+
+
+def test_a_file_is_its_content(tmp_path: Path) -> None:
+    for name in ("a.png", "b.png"):
+        Image.fromarray(GRADIENT).save(tmp_path / name)
+    a, b = (identify(tmp_path / name, "image") for name in ("a.png", "b.png"))
+    assert a == b and hash(a) == hash(b) and a.path != b.path
+    assert (a.sha256, a.size) == (file_digest(tmp_path / "a.png"), (24, 16))
+    assert np.array_equal(np.asarray(decode_image(a.path)), GRADIENT)
+
+
+@pytest.mark.parametrize("mode", ["L", "RGBA", "P", "1", "CMYK"])
+def test_every_mode_becomes_rgb(tmp_path: Path, mode: str) -> None:
+    Image.fromarray(GRADIENT).convert(mode).save(tmp_path / "a.tiff")
+    assert decode_image(tmp_path / "a.tiff").mode == "RGB"
+
+
+def test_an_image_stands_upright(tmp_path: Path) -> None:
+    exif = Image.Exif()
+    exif[0x0112] = 6  # turned by a quarter
+    Image.fromarray(GRADIENT).save(tmp_path / "a.png", exif=exif)
+    upright = np.asarray(decode_image(tmp_path / "a.png"))
+    assert np.array_equal(upright, np.rot90(GRADIENT, -1))
+
+
+def test_bad_images_are_refused(tmp_path: Path) -> None:
+    whole = io.BytesIO()
+    Image.fromarray(np.random.default_rng(0).integers(0, 255, (64, 64, 3), dtype=np.uint8)).save(whole, "JPEG")
+    path = tmp_path / "a.jpg"
+    for content, what in (
+        (whole.getvalue()[: len(whole.getvalue()) // 2], "damaged"),
+        (b"<html>404</html>", "not an image"),
+        (b"", "empty"),
+    ):
+        path.write_bytes(content)
+        assert what in refusal(path, "image").what
+    assert "<html>" not in refusal(path, "image").got
+    deep = tmp_path / "deep.tiff"
+    Image.fromarray(np.ones((4, 4), dtype=np.uint16)).save(deep)
+    assert "8 bits" in refusal(deep, "image").what
+    with pytest.raises(StorageError):
+        identify(tmp_path / "absent.jpg", "image")
+
+
+@pytest.mark.parametrize("share", [0.4, 0.9, 1.5])  # of the pixels: Pillow's error, Pillow's warning and ours alone
+def test_a_decompression_bomb_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, share: float) -> None:
+    Image.fromarray(GRADIENT).save(tmp_path / "bomb.png")
+    monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", int(16 * 24 * share))
+    monkeypatch.setattr(decoding, "MOST_PIXELS", 16 * 24 - 1)
+    assert "too large" in refusal(tmp_path / "bomb.png", "image").what
+
+
+def test_sounds_are_averaged_over_channels_and_resampled(tmp_path: Path) -> None:
+    times = np.arange(8000) / 8000
+    tone = np.sin(2 * np.pi * 440 * times)
+    soundfile.write(tmp_path / "a.flac", np.stack([0.8 * tone, 0.2 * tone], axis=1), 8000)
+    assert identify(tmp_path / "a.flac", "sound").size == (8000, 8000)
+    np.testing.assert_allclose(decode_sound(tmp_path / "a.flac", 8000), 0.5 * tone, atol=1e-4)
+    twice = decode_sound(tmp_path / "a.flac", 16_000)
+    expected = 0.5 * np.sin(2 * np.pi * 440 * np.arange(16_000) / 16_000)
+    assert len(twice) == 16_000
+    np.testing.assert_allclose(twice[500:-500], expected[500:-500], atol=2e-3)
+
+
+def test_bad_sounds_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "a.wav"
+    for samples, what in ((np.zeros(800), "silent"), (np.zeros(0), "empty")):
+        soundfile.write(path, samples, 8000)
+        assert what in refusal(path, "sound").what
+    soundfile.write(path, np.array([0.1, np.nan, 0.2]), 8000, subtype="FLOAT")
+    assert "no numbers" in refusal(path, "sound").what
+    path.write_bytes(b"not a sound")
+    assert "not a sound" in refusal(path, "sound").what
+
+
+def test_copies_are_small_and_stay_decodable(tmp_path: Path) -> None:
+    Image.fromarray(np.zeros((300, 600, 3), dtype=np.uint8)).save(tmp_path / "a.png")
+    quiet_first = np.concatenate([np.zeros(16_000), np.full(4_000, 0.5), np.zeros(8_000)])
+    soundfile.write(tmp_path / "a.wav", quiet_first, 8000)
+    image = small_copy(identify(tmp_path / "a.png", "image"), "image", tmp_path / "kept" / "0")
+    sound = small_copy(identify(tmp_path / "a.wav", "sound"), "sound", tmp_path / "kept" / "1")
+    assert image.size == (32, 16)
+    assert sound.size == (2000, 8000)
+    assert decode_sound(sound.path, 8000).max() > 0.4
