@@ -33,6 +33,7 @@ from graftwork.testing import (
     tiny_bench,
     tiny_dataset,
 )
+from graftwork.testing.networks import write_network
 from graftwork.train.loop import FittedModel, fit_by_gradient, restore_by_attaching
 
 SETTINGS: dict[str, list[dict[str, Any]]] = {  # beside the defaults
@@ -56,6 +57,9 @@ def test_methods(name: str, settings: dict[str, Any]) -> None:
     check_method(name, settings)
 
 
+MEDIA_FAMILIES = {"hf_image": "vit", "hf_speech": "wav2vec2"}  # more of each in tests/backbones
+
+
 def open_tiny(name: str, folder: Path) -> tuple[Backbone, tuple[str, ...]]:
     """A backbone of each registered name, and the roles that it lacks."""
     vocabulary = {"vocab_size": tiny_tokenizer().get_vocab_size(), "initializer_range": 0.2}
@@ -63,6 +67,9 @@ def open_tiny(name: str, folder: Path) -> tuple[Backbone, tuple[str, ...]]:
         "hf_text": BertConfig(**(ARCHITECTURE | vocabulary)),
         "hf_decoder": GPT2Config(**vocabulary, n_embd=32, n_layer=2, n_head=2, n_positions=64),
     }
+    if name in MEDIA_FAMILIES:
+        opened = open_backbone(f"hf:{write_network(folder, MEDIA_FAMILIES[name])}", precision="fp32")
+        return opened, opened.card.lacks
     if name not in configs:
         return open_backbone(name, precision="fp32"), ("attention.qkv",)
     PreTrainedTokenizerFast(

@@ -72,6 +72,11 @@ def run_options(function: F) -> F:
             "--backbone", metavar="NAME", help="minilm, hf:FOLDER, hf:HUB/NAME or random:NAME.  [default: minilm]"
         ),
         click.option("--epochs", type=int, help="Passes over the data.  [default: from rows and classes]"),
+        click.option(
+            "--augment/--no-augment",
+            default=None,
+            help="Show random parts and mirror images while the whole network trains.  [default: augment]",
+        ),
         click.option("--runs", default="runs", show_default=True, metavar="DIR", help="Where runs are kept and found."),
         click.option("--precision", default="auto", show_default=True, metavar="NAME", help="auto, bf16 or fp32."),
         click.option("--device", default="auto", show_default=True, metavar="NAME", help=DEVICE),

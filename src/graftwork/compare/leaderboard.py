@@ -50,6 +50,7 @@ def compare(
     methods: str | Sequence[str] | None = None,
     seeds: int = SEEDS,
     epochs: int | None = None,
+    augment: bool = True,
     exhaustive: bool = False,
     out: str | Path | None = None,
     runs: str | Path = "runs",
@@ -83,7 +84,7 @@ def compare(
     shop = open_shop(task, backbone, chosen, runs, precision, prices, cache, cache_size, device)
     shop = _divided(shop, jobs)
     fitting, left_out = _fitting(chosen, shop, asked=methods is not None)
-    recipe = Recipe(epochs=epochs)
+    recipe = Recipe(epochs=epochs, augment=augment)
     for item in fitting:
         shop.spec(item, recipe, 0)  # a recipe that makes no sense is an error before the first run, not after it
     require_writable(folder)

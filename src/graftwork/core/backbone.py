@@ -42,6 +42,7 @@ class BackboneCard:
     towers: int  # sequences that a pair of texts becomes: 1 = joint encoding, 2 = each text by itself
     shared_blocks: bool  # every block has the same weights (ALBERT): they can't be frozen apart
     shapes: tuple[tuple[int, int], ...] = ()  # (T, D) at every depth, where they change from block to block
+    rate: int = 0  # samples a second, where it reads sounds
     lacks: tuple[str, ...] = ()  # roles that it has no site for, where that is known
 
     @property
@@ -226,6 +227,18 @@ class StopsEarly(Protocol):
 
     def states_up_to(self, inputs: Inputs, depth: int) -> tuple[Tensor, ...]:
         """The first `depth + 1` of `states`, 0 <= depth <= L."""
+
+
+@runtime_checkable
+class Augments(Protocol):
+    """A backbone that can show an example otherwise every epoch."""
+
+    @property
+    def augmentation(self) -> str:
+        """What it does, in words; empty where it does nothing."""
+
+    def augmented(self, encoded: Encoded, sequences: Sequence[int], seed: int, epoch: int) -> Inputs:
+        """As `collate`; what is shown of an example is a pure function of (seed, epoch, its number)."""
 
 
 def towers_of(card: BackboneCard, example: Example) -> int:

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import io
 import math
+import threading
+from collections import OrderedDict
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +21,32 @@ if TYPE_CHECKING:
     from PIL.Image import Image
 
 SMALL_SIDE, SMALL_SECONDS = 32, 0.25  # of the copies that a module keeps
+KEPT_BYTES = 1 << 30
 MOST_PIXELS = 89_478_485  # Pillow's own limit against decompression bombs
+
+
+class KeptArrays:
+    """What was made of files, held in memory as long as it fits, so that they are not decoded again."""
+
+    def __init__(self, cap_bytes: int = KEPT_BYTES):
+        self.cap_bytes, self._bytes = cap_bytes, 0
+        self._arrays: OrderedDict[str, NDArray[Any]] = OrderedDict()  # sha256 -> array, least recently used first
+        self._lock = threading.Lock()  # the next examples are read in a thread
+
+    def get(self, media: Media, make: Callable[[], NDArray[Any]]) -> NDArray[Any]:
+        """What `make` returns for this file, now or earlier."""
+        with self._lock:
+            if media.sha256 in self._arrays:
+                self._arrays.move_to_end(media.sha256)
+                return self._arrays[media.sha256]
+        made = make()
+        with self._lock:
+            if media.sha256 not in self._arrays:
+                self._arrays[media.sha256] = made
+                self._bytes += made.nbytes
+            while self._bytes > self.cap_bytes:
+                self._bytes -= self._arrays.popitem(last=False)[1].nbytes
+        return made
 
 
 def identify(path: Path, role: str) -> Media:

@@ -119,8 +119,8 @@ _TASK_KEYS: Mapping[str, type] = {
     "stray_tags": str, "realign": bool, "choices": list, "count_from": str, "thresholds": str,
 }  # fmt: skip
 _COMPARE_KEYS: Mapping[str, type] = {
-    "backbone": str, "methods": list, "seeds": int, "epochs": int, "exhaustive": bool, "out": str,
-    "cache": str, "cache_size": str, "jobs": int,
+    "backbone": str, "methods": list, "seeds": int, "epochs": int, "exhaustive": bool,
+    "augment": bool, "out": str, "cache": str, "cache_size": str, "jobs": int,
 }  # fmt: skip
 
 _TYPE_WORDS = {str: "a string", int: "a whole number", bool: "true or false", list: "a list of strings"}

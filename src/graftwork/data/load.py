@@ -110,9 +110,9 @@ def find_columns(task: Task, table: Table | ClassFolders, per_word: bool = False
     """
     if task.text is not None and (task.text_a is not None or task.text_b is not None):
         raise ConfigError("text and text_a, text_b are both set", do="set --text for one text, the others for a pair")
-    named = [role for role in ("text", "text_a", *MEDIA) if getattr(task, role) is not None]
-    if len(named) > 1:
-        raise ConfigError(f"{' and '.join(named)} are all set", do="set the one that the task reads")
+    chosen = [role for role in ("text", "text_a", *MEDIA) if getattr(task, role) is not None]
+    if len(chosen) > 1:
+        raise ConfigError(f"{' and '.join(chosen)} are all set", do="set the one that the task reads")
     if (task.text_a is None) != (task.text_b is None):
         raise ConfigError("a pair needs two columns", do="set both --text-a and --text-b, or --text for one text")
     if per_word and task.text_a is not None:

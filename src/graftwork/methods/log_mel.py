@@ -42,7 +42,8 @@ def log_mel(samples: NDArray[np.float32], bands: int) -> NDArray[np.float64]:
     padded = np.pad(samples, (0, max(0, FRAME - len(samples))))
     frames = np.lib.stride_tricks.sliding_window_view(padded, FRAME)[::HOP] * np.hanning(FRAME)
     power = np.abs(np.fft.rfft(frames, POINTS)) ** 2 @ mel_filters(bands).T
-    return np.log(power / max(power.max(), np.finfo(np.float32).tiny) + FLOOR)
+    loudest = max(float(power.max()), float(np.finfo(np.float32).tiny))
+    return np.asarray(np.log(power / loudest + FLOOR), dtype=np.float64)
 
 
 @methods.register("log_mel")

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graftwork.config import Prices
-from graftwork.core.backbone import Backbone
+from graftwork.core.backbone import Augments, Backbone
 from graftwork.core.meter import Phase, Readings, Stopwatch
 from graftwork.core.method import Fitted, Logits, Setting, Workbench
 from graftwork.core.metric import score
@@ -75,10 +75,18 @@ class Shop:
             data=self.dataset.digest,
             backbone=self.backbone.card.revision if uses and self.backbone else None,
             method=method.config,
-            recipe=resolve(recipe, **size, schedule=schedule_of(method.method)) if uses else {},
+            recipe=resolve(recipe, **size, schedule=schedule_of(method.method)) | self._augmented(recipe)
+            if uses
+            else {},
             seed=seed,
             numerics=self.numerics if uses else {"threads": self.numerics["threads"]},
         )
+
+    def _augmented(self, recipe: Recipe) -> dict[str, Any]:
+        """For a backbone that can augment, how it does."""
+        if not isinstance(self.backbone, Augments) or not self.backbone.augmentation:
+            return {}
+        return {"augmentation": self.backbone.augmentation if recipe.augment else "none"}
 
 
 def execute(shop: Shop, method: Named, recipe: Recipe, seed: int, progress: Progress) -> tuple[RunResult, bool]:

@@ -92,6 +92,7 @@ def climb(
     rungs: Sequence[str] = RUNGS,
     seed: int = 0,
     epochs: int | None = None,
+    augment: bool = True,
     out: str | Path | None = None,
     runs: str | Path = "runs",
     precision: str = "auto",
@@ -117,7 +118,7 @@ def climb(
     chosen = [parse_method(words) for words in rungs]
     shop = open_shop(task, backbone, chosen, runs, precision, prices, cache, cache_size, device)
     folder = Path(out) if out is not None else Path("ladders") / task.name
-    recipe = Recipe(epochs=epochs)
+    recipe = Recipe(epochs=epochs, augment=augment)
     forecaster = Forecaster(shop, recipe, seed, clock=purse.seconds)
     climber = Climber(shop, purse, forecaster, recipe, seed, progress)
     climber.climb([item for item in chosen if not climber.unfit(item)])

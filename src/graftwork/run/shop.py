@@ -94,8 +94,16 @@ def _with_cut(dataset: Dataset, backbone: Backbone, frozen: FrozenStore) -> dict
     unseen = {name: encoded.words.unseen for name, encoded in read.items() if encoded.words is not None}
     if unseen:
         found["unseen_words"] = unseen
+    if card.modality == "sound":
+        splits = dataset.splits.items()
+        found["resampled"] = {
+            name: sum(example.inputs["sound"].size[1] != card.rate for example in split.examples)
+            for name, split in splits
+        }
+    unit = "tokens" if card.modality == "text" else "positions"
     told = {
-        "cut": f"Examples longer than {card.id} takes ({card.max_length} tokens), cut there",
+        "cut": f"Examples longer than {card.id} takes ({card.max_length} {unit}), cut there",
+        "resampled": f"Recordings of other rates than {card.rate:,} samples a second, resampled to that of {card.id}",
         "unseen_words": f"Words that {card.id} does not see, for they have no token, answered blindly",
     }
     warnings = list(dataset.report["warnings"])

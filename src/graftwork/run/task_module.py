@@ -128,8 +128,9 @@ class TaskModule:
             return _of_question(number, text)
         if self.roles == ("text", "choices"):
             return _of_choices(number, text)
-        if isinstance(text, str | Path):
-            text = (str(text),)
+        text = str(text) if isinstance(text, Path) else text
+        if isinstance(text, str):
+            text = (text,)
         if not isinstance(text, Mapping):
             if len(text) != len(self.roles):
                 raise ConfigError(

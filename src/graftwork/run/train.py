@@ -38,6 +38,7 @@ def train(
     backbone: str = "minilm",
     seed: int = 0,
     epochs: int | None = None,
+    augment: bool = True,
     learning_rate: float | None = None,
     runs: str | Path = "runs",
     precision: str = "auto",
@@ -64,7 +65,7 @@ def train(
     reason = chosen.method.unfit(shop.dataset.task, shop.backbone.card if shop.backbone else None)
     if reason:
         raise ConfigError(f"method {chosen.label!r} can't be used here: {reason}")
-    recipe = Recipe(epochs=epochs, learning_rate=learning_rate)
+    recipe = Recipe(epochs=epochs, learning_rate=learning_rate, augment=augment)
     shop = _as_it_was_run(shop, chosen, recipe, seed)
     result, known = execute(shop, chosen, recipe, seed, progress)
     folder = shop.store.root / result.id

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Collection, Sequence
+from pathlib import Path
 
 import numpy as np
 import torch
 
 from graftwork.core.backbone import ROLES, Backbone, Inputs
 from graftwork.core.example import Example
+from graftwork.testing.media import tiny_media
 from graftwork.testing.require import require
 from graftwork.testing.tiny import pooled, tiny_dataset
 
@@ -25,12 +28,21 @@ def check_backbone(backbone: Backbone, *, absent: Collection[str] = ("attention.
     require(card.parameters == sum(p.numel() for p in backbone.module.parameters()), "the card miscounts parameters")
     require(not any(p.requires_grad for p in backbone.module.parameters()), "weights require grad before any method")
     require(not backbone.module.training, "the network is in training mode")
-    examples = [*tiny_dataset().train.examples[:5], Example("train/9", {"text": "the film was so good " * 5})]
-    with torch.no_grad():
+    with tempfile.TemporaryDirectory() as folder, torch.no_grad():
+        if card.modality == "text":
+            examples = [*tiny_dataset().train.examples[:5], Example("train/9", {"text": "the film was so good " * 5})]
+            _check_words(backbone)
+        else:
+            examples = [*tiny_media(Path(folder), card.modality).train.examples[:6]]
         _check_features(backbone, examples)
-        _check_words(backbone)
         _check_roles(backbone, absent)
         _check_independence(backbone, backbone.collate(backbone.encode(examples), [0, 5]))
+    if card.modality == "text":
+        _check_pair(backbone)
+
+
+def _check_pair(backbone: Backbone) -> None:
+    card = backbone.card
     pair = backbone.encode([Example("train/1", {"text_a": "a film", "text_b": "a good film"})])
     require(len(pair) == 1 and pair.towers == card.towers == len(pair.ids), "a pair is not `card.towers` sequences")
 
@@ -41,13 +53,15 @@ def _check_features(backbone: Backbone, examples: Sequence[Example]) -> None:
     rows = range(len(examples))
     inputs = backbone.collate(encoded, rows)
     whole, states = backbone.features(inputs), backbone.states(inputs)
-    real, length = whole.mask, inputs["attention_mask"].shape[1]
+    real, given = whole.mask, inputs["attention_mask"]
+    length = card.shapes[-1][0] if card.shapes else given.shape[1]
     near = NEAR[whole.sequence.dtype] * max(1.0, float(whole.pooled.abs().max()))
-    require(encoded.lengths.tolist() == real.sum(dim=1).tolist(), "the mask does not mark the real tokens")
+    require(encoded.lengths.tolist() == given.sum(dim=1).tolist(), "the mask does not mark the real tokens")
     require(whole.sequence.shape == (len(examples), length, card.width), f"sequence is {whole.sequence.shape}")
     require(whole.pooled.shape == (len(examples), card.width), f"pooled is {whole.pooled.shape}")
     require(bool(whole.pooled.isfinite().all()), "features are not finite")
     require(len(states) == card.blocks + 1, f"{len(states)} states of {card.blocks} blocks")
+    require(tuple(state.shape[2] for state in states) == card.widths, "the card tells other widths")
     for start in (0, card.blocks) if card.shared_blocks else range(card.blocks + 1):
         part = backbone.features(inputs, start, states[start])
         away = float((part.sequence - whole.sequence)[real].abs().max())
@@ -116,7 +130,8 @@ def _check_independence(backbone: Backbone, inputs: Inputs) -> None:
         require(torch.equal(pooled(other, inputs), before), f"a {word} gives other features")
     shared = {parameter.data_ptr() for parameter in backbone.module.parameters()}
     require(all(p.data_ptr() in shared for p in twin.module.parameters()), "a twin has weights of its own")
-    hook = next(iter(twin.sites("mlp.up").values())).register_forward_hook(lambda site, args, output: output + 1)
+    sites = twin.sites("mlp.up") or twin.sites(role)
+    hook = next(iter(sites.values())).register_forward_hook(lambda site, args, output: output + 1)
     require(not torch.equal(pooled(twin, inputs), before), "a hook on a site of a twin is not called")
     require(torch.equal(pooled(backbone, inputs), before), "a hook on a twin reaches the backbone")
     hook.remove()

@@ -55,7 +55,7 @@ def write_folder(folder: Path, role: str, each: int) -> Path:
 def tiny_media(folder: Path, role: str, *, rows: int = 20) -> Dataset:
     """A toy task of images or sounds, their files written into `folder`; the other splits have half of `rows` each."""
     part = kinds.get("classification")
-    task = Task("tiny", folder, **{role: role})
+    task = Task("tiny", folder).resolved(**{role: role})
     labels, suffix = CLASSES[role], {"image": "png", "sound": "wav"}[role]
     write, number, examples = {"image": write_image, "sound": write_sound}[role], 0, {}
     for name in SPLITS:

@@ -14,7 +14,7 @@ from torch.nn.functional import linear
 
 from graftwork.core.example import Example
 from graftwork.core.method import Logits, Tally, Workbench
-from graftwork.core.per_word import flat
+from graftwork.core.ragged import flat
 from graftwork.train.linear import LinearFit, fit_best_linear
 
 Formula = Callable[[Example], NDArray[np.float32]]  # an example -> (F,)

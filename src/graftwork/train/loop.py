@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from graftwork.core.backbone import Encoded, Inputs, towers_of
+from graftwork.core.backbone import Augments, Encoded, Inputs, towers_of
 from graftwork.core.example import Example
 from graftwork.core.head import PooledHead
 from graftwork.core.method import FrozenPass, Logits, Setting, Workbench
@@ -135,6 +135,7 @@ def fit_by_gradient(method: Attaches, bench: Workbench) -> FittedModel:
     with bench.profile.phase("head start"):
         facts["head_start"] = _start_head(model, bench, passes)
     facts |= _train(model, bench, passes, plan, rate, facts.get("blind"))
+    facts |= _augmented_fact(model, bench, plan)
     return FittedModel(model, facts | first_row(bench, FittedModel(model, facts).logits))
 
 
@@ -175,7 +176,7 @@ def _train(
         for rows in bench.order(passes["train"].encoded.lengths, epoch):
             share = plan.share(step)
             answers = targets[passes["train"].encoded.answered(rows)]
-            loss = _step(model, bench, passes["train"], rows.tolist(), answers, counter)
+            loss = _step(model, bench, passes["train"], rows.tolist(), answers, counter, epoch)
             with bench.profile.phase("optimiser"):
                 norm = optimiser.step(share)
             if not (math.isfinite(loss) and math.isfinite(norm)):
@@ -203,12 +204,18 @@ def _train(
 
 
 def _step(
-    model: Model, bench: Workbench, frozen: FrozenPass, rows: list[int], targets: Tensor, counter: StepCounter
+    model: Model,
+    bench: Workbench,
+    frozen: FrozenPass,
+    rows: list[int],
+    targets: Tensor,
+    counter: StepCounter,
+    epoch: int,
 ) -> float:
     """Forward and backward over one batch; the gradients stay on the parameters."""
     with bench.profile.phase("forward"):
         sequences = frozen.encoded.sequences(rows)
-        inputs = model.backbone.collate(frozen.encoded, sequences)
+        inputs = _shown(model, bench, frozen.encoded, sequences, epoch)
 
         def work() -> float:
             loss = bench.setting.kind.loss(model(inputs, _entering(model, inputs, sequences, frozen)), targets)
@@ -217,6 +224,31 @@ def _step(
             return float(loss.detach())
 
         return counter.run(inputs["attention_mask"], work)
+
+
+def _shown(model: Model, bench: Workbench, encoded: Encoded, sequences: list[int], epoch: int) -> Inputs:
+    """A batch as training sees it: augmented where the recipe says so and it runs through the whole network."""
+    backbone = model.backbone
+    if isinstance(backbone, Augments) and _augments(bench) and model.prefix is None:
+        return backbone.augmented(encoded, sequences, derive(bench.seed, "augmentation"), epoch)
+    return backbone.collate(encoded, sequences)
+
+
+def _augments(bench: Workbench) -> bool:
+    return bench.recipe.get("augmentation", "none") != "none"
+
+
+def _augmented_fact(model: Model, bench: Workbench, plan: Plan) -> dict[str, Any]:
+    """For the receipt: what was shown of the images, in which epochs; nothing for a backbone that can't augment."""
+    if "augmentation" not in bench.recipe:
+        return {}
+    if not _augments(bench):
+        return {"augmentation": "none"}
+    if model.prefix is not None:
+        return {"augmentation": f"none: training starts from the kept states entering block {model.start}"}
+    full = sum(lowest == model.start for lowest in plan.lowest)
+    epochs = "" if full == len(plan.lowest) else f", in the last {full} epochs: before, from kept states"
+    return {"augmentation": f"{bench.recipe['augmentation']}{epochs}"}
 
 
 def _entering(model: Model, inputs: Inputs, sequences: list[int], frozen: FrozenPass | None) -> Tensor | None:

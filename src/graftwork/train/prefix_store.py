@@ -114,7 +114,7 @@ class Wanted:
 
     def by_block(self, pooled: Tensor) -> tuple[Tensor, ...]:
         """The tensor `pooled` of an entry -> views (F, D), one per depth."""
-        return tuple(pooled) if pooled.dim() == 3 else pooled.split(list(self.widths), dim=1)
+        return tuple(pooled) if pooled.dim() == 3 else torch.split(pooled, list(self.widths), dim=1)
 
     @property
     def about(self) -> dict[str, str]:

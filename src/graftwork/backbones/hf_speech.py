@@ -1,0 +1,125 @@
+"""Networks of speech and other sounds from any transformers folder or hub name: `hf:<folder or hub name>`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from graftwork.core.backbone import Inputs
+from graftwork.core.chained import Architecture, Chain
+from graftwork.core.media_loading import SoundFamily
+from graftwork.registry import backbones
+
+MLP_ROLES: Mapping[str, str] = {
+    "mlp.up": "feed_forward.intermediate_dense",
+    "mlp.down": "feed_forward.output_dense",
+}
+WAV2VEC2_ROLES: Mapping[str, str] = {
+    "attention.query": "attention.q_proj",
+    "attention.key": "attention.k_proj",
+    "attention.value": "attention.v_proj",
+    "attention.output": "attention.out_proj",
+    **MLP_ROLES,
+}
+AST_ROLES: Mapping[str, str] = {
+    "attention.query": "attention.q_proj",
+    "attention.key": "attention.k_proj",
+    "attention.value": "attention.v_proj",
+    "attention.output": "attention.o_proj",
+    "mlp.up": "mlp.fc1",
+    "mlp.down": "mlp.fc2",
+}
+
+
+def wav2vec2(network: Any) -> Chain:
+    """wav2vec 2.0 (Baevski et al. 2020, arXiv:2006.11477) and HuBERT (Hsu et al. 2021, arXiv:2106.07447)."""
+    return Chain(
+        embed=partial(_from_waves, network),
+        blocks={f"encoder.layers.{n}": partial(_masked, layer) for n, layer in enumerate(network.encoder.layers)},
+        finish=_last_norm(network),
+        beside=partial(_padding, network),
+    )
+
+
+def wavlm(network: Any) -> Chain:
+    """WavLM (Chen et al. 2022, arXiv:2110.13900). Its first layer's table of distances serves every layer.
+
+    Recordings of one length run together, so that no position has to be masked: beside its mask torch would warn of the
+    distances.
+    """
+    return Chain(
+        embed=partial(_from_waves, network),
+        blocks={
+            f"encoder.layers.{n}": partial(_by_length, network.encoder.layers[0].attention, layer)
+            for n, layer in enumerate(network.encoder.layers)
+        },
+        finish=_last_norm(network),
+        beside=lambda inputs: inputs["attention_mask"].sum(dim=1),
+    )
+
+
+def spectrogram_transformer(network: Any) -> Chain:
+    """Layers over patches of a spectrogram, read at a class and a distillation token (Gong et al. 2021,
+    arXiv:2104.01778)."""
+    return Chain(
+        embed=lambda inputs: network.embeddings(inputs["input_values"]),
+        blocks={f"layers.{n}": partial(_alone, layer) for n, layer in enumerate(network.layers)},
+        finish=network.layernorm,
+    )
+
+
+def _from_waves(network: Any, inputs: Inputs) -> Tensor:
+    """(S, T, D). The convolutions see each recording without its padding: some of them normalise over its length."""
+    real = inputs["attention_mask"].bool()[:, :, None]  # (S, T, 1)
+    heard = [
+        network.feature_extractor(wave[None, :length])[0].transpose(0, 1)  # (T of it, channels)
+        for wave, length in zip(inputs["input_values"], inputs["samples"].tolist(), strict=True)
+    ]
+    projected = network.feature_projection(nn.utils.rnn.pad_sequence(heard, batch_first=True))
+    state: Tensor = (projected[0] if isinstance(projected, tuple) else projected) * real
+    state = state + network.encoder.pos_conv_embed(state)
+    return state if network.config.do_stable_layer_norm else network.encoder.layer_norm(state)
+
+
+def _last_norm(network: Any) -> Any:
+    return network.encoder.layer_norm if network.config.do_stable_layer_norm else nn.Identity()
+
+
+def _padding(network: Any, inputs: Inputs) -> Tensor:
+    """(S, 1, 1, T) to be added to attention's scores."""
+    dtype = next(network.parameters()).dtype
+    unseen = ~inputs["attention_mask"].bool()[:, None, None, :]
+    return torch.zeros(unseen.shape, dtype=dtype, device=unseen.device).masked_fill(unseen, torch.finfo(dtype).min)
+
+
+def _masked(layer: nn.Module, state: Tensor, padding: Tensor) -> Tensor:
+    after: Tensor = layer(state, attention_mask=padding)
+    return after
+
+
+def _by_length(first: Any, layer: nn.Module, state: Tensor, lengths: Tensor) -> Tensor:
+    after = torch.zeros_like(state)
+    for length in lengths.unique().tolist():
+        rows = torch.nonzero(lengths == length).flatten()
+        distances = first.compute_bias(length, length).repeat(len(rows), 1, 1)  # (rows x heads, T, T)
+        after[rows, :length] = layer(state[rows, :length], position_bias=distances)[0]
+    return after
+
+
+def _alone(layer: nn.Module, state: Tensor, beside: Any) -> Tensor:
+    after: Tensor = layer(state)
+    return after
+
+
+ARCHITECTURES: Mapping[str, Architecture] = {
+    "wav2vec2": Architecture(wav2vec2, "feature_extractor", WAV2VEC2_ROLES, "mean"),
+    "hubert": Architecture(wav2vec2, "feature_extractor", WAV2VEC2_ROLES, "mean"),
+    "wavlm": Architecture(wavlm, "feature_extractor", MLP_ROLES, "mean"),  # it reads its attention's weights past hooks
+    "audio-spectrogram-transformer": Architecture(spectrogram_transformer, "embeddings", AST_ROLES, "first two"),
+}
+
+backbones.register("hf_speech")(SoundFamily(ARCHITECTURES))

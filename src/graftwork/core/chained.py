@@ -1,0 +1,184 @@
+"""A network of images or sounds as a backbone: a chain of functions, run from any block on and read at its end."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, runtime_checkable
+
+import torch
+from torch import Tensor, nn
+
+from graftwork.core.backbone import BackboneCard, Encoded, Features, Inputs, device_of, real_positions
+from graftwork.core.example import Example
+
+Step = Callable[[Tensor, Any], Tensor]  # (S, T, D) entering a block, what the blocks are told beside -> (S, T', D')
+
+
+@dataclass(frozen=True)
+class Chain:
+    """What a network does, in order. Where maps shrink and widen from block to block, T and D do."""
+
+    embed: Callable[[Inputs], Tensor]  # what enters block 0
+    blocks: Mapping[str, Step]  # path of the block's module -> what it does
+    finish: Callable[[Tensor], Tensor]  # what follows the last block
+    beside: Callable[[Inputs], Any] = lambda inputs: None  # what every block is told, such as where padding is
+
+
+@dataclass(frozen=True)
+class Architecture:
+    """One row of a family's table."""
+
+    unroll: Callable[[Any], Chain]  # a transformers network without a head -> its chain
+    embedding: str  # path of what makes the states that enter block 0
+    roles: Mapping[str, str]  # role -> path inside a block, for the roles that are linear maps
+    pooling: str  # "mean", "first", or "first two": how the network was trained to be read
+
+
+class Reader(Protocol):
+    """Turns the files of examples into what a network takes."""
+
+    def encode(self, examples: Sequence[Example]) -> Encoded:
+        """Decode, one sequence an example. Raises `DataError` for a file that can't be decoded."""
+
+    def collate(self, encoded: Encoded, sequences: Sequence[int]) -> Inputs:
+        """Each in fp32 on the processor, and `attention_mask` (S, T)."""
+
+
+@runtime_checkable
+class AugmentingReader(Reader, Protocol):
+    """A reader that can show an example otherwise every epoch."""
+
+    augmentation: str  # what it does, in words
+
+    def augmented(self, encoded: Encoded, sequences: Sequence[int], seed: int, epoch: int) -> Inputs:
+        """As `collate`; what is shown of an example is a pure function of (seed, epoch, its number)."""
+
+
+@dataclass
+class ChainedBackbone:
+    """Implements `Backbone`, `StopsEarly` and `Augments`."""
+
+    card: BackboneCard
+    module: nn.Module  # a transformers model without a head
+    reader: Reader
+    architecture: Architecture
+
+    @property
+    def chain(self) -> Chain:
+        """Of the modules as they are now: those of a copy are other ones."""
+        return self.architecture.unroll(self.module)
+
+    def encode(self, examples: Sequence[Example]) -> Encoded:
+        """Decode the files of these examples."""
+        return self.reader.encode(examples)
+
+    def collate(self, encoded: Encoded, sequences: Sequence[int]) -> Inputs:
+        """A batch on the device and in the precision of the weights."""
+        return self._placed(self.reader.collate(encoded, sequences))
+
+    @property
+    def augmentation(self) -> str:
+        """What the reader does, in words; empty where it does nothing."""
+        return self.reader.augmentation if isinstance(self.reader, AugmentingReader) else ""
+
+    def augmented(self, encoded: Encoded, sequences: Sequence[int], seed: int, epoch: int) -> Inputs:
+        """A batch as it is shown in this epoch."""
+        assert isinstance(self.reader, AugmentingReader), "nothing to augment"
+        return self._placed(self.reader.augmented(encoded, sequences, seed, epoch))
+
+    def _placed(self, inputs: Inputs) -> Inputs:
+        device, dtype = device_of(self.module), next(self.module.parameters()).dtype
+        return {
+            name: tensor.to(device, dtype if tensor.is_floating_point() else tensor.dtype)
+            for name, tensor in inputs.items()
+        }
+
+    def states(self, inputs: Inputs) -> tuple[Tensor, ...]:
+        """L + 1 tensors (S, T, D): [k] enters block k; [L] is what the network is read from."""
+        return self.states_up_to(inputs, self.card.blocks)
+
+    def states_up_to(self, inputs: Inputs, depth: int) -> tuple[Tensor, ...]:
+        """The first `depth + 1` of `states`; blocks from `depth` on are not run."""
+        chain = self.chain
+        beside, states = chain.beside(inputs), [chain.embed(inputs)]
+        for step in list(chain.blocks.values())[:depth]:
+            states.append(step(states[-1], beside))
+        if depth == self.card.blocks:
+            states[-1] = chain.finish(states[-1])
+        return tuple(states)
+
+    def features(self, inputs: Inputs, start: int = 0, entering: Tensor | None = None) -> Features:
+        """Run blocks `start … L - 1` on `entering` (S, T, D) and pool. `start` 0 computes the embeddings too."""
+        assert 0 <= start <= self.card.blocks, f"no block {start}"
+        assert start == 0 or entering is not None, "states are needed to start above the first block"
+        chain = self.chain
+        state = chain.embed(inputs) if start == 0 or entering is None else entering
+        if start < self.card.blocks:
+            beside = chain.beside(inputs)
+            for step in list(chain.blocks.values())[start:]:
+                state = step(state, beside)
+            state = chain.finish(state)
+        mask = real_positions(inputs["attention_mask"].bool(), state)
+        return Features(state, mask, self.pool(state, mask))
+
+    def pool(self, sequence: Tensor, mask: Tensor, words: Tensor | None = None) -> Tensor:
+        """(S, T, D), (S, T) -> (S, D) in fp32: the mean over real positions, or the first, or of the first two."""
+        if self.architecture.pooling == "first":
+            return sequence[:, 0].float()
+        if self.architecture.pooling == "first two":
+            return sequence[:, :2].float().mean(dim=1)
+        real = real_positions(mask, sequence)[:, :, None]  # (S, T, 1)
+        return (sequence.float() * real).sum(dim=1) / real.sum(dim=1).clamp(min=1)
+
+    def sites(self, role: str) -> dict[str, nn.Module]:
+        """Qualified name -> submodule, in network order."""
+        if role == "embedding":
+            return {self.architecture.embedding: self.module.get_submodule(self.architecture.embedding)}
+        blocks = {path: self.module.get_submodule(path) for path in self.chain.blocks}
+        if role == "block":
+            return blocks
+        if role == "norm":
+            return {
+                f"{block}.{name}": module
+                for block, owner in blocks.items()
+                for name, module in owner.named_modules()
+                if isinstance(module, nn.LayerNorm)
+            }
+        if role not in self.architecture.roles:
+            return {}
+        path = self.architecture.roles[role]
+        return {f"{block}.{path}": owner.get_submodule(path) for block, owner in blocks.items()}
+
+    def copy(self) -> ChainedBackbone:
+        """A backbone with weights of its own; the reader, which learns nothing, is shared."""
+        return ChainedBackbone(self.card, copy.deepcopy(self.module), self.reader, self.architecture)
+
+    def twin(self) -> ChainedBackbone:
+        """The same weights under modules of its own: what is hooked onto these reaches no other user of the weights."""
+        shared = {id(tensor): tensor for tensor in (*self.module.parameters(), *self.module.buffers())}
+        return ChainedBackbone(self.card, copy.deepcopy(self.module, shared), self.reader, self.architecture)
+
+
+def as_sequence(maps: Tensor) -> Tensor:
+    """(S, D, H, W) -> (S, T = H x W, D)."""
+    return maps.flatten(2).transpose(1, 2)
+
+
+def as_maps(sequence: Tensor) -> Tensor:
+    """(S, T, D) -> (S, D, H, W), H and W the root of T: images are square here."""
+    side = round(sequence.shape[1] ** 0.5)
+    return sequence.transpose(1, 2).view(*sequence.shape[::2], side, side)
+
+
+@torch.no_grad()
+def shapes_of(chain: Chain, inputs: Inputs) -> tuple[tuple[int, int], ...]:
+    """(T, D) of the states at every depth, found by running one example."""
+    beside, state = chain.beside(inputs), chain.embed(inputs)
+    shapes = [(state.shape[1], state.shape[2])]
+    for step in chain.blocks.values():
+        state = step(state, beside)
+        shapes.append((state.shape[1], state.shape[2]))
+    state = chain.finish(state)
+    return (*shapes[:-1], (state.shape[1], state.shape[2]))

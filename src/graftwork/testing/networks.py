@@ -1,0 +1,66 @@
+"""Tiny random networks of images and of sounds, written as transformers folders in milliseconds."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import torch
+
+SIDE, RATE = 32, 8000  # pixels of an image, samples a second
+LAYERS: dict[str, Any] = {
+    "hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 32,
+    "initializer_range": 0.2,
+}  # fmt: skip
+WAVES: dict[str, Any] = LAYERS | {
+    "conv_dim": (8, 8), "conv_kernel": (10, 4), "conv_stride": (8, 4),
+    "num_conv_pos_embeddings": 8, "num_conv_pos_embedding_groups": 2, "vocab_size": 8,
+}  # fmt: skip
+CONFIGS: dict[str, dict[str, Any]] = {
+    "vit": LAYERS | {"image_size": SIDE, "patch_size": 8},
+    "swin": {"image_size": SIDE, "patch_size": 4, "embed_dim": 8, "depths": (2, 2), "num_heads": (2, 2),
+             "window_size": 2, "initializer_range": 0.2},
+    "convnext": {"image_size": SIDE, "hidden_sizes": (8, 16), "depths": (1, 2), "num_stages": 2,
+                 "layer_scale_init_value": 0.5, "initializer_range": 0.2},
+    "resnet": {"embedding_size": 8, "hidden_sizes": (8, 16), "depths": (1, 2), "layer_type": "basic"},
+    "mobilenet_v2": {"depth_multiplier": 0.35, "image_size": SIDE, "tf_padding": True},
+    "wav2vec2": WAVES,
+    "hubert": WAVES | {"do_stable_layer_norm": True, "feat_extract_norm": "layer"},
+    "wavlm": WAVES,
+    "audio-spectrogram-transformer": LAYERS | {"max_length": 40, "num_mel_bins": 16, "patch_size": 8,
+                                               "frequency_stride": 8, "time_stride": 8},
+}  # fmt: skip
+_SQUARE = {"do_resize": True, "do_rescale": True, "do_normalize": True}
+PREPARED: dict[str, dict[str, Any]] = {
+    "vit": {"image_processor_type": "ViTImageProcessor", "size": {"height": SIDE, "width": SIDE}},
+    "swin": {"image_processor_type": "ViTImageProcessor", "size": {"height": SIDE, "width": SIDE}},
+    "convnext": {"image_processor_type": "ConvNextImageProcessor", "size": {"shortest_edge": SIDE}, "crop_pct": 0.875},
+    "resnet": {"image_processor_type": "ConvNextImageProcessor", "size": {"shortest_edge": SIDE}, "crop_pct": 0.875},
+    "mobilenet_v2": {"image_processor_type": "MobileNetV2ImageProcessor", "size": {"shortest_edge": SIDE + 8},
+                     "do_center_crop": True, "crop_size": {"height": SIDE, "width": SIDE}},
+}  # fmt: skip
+
+
+def write_network(folder: Path, model_type: str, seed: int = 0) -> Path:
+    """A folder with config.json, model.safetensors and preprocessor_config.json; batch norms have statistics."""
+    from transformers import AutoConfig, AutoModel
+
+    config = AutoConfig.for_model(model_type, **CONFIGS[model_type])
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        network = AutoModel.from_config(config)
+        for name, buffer in network.named_buffers():
+            if name.endswith("running_var"):
+                buffer.uniform_(0.5, 2.0)
+            elif name.endswith("running_mean"):
+                buffer.normal_(0, 0.2)
+    network.save_pretrained(folder)
+    prepared = _SQUARE | PREPARED[model_type] if model_type in PREPARED else {
+        "feature_extractor_type": "Wav2Vec2FeatureExtractor", "sampling_rate": RATE, "do_normalize": True
+    }  # fmt: skip
+    if model_type == "audio-spectrogram-transformer":
+        prepared = {"feature_extractor_type": "ASTFeatureExtractor", "sampling_rate": RATE, "max_length": 40,
+                    "num_mel_bins": 16}  # fmt: skip
+    (folder / "preprocessor_config.json").write_text(json.dumps(prepared))
+    return folder
