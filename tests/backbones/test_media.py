@@ -126,7 +126,7 @@ def test_what_has_no_attention_is_unfit_for_adapters(tmp_path: Path) -> None:
 
 
 def test_random_weights_are_others(tmp_path: Path) -> None:
-    folder = write_network(tmp_path, "vit")
+    folder = write_network(tmp_path, "vit", seed=5)
     plain, fresh = (open_backbone(f"{word}hf:{folder}", precision="fp32") for word in ("", "random:"))
     assert plain.card.revision != fresh.card.revision
     inputs = plain.collate(plain.encode(examples_of(plain, tmp_path)), [0])

@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 from torch import nn
+from torch.nn.utils import parametrize
 from transformers import AutoConfig, AutoFeatureExtractor, PreTrainedModel
 
 from graftwork.core.backbone import ROLES, BackboneCard, Inputs
@@ -73,7 +74,12 @@ def open_network(source: str, architectures: Mapping[str, Architecture], random_
     for name in UNUSED:
         if getattr(module, name, None) is not None:
             setattr(module, name, None)
+    for part in [part for part in module.modules() if parametrize.is_parametrized(part)]:
+        for name in list(part.parametrizations):
+            parametrize.remove_parametrizations(part, name)  # a weight norm becomes the weights that it makes
     module.eval().requires_grad_(False)
+    for tensor in (*module.parameters(), *module.buffers()):
+        tensor.data = tensor.data.clone()  # a mapped file is aligned otherwise: a copy would differ in the last bits
     return Opened(
         folder, f"hf:{source}", _in_bf16(module) if bf16 else module, architectures[model_type(folder)], random_seed
     )

@@ -50,6 +50,9 @@ def write_network(folder: Path, model_type: str, seed: int = 0) -> Path:
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         network = AutoModel.from_config(config)
+        for parameter in network.parameters():
+            if parameter.dim() == 4:
+                torch.nn.init.kaiming_normal_(parameter)  # so that a deep network does not forget its input
         for name, buffer in network.named_buffers():
             if name.endswith("running_var"):
                 buffer.uniform_(0.5, 2.0)
