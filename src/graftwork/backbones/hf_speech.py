@@ -103,7 +103,7 @@ def _masked(layer: nn.Module, state: Tensor, padding: Tensor) -> Tensor:
 
 def _by_length(first: Any, layer: nn.Module, state: Tensor, lengths: Tensor) -> Tensor:
     after = torch.zeros_like(state)
-    for length in lengths.unique().tolist():
+    for length in sorted(set(lengths.tolist())):
         rows = torch.nonzero(lengths == length).flatten()
         distances = first.compute_bias(length, length).repeat(len(rows), 1, 1)  # (rows x heads, T, T)
         after[rows, :length] = layer(state[rows, :length], position_bias=distances)[0]

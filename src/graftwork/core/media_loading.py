@@ -75,7 +75,7 @@ def open_network(source: str, architectures: Mapping[str, Architecture], random_
         if getattr(module, name, None) is not None:
             setattr(module, name, None)
     for part in [part for part in module.modules() if parametrize.is_parametrized(part)]:
-        for name in list(part.parametrizations):
+        for name, _ in list(part.get_submodule("parametrizations").named_children()):
             parametrize.remove_parametrizations(part, name)  # a weight norm becomes the weights that it makes
     module.eval().requires_grad_(False)
     for tensor in (*module.parameters(), *module.buffers()):

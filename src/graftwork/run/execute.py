@@ -84,9 +84,9 @@ class Shop:
 
     def _augmented(self, recipe: Recipe) -> dict[str, Any]:
         """For a backbone that can augment, how it does."""
-        if not isinstance(self.backbone, Augments) or not self.backbone.augmentation:
-            return {}
-        return {"augmentation": self.backbone.augmentation if recipe.augment else "none"}
+        backbone = self.backbone
+        known = backbone.augmentation if isinstance(backbone, Augments) else ""
+        return {"augmentation": known if recipe.augment else "none"} if known else {}
 
 
 def execute(shop: Shop, method: Named, recipe: Recipe, seed: int, progress: Progress) -> tuple[RunResult, bool]:

@@ -181,6 +181,7 @@ def _of_words(number: int, given: Text) -> Example:
         if len(given) != 1 or not given.keys() <= {"text", "words"}:
             raise ConfigError("wrong inputs", got=", ".join(given), expected="words, or text")
         given = next(iter(given.values()))
+    given = str(given) if isinstance(given, Path) else given
     example = example_of(f"input/{number + 1}", given if isinstance(given, str) else tuple(given))
     words = example.inputs["words"]
     if not words or not all(word.strip() for word in words):

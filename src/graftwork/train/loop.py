@@ -235,7 +235,7 @@ def _shown(model: Model, bench: Workbench, encoded: Encoded, sequences: list[int
 
 
 def _augments(bench: Workbench) -> bool:
-    return bench.recipe.get("augmentation", "none") != "none"
+    return bool(bench.recipe.get("augmentation", "none") != "none")
 
 
 def _augmented_fact(model: Model, bench: Workbench, plan: Plan) -> dict[str, Any]:
