@@ -125,7 +125,7 @@ def _files(folder: Path, root: Path) -> list[Path]:
 def _refuse_empty(path: Path, folders: Sequence[Path]) -> None:
     listed = sorted(file.name for file in path.iterdir() if file.suffix.lower() in (".csv", ".tsv", ".jsonl"))
     raise DataError(
-        "the class folders are empty" if folders else "a folder without class folders",
+        "the class folders are empty" if folders else "this is a folder without class folders",
         where=str(path),
         got=f"{len(folders)} folders without files"
         if folders
