@@ -18,6 +18,7 @@ from transformers.utils import logging
 from graftwork.core.attention import NAME as ATTENTION
 from graftwork.core.backbone import BackboneCard
 from graftwork.core.layout import Layout
+from graftwork.core.linear_map import use_linear_maps
 from graftwork.core.model_folder import locate, model_type, read_as_trained, reading_files, weight_files
 from graftwork.core.transformer import TransformerBackbone
 from graftwork.errors import ConfigError, IncompatibleModule, StorageError
@@ -86,6 +87,7 @@ def assemble(
         )
     if getattr(module, "pooler", None) is not None:
         module.add_module("pooler", None)  # made for next-sentence prediction: nothing here reads it
+    use_linear_maps(module)
     module.eval().requires_grad_(False)
     if module.is_backend_compatible():
         module.set_attn_implementation(ATTENTION)

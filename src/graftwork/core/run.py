@@ -9,7 +9,7 @@ from typing import Any
 from graftwork.core.meter import Cost, Phase
 from graftwork.files import digest
 
-ENGINE = 2  # raised when the same spec would give another result; 2: batches as long as their longest text
+ENGINE = 3  # raised when the same spec would give another result; 3: products add their bias as they go
 
 
 @dataclass(frozen=True)

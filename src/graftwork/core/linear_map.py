@@ -1,0 +1,134 @@
+"""Frozen linear maps in bf16 on a processor: oneDNN's own product, on weights packed once, the bias added as it goes.
+
+torch's `linear` copies the bias over the whole output and then adds the product to it, and brings the weight into the
+product's layout every time. Where that is all there is (weights that learn, fp32, an accelerator, a processor without
+bf16) it does the work.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import linear
+from torch.utils.flop_counter import register_flop_formula
+from transformers.activations import GELUActivation
+
+
+def available() -> bool:
+    """Whether this build of torch and this processor have the product."""
+    known = torch.backends.mkldnn.is_available() and hasattr(torch.ops.mkldnn, "_is_mkldnn_bf16_supported")
+    return known and bool(torch.ops.mkldnn._is_mkldnn_bf16_supported())
+
+
+AVAILABLE = available()
+
+
+class Packed:
+    """A weight in the product's own layout, good as long as the weight is the one that it was made of."""
+
+    def __init__(self, weight: Tensor):
+        self.made_of = (weight.data_ptr(), weight._version)
+        self.tensor: Tensor = torch.ops.mkldnn._reorder_linear_weight(weight.detach())
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Packed:
+        """Itself: a copy of the weight has another address, and is packed anew."""
+        return self
+
+
+class Product(torch.autograd.Function):
+    """x Wᵀ + b, of which only x may learn."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None, packed: Tensor) -> Tensor:
+        """(…, in), (out, in), (out,) and the weight packed -> (…, out)."""
+        ctx.save_for_backward(weight)
+        return product(x, packed, bias)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
+        """The gradient of x."""
+        (weight,) = ctx.saved_tensors
+        of_x = torch.mm(gradient.flatten(0, -2), weight)  # (N, in)
+        return of_x.view(*gradient.shape[:-1], -1), None, None, None
+
+
+def product(x: Tensor, packed: Tensor, bias: Tensor | None, gelu: bool = False) -> Tensor:
+    """(…, in) -> (…, out), by a packed weight, with GELU (erf) behind it where wanted."""
+    behind = ("gelu", [], "none") if gelu else ("none", [], "")
+    output: Tensor = torch.ops.mkldnn._linear_pointwise(x, packed, bias, *behind)
+    return output
+
+
+class LinearMap(nn.Linear):
+    """`nn.Linear`, by `Product` where it is frozen and that is possible; its weight is packed on first use."""
+
+    def __init__(self, weight: nn.Parameter, bias: nn.Parameter | None):
+        nn.Module.__init__(self)
+        self.out_features, self.in_features = weight.shape
+        self.weight = weight
+        self.register_parameter("bias", bias)
+        self._packed: Packed | None = None
+
+    def forward(self, input: Tensor) -> Tensor:
+        """(…, in) -> (…, out)."""
+        packed = self.packed(input)
+        if packed is None:
+            return linear(input, self.weight, self.bias)
+        output: Tensor = Product.apply(input, self.weight, self.bias, packed)  # type: ignore[no-untyped-call]
+        return output
+
+    def packed(self, input: Tensor) -> Tensor | None:
+        """The weight as the product takes it; None where it can't be used, or where the map learns."""
+        weight, bias = self.weight, self.bias
+        if weight.requires_grad or (bias is not None and bias.requires_grad):
+            self._packed = None  # an optimiser may change the weight unseen
+            return None
+        if not AVAILABLE or not (input.dtype == weight.dtype == torch.bfloat16) or input.device.type != "cpu":
+            return None
+        if self._packed is None or self._packed.made_of != (weight.data_ptr(), weight._version):
+            self._packed = Packed(weight)
+        return self._packed.tensor
+
+
+class Widening(nn.Module):
+    """The first half of BERT's feed-forward part, its names kept: a linear map and GELU, in one where nothing learns.
+
+    What is hooked onto the map wants its output by itself.
+    """
+
+    def __init__(self, dense: LinearMap, activation: nn.Module):
+        super().__init__()
+        self.dense, self.intermediate_act_fn = dense, activation
+
+    def forward(self, hidden_states: Tensor) -> Tensor:
+        """(S, T, D) -> (S, T, inner width)."""
+        alone = torch.is_grad_enabled() or self.dense._forward_hooks
+        packed = None if alone else self.dense.packed(hidden_states)
+        if packed is not None:
+            return product(hidden_states, packed, self.dense.bias, gelu=True)
+        wide: Tensor = self.intermediate_act_fn(self.dense(hidden_states))
+        return wide
+
+
+def use_linear_maps(network: nn.Module) -> None:
+    """Let every `nn.Linear` inside `network` be a `LinearMap` of the same parameters, with the GELU behind it."""
+    for module in list(network.modules()):
+        for name, child in module.named_children():
+            if type(child) is nn.Linear:
+                setattr(module, name, LinearMap(child.weight, child.bias).train(child.training))
+    for module in list(network.modules()):
+        for name, child in module.named_children():
+            parts = dict(child.named_children())
+            if (
+                parts.keys() == {"dense", "intermediate_act_fn"}
+                and type(parts["intermediate_act_fn"]) is GELUActivation
+            ):
+                setattr(module, name, Widening(child.dense, child.intermediate_act_fn).train(child.training))
+
+
+@register_flop_formula(torch.ops.mkldnn._linear_pointwise)  # type: ignore[untyped-decorator]
+def _flops(x: torch.Size, weight: torch.Size, *others: Any, **options: Any) -> int:
+    """2 FLOP per multiply-add of (…, in) and (out, in)."""
+    return 2 * x.numel() * weight[0]
