@@ -87,13 +87,13 @@ def test_the_threshold_is_the_best_on_what_it_is_chosen_on() -> None:
         moved.flat[moved.starts] += threshold / 2
         return score(metrics.get("span_f1"), encoded, KIND.predictions(moved, task), task)
 
-    chosen = KIND.first_row(noisy, encoded, task)
+    chosen = KIND.shift(noisy, encoded, task)
     assert chosen is not None and chosen[0] == chosen[1]
     assert reached(2 * chosen[0]) == pytest.approx(max(reached(step) for step in np.linspace(-20, 20, 401)))
     assert reached(2 * chosen[0]) > reached(0.0)
     answered = [golds for golds in targets if golds]
     plain = KIND.resolve(BLANK, answered)
-    assert KIND.first_row(noisy, KIND.encode(targets, task), plain) is None
+    assert KIND.shift(noisy, KIND.encode(targets, task), plain) is None
 
 
 def test_scores_are_of_texts() -> None:

@@ -46,6 +46,7 @@ def benchmark(
     limit: int | None = None,
     backbone: str = "minilm",
     epochs: int | None = None,
+    augment: bool = True,
     exhaustive: bool = False,
     out: str | Path | None = None,
     runs: str | Path = "runs",
@@ -72,8 +73,8 @@ def benchmark(
     asked, left_out = _tasks(part, folder, tasks)
     written = [write_task(task, out / "data" / task.name, limit) for task in asked]
     call = partial(
-        compare, backbone=backbone, methods=chosen, seeds=seeds, epochs=epochs, exhaustive=exhaustive, runs=runs,
-        precision=precision, device=device, prices=prices, cache=cache, cache_size=cache_size, jobs=jobs,
+        compare, backbone=backbone, methods=chosen, seeds=seeds, epochs=epochs, augment=augment, exhaustive=exhaustive,
+        runs=runs, precision=precision, device=device, prices=prices, cache=cache, cache_size=cache_size, jobs=jobs,
     )  # fmt: skip
     boards, entries = {}, {}
     for place, task in enumerate(written):

@@ -155,13 +155,10 @@ class Encoded:
         seen = [np.array(self.words.seen[i], dtype=np.int64) for i in self.sequences(examples)]
         return np.concatenate([starts[i] + words for i, words in zip(owners, seen, strict=True)])
 
-    def whole(
-        self, logits: NDArray[np.float64], examples: NDArray[np.int64], blind: Any = None, first: Any = None
-    ) -> Numbers:
+    def whole(self, logits: NDArray[np.float64], examples: NDArray[np.int64], blind: Any = None) -> Numbers:
         """The logits of all examples in their order, from those of these examples in theirs.
 
-        What they leave out (words that are not seen) is answered by `blind` (C,), which never looks at the input. To
-        the first row of every example `first` (C,) is added.
+        What they leave out (words that are not seen) is answered by `blind` (C,), which never looks at the input.
         """
         if self.answers is None:
             return logits[np.argsort(examples, kind="stable")]
@@ -169,8 +166,6 @@ class Encoded:
         if self.words is not None and blind is not None:
             flat[:] = np.asarray(blind, dtype=np.float64)
         flat[self.answered(examples)] = logits
-        if first is not None:
-            flat[np.cumsum(self.answers) - self.answers] += np.asarray(first, dtype=np.float64)
         return Ragged(flat, self.answers)
 
 

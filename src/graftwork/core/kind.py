@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graftwork.core.example import Example
-from graftwork.core.ragged import Numbers, Ragged
+from graftwork.core.ragged import Numbers
 from graftwork.core.task import Task
 
 if TYPE_CHECKING:
@@ -77,9 +77,6 @@ class AsksPassages(Protocol):
 
     longest: int  # words of an answer, at most
 
-    def first_row(self, logits: Ragged, targets: Ragged, task: Task) -> NDArray[np.float64] | None:
-        """(C,) what is to be added to the first row of every example, chosen on these; None for nothing."""
-
 
 @runtime_checkable
 class OfChoices(Protocol):
@@ -93,4 +90,7 @@ class ChoosesThresholds(Protocol):
     """What a kind is too whose answers hang on thresholds: they are chosen on validation, for every method alike."""
 
     def shift(self, logits: Numbers, targets: Numbers, task: Task) -> NDArray[np.float64] | None:
-        """(C,) to add to all logits, so that a threshold of 0 serves, chosen on these; None for nothing."""
+        """(C,) to add to all logits, so that a threshold of 0 serves, chosen on these; None for nothing.
+
+        Where examples have rows of their own it is added to the first of each: its "none of them".
+        """

@@ -20,6 +20,7 @@ from graftwork.core.task import Split, Task
 if TYPE_CHECKING:
     from torch import Tensor
 
+SHIFT = "shift"  # among the facts of what was fitted, where the kind chose thresholds
 Logits = Numbers  # float64 (N, C), or (W, C) per word
 T = TypeVar("T")
 
@@ -128,7 +129,7 @@ class ReadsStates(Protocol):
     """A `Fitted` that starts from the states of a frozen backbone, so that many of them can share one pass."""
 
     facts: Mapping[str, Any]  # with "blind" (C,), where there are words: the answer to those that are not seen;
-    # and with "first_row" (C,), where questions may have no answer: what is added to the first row of each
+    # and with "shift" (C,), where the kind chose thresholds: what is `added` to the logits
 
     @property
     def depth(self) -> int | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -72,6 +72,15 @@ def places(starts: NDArray[np.int64], counts: NDArray[np.int64]) -> NDArray[np.i
 def flat(numbers: Numbers) -> NDArray[Any]:
     """A row per answer: (N, …) or (W, …)."""
     return numbers.flat if isinstance(numbers, Ragged) else numbers
+
+
+def added(logits: Numbers, shift: NDArray[np.float64]) -> Numbers:
+    """(N, C) + (C,); where examples have several rows, the first of each + (C,)."""
+    if not isinstance(logits, Ragged):
+        return np.asarray(logits + shift)
+    moved = logits.flat.copy()
+    moved[logits.starts[logits.counts > 0]] += shift
+    return replace(logits, flat=moved)
 
 
 def from_lists(rows: Sequence[Any]) -> Numbers:

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from graftwork.core.decoding import identify
 from graftwork.core.media import MEDIA, SUFFIXES, Media
-from graftwork.data.brat import is_brat
-from graftwork.data.table import Row, Table, open_table
 from graftwork.errors import DataError, clip, nearest
 from graftwork.files import storage_errors
 
@@ -18,30 +15,25 @@ LEFT_BEHIND = ("thumbs.db", "desktop.ini")  # by file managers
 SPLIT_NAMES = ("train", "training", "val", "valid", "validation", "dev", "test")
 
 
-@dataclass(frozen=True)
-class ClassFolders:
-    """The files of a folder's class folders, read as a `Table` is: columns `image` or `sound`, and `label`."""
-
-    path: Path
-    header: tuple[str, ...]
-    found: tuple[tuple[str, str], ...]  # path inside the folder and label, in order
-
-    def rows(self, columns: Sequence[str], label: str | None = None, words: str | None = None) -> Iterator[Row]:
-        """The cells of `columns` of every file; a row's line is the file's number."""
-        places = [self.header.index(column) for column in columns]
-        for number, cells in enumerate(self.found, 1):
-            yield Row(number, tuple(cells[place] for place in places))
+def header_of(path: Path) -> tuple[str, ...]:
+    """The columns: `image` or `sound`, and `label`. Raises `DataError` as `rows` does."""
+    return (_listed(path)[0], LABEL)
 
 
-def open_source(path: Path) -> Table | ClassFolders:
-    """A folder of class folders, or a table. Raises as `open_table`, and `DataError` for a folder that is neither."""
-    return open_folder(path) if path.is_dir() and not is_brat(path) else open_table(path)
-
-
-def open_folder(path: Path) -> ClassFolders:
-    """List the class folders and their files, by name. What lies beside the class folders is not looked at.
+def rows(path: Path) -> Iterator[tuple[int, dict[str, str]]]:
+    """The number of every file, and its cells: its path inside the folder, and the label.
 
     Raises `DataError` where there are no class folders, or where one holds what is no image, or no sound.
+    """
+    role, found = _listed(path)
+    for number, (file, label) in enumerate(found, 1):
+        yield number, {role: str(file.relative_to(path)), LABEL: label}
+
+
+def _listed(path: Path) -> tuple[str, list[tuple[Path, str]]]:
+    """What the files of the class folders are, and each with its label, by name.
+
+    What lies beside the class folders is not looked at.
     """
     with storage_errors(path):
         folders = sorted(entry for entry in path.iterdir() if entry.is_dir() and not entry.name.startswith("."))
@@ -57,8 +49,7 @@ def open_folder(path: Path) -> ClassFolders:
             expected="one sort of file",
             do="keep them in two folders",
         )
-    role = next(iter(roles))
-    return ClassFolders(path, (role, LABEL), tuple((str(file.relative_to(path)), label) for file, label in found))
+    return next(iter(roles)), found
 
 
 def media_of(cell: str, role: str, source: Path, where: str) -> Media:

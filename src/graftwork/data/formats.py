@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from graftwork.data import brat, conll, exports, hub, parquet
+from graftwork.data import brat, conll, exports, folder, hub, parquet
 
 Cells = tuple[Any, ...]
 Reading = tuple[int, Cells, int]  # line, cells, and how many of its spans were rounded to whole words
@@ -24,11 +24,11 @@ class Format:
 
 
 def format_of(path: Path) -> Format | None:
-    """The format of a file, a folder of brat or a set of the hub; None for CSV, TSV and plain JSONL."""
+    """The format of a file, a folder or a set of the hub; None for CSV, TSV and plain JSONL."""
     if hub.is_hub(path):
         return HUB
     if path.is_dir():
-        return BRAT if brat.is_brat(path) else None
+        return BRAT if brat.is_brat(path) else FOLDER
     if not path.is_file():
         return None
     suffix = Path(path.name.lower().removesuffix(".gz")).suffix
@@ -55,6 +55,10 @@ def _brat(path: Path, header: Sequence[str], wanted: Sequence[str], label: str |
         yield line, tuple(cells[name] for name in wanted), found.rounded
 
 
+def _folder(path: Path, header: Sequence[str], wanted: Sequence[str], label: str | None) -> Iterator[Reading]:
+    return ((number, tuple(cells[name] for name in wanted), 0) for number, cells in folder.rows(path))
+
+
 def _named(rows: Callable[[Path], Iterator[tuple[int, dict[str, Any], int]]]) -> Any:
     def read(path: Path, header: Sequence[str], wanted: Sequence[str], label: str | None) -> Iterator[Reading]:
         for line, cells, rounded in rows(path):
@@ -64,6 +68,7 @@ def _named(rows: Callable[[Path], Iterator[tuple[int, dict[str, Any], int]]]) ->
 
 
 BRAT = Format(lambda path: brat.HEADER, _brat)
+FOLDER = Format(folder.header_of, _folder)
 HUB = Format(hub.header_of, _hub)
 DOCCANO = Format(lambda path: ("tokens", "tags"), _named(exports.doccano_rows))
 BY_SUFFIX: Mapping[str, Format] = {

@@ -16,12 +16,12 @@ from graftwork.core.media import MEDIA
 from graftwork.core.task import SPLITS, Dataset, Split, Task
 from graftwork.data.checks import report
 from graftwork.data.choices import choice_rows, find_choice_columns
-from graftwork.data.folder import ClassFolders, media_of, open_source
+from graftwork.data.folder import media_of
 from graftwork.data.formats import ROUNDED
 from graftwork.data.hub import with_splits
 from graftwork.data.questions import read_questions
 from graftwork.data.split import draw
-from graftwork.data.table import Row, Table
+from graftwork.data.table import Row, Table, open_table
 from graftwork.errors import ConfigError, DataError, clip, nearest
 from graftwork.files import canonical
 from graftwork.registry import kinds, metrics
@@ -61,7 +61,7 @@ def load(task: Task) -> Dataset:
         asked = read_questions(task, files)
         task = kind.resolve(task, [example.target for example in asked.examples["train"]])
         return _dataset(task, kind, asked.examples, asked.made, asked.mended)
-    table = open_source(task.data)
+    table = open_table(task.data)
     of_choices = isinstance(kind, OfChoices)
     task = find_choice_columns(task, table) if of_choices else find_columns(task, table, kind.per_word)
     read = {name: read_records(task, kind, path) for name, path in files.items()}
@@ -102,7 +102,7 @@ def _mended(records: Mapping[str, Sequence[Record]], kind: Kind) -> dict[str, di
     return found | ({ROUNDED: rounded} if any(rounded.values()) else {})
 
 
-def find_columns(task: Task, table: Table | ClassFolders, per_word: bool = False) -> Task:
+def find_columns(task: Task, table: Table, per_word: bool = False) -> Task:
     """`task` with `text` (of a kind that answers words, theirs), or `text_a` and `text_b`, and `label` set to columns.
 
     Raises `ConfigError` where a setting names no column or two settings contradict, `DataError` where none is set and
@@ -128,7 +128,7 @@ def find_columns(task: Task, table: Table | ClassFolders, per_word: bool = False
     return task.resolved(**roles)
 
 
-def _text_columns(task: Task, table: Table | ClassFolders, per_word: bool) -> dict[str, str]:
+def _text_columns(task: Task, table: Table, per_word: bool) -> dict[str, str]:
     """Role -> column."""
     if task.text is not None:
         return {"text": _column(table, "text", task.text, task.text)}
@@ -160,7 +160,7 @@ def _text_columns(task: Task, table: Table | ClassFolders, per_word: bool) -> di
     return found[0] if found else {"text": _column(table, "text", COLUMNS[per_word][0], None)}
 
 
-def _column(table: Table | ClassFolders, role: str, name: str, setting: str | None) -> str:
+def _column(table: Table, role: str, name: str, setting: str | None) -> str:
     """`name` if the table has it; else an error that lists the columns and names the nearest."""
     if name in table.header:
         return name
@@ -177,7 +177,7 @@ def _column(table: Table | ClassFolders, role: str, name: str, setting: str | No
     )
 
 
-def _columns(table: Table | ClassFolders) -> str:
+def _columns(table: Table) -> str:
     return f"columns: {', '.join(table.header)}"
 
 
@@ -196,7 +196,7 @@ def _files(task: Task) -> dict[str, Path]:
 
 def read_records(task: Task, kind: Kind, path: Path) -> list[Record]:
     """All rows of one file, targets parsed. Raises `DataError` with file:line at the first bad one."""
-    table = open_source(path)
+    table = open_table(path)
     if isinstance(kind, OfChoices):
         found = choice_rows(table, find_choice_columns(task, table))
         return [_record(row, number, ("text", "choices"), task, kind, path) for number, row in enumerate(found, 1)]

@@ -115,7 +115,7 @@ class Span:
         rows[logits.starts + np.where(none, 0, 1 + found.end), END] = 1
         return Ragged(rows, logits.counts)
 
-    def first_row(self, logits: Ragged, targets: Ragged, task: Task) -> NDArray[np.float64] | None:
+    def shift(self, logits: Ragged, targets: Ragged, task: Task) -> NDArray[np.float64] | None:
         """(2,): what added to the first row of every example makes F1 highest; None where every question has an answer.
 
         Of thresholds that are as good the one in the middle.

@@ -4,7 +4,7 @@ arXiv:1610.01644) or of a learned mix of all blocks (Peters et al. 2018, arXiv:1
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import torch
@@ -18,7 +18,6 @@ from graftwork.core.model import join_towers
 from graftwork.core.task import Task
 from graftwork.registry import methods
 from graftwork.train.answering import answer_together
-from graftwork.train.first_row import first_row
 from graftwork.train.flops import counted
 from graftwork.train.linear import LinearFit, fit_on, fit_on_block, fitted_on
 from graftwork.train.mix import fit_mix
@@ -108,8 +107,7 @@ class LinearProbe:
                 best = (reached, "mix", fit, shares)
         facts = {"block": best[1], "strength": best[2].strength, "validation_by_block": tried}
         facts |= fitted_on(bench, train.encoded)
-        probe = Probe(backbone, best[3], best[2].weight, best[2].bias, facts)
-        return replace(probe, facts=facts | first_row(bench, probe.logits))
+        return Probe(backbone, best[3], best[2].weight, best[2].bias, facts)
 
     def restore(self, setting: Setting, delta: dict[str, Tensor], facts: Mapping[str, Any]) -> Probe:
         """From its stored layer."""

@@ -22,7 +22,7 @@ class Accuracy:
         Raises `ConfigError` for numbers.
         """
         if isinstance(targets, Ragged) and isinstance(predictions, Ragged):
-            if targets.flat.shape[1:] == (2,):
+            if targets.flat.ndim > 1:
                 found = marked(targets, predictions, task, "accuracy")
                 return np.array([[right[scores.argmax()]] for right, scores in found], dtype=np.float64)
             right = targets.sums(targets.flat == predictions.flat)

@@ -17,10 +17,10 @@ from graftwork.core.passages import Passage, question_of
 from graftwork.core.task import Task
 from graftwork.core.words import example_of
 from graftwork.data.choices import choice_rows, find_choice_columns
-from graftwork.data.folder import ClassFolders, media_of, open_source
+from graftwork.data.folder import media_of
 from graftwork.data.load import check_words
 from graftwork.data.squad import questions
-from graftwork.data.table import Table
+from graftwork.data.table import Table, open_table
 from graftwork.errors import ConfigError, DataError, nearest
 from graftwork.files import writing
 from graftwork.run.bulk import Window, answer_windows, check_roles
@@ -139,7 +139,7 @@ def _reader(module: TaskModule, source: Path, named: Mapping[str, str]) -> Calla
             question_of(f"question/{number}", asked.question, Passage.of(asked.context))
             for number, asked in enumerate(questions(source), 1)
         )
-    table = open_source(source)
+    table = open_table(source)
     if module.roles == ("text", "choices"):
         for role in named:
             if role not in module.roles:
@@ -152,7 +152,7 @@ def _reader(module: TaskModule, source: Path, named: Mapping[str, str]) -> Calla
     return partial(_examples, table, module.roles, _columns(module, table, named))
 
 
-def _of_choices(table: Table | ClassFolders, task: Task) -> Iterator[Example]:
+def _of_choices(table: Table, task: Task) -> Iterator[Example]:
     """Every text with its choices, named by its line."""
     for row in choice_rows(table, task):
         text, choices = row.cells
@@ -163,7 +163,7 @@ def _of_choices(table: Table | ClassFolders, task: Task) -> Iterator[Example]:
         yield Example(f"line/{row.line}", {"text": text, "choices": choices})
 
 
-def _examples(table: Table | ClassFolders, roles: Sequence[str], columns: list[str]) -> Iterator[Example]:
+def _examples(table: Table, roles: Sequence[str], columns: list[str]) -> Iterator[Example]:
     """Every row, named by its line."""
     of_words = tuple(roles) == ("words",)
     for row in table.rows(columns, label=columns[0] if of_words else None):  # as a label it may be a list
@@ -197,7 +197,7 @@ def _lines(window: Window, prefixes: Sequence[str], shape: str, done: Answered) 
     return _delimited([*header, *([str(value) for value in row.values()] for row in flat)], shape)
 
 
-def _columns(module: TaskModule, table: Table | ClassFolders, named: Mapping[str, str]) -> list[str]:
+def _columns(module: TaskModule, table: Table, named: Mapping[str, str]) -> list[str]:
     """The columns that hold the module's inputs: those `named`, else those called like the roles.
 
     `sentence` serves for `text`.
@@ -232,7 +232,7 @@ def _remedy(role: str, near: str | None, may_be_named: bool) -> str:
     return f"did you mean {_flag(role)} {near}?" if near else f"name it: {_flag(role)} COLUMN"
 
 
-def _words_column(table: Table | ClassFolders, named: str | None) -> str:
+def _words_column(table: Table, named: str | None) -> str:
     """The column of the words, or of texts that are cut into them."""
     known = ("tokens", "words", "text", "sentence")
     for column in [named] if named is not None else known:

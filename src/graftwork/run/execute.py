@@ -24,7 +24,7 @@ from graftwork.core.meter import Phase, Readings, Stopwatch
 from graftwork.core.method import Fitted, Logits, Setting, Workbench
 from graftwork.core.metric import score
 from graftwork.core.profile import Profile
-from graftwork.core.ragged import flat
+from graftwork.core.ragged import added, flat
 from graftwork.core.run import Recipe, RunResult, RunSpec
 from graftwork.core.task import Dataset, Split
 from graftwork.data.buckets import bucket
@@ -35,7 +35,7 @@ from graftwork.run.environment import environment
 from graftwork.run.methods import Named
 from graftwork.run.once import Done
 from graftwork.run.price_tag import begin_all, read_costs
-from graftwork.run.shifted import added, shift_of, shifted
+from graftwork.run.shifted import shift_of, shifted
 from graftwork.run.speed import predict_speed
 from graftwork.run.store import RunStore, write_predictions, write_run
 from graftwork.run.task_module import add_price_tag, save_module, self_test_examples

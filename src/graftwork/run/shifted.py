@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -9,21 +10,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from graftwork.core.backbone import Inputs
 from graftwork.core.example import Example
 from graftwork.core.kind import ChoosesThresholds
-from graftwork.core.method import Fitted, Logits, ReadsStates, Setting
-from graftwork.core.ragged import Numbers, Ragged
+from graftwork.core.method import SHIFT, Fitted, Logits, ReadsStates, Setting
+from graftwork.core.ragged import Numbers, added
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-FACT = "shift"  # under this name it is stored with the module
-
 
 @dataclass
 class Shifted:
-    """A `Fitted` whose logits have something added."""
+    """A `Fitted` that reads no states, and whose logits have something added."""
 
     fitted: Fitted
     shift: NDArray[np.float64]  # (C,)
@@ -43,38 +41,6 @@ class Shifted:
         return self.fitted.flops(examples)
 
 
-@dataclass
-class ShiftedReader:
-    """The same where the states of a frozen backbone are read, so that it goes on sharing passes."""
-
-    shifted: Shifted
-    reader: ReadsStates
-    facts: Mapping[str, Any]
-    trained_parameters: int
-
-    @property
-    def depth(self) -> int | None:
-        """Of what was fitted."""
-        return self.reader.depth
-
-    def read(self, inputs: Inputs, states: Sequence[Tensor], towers: int) -> Tensor:
-        """(B, C) logits of one batch."""
-        logits = self.reader.read(inputs, states, towers)
-        return logits + logits.new_tensor(self.shifted.shift)
-
-    def logits(self, examples: Sequence[Example]) -> Logits:
-        """(N, C)."""
-        return self.shifted.logits(examples)
-
-    def delta(self) -> dict[str, Tensor]:
-        """Of what was fitted."""
-        return self.shifted.delta()
-
-    def flops(self, examples: Sequence[Example]) -> tuple[float, str]:
-        """Of what was fitted."""
-        return self.shifted.flops(examples)
-
-
 def shift_of(setting: Setting, logits: Logits, targets: Numbers) -> NDArray[np.float64] | None:
     """What the kind chooses on these, the validation split; None where it has no thresholds."""
     kind = setting.kind
@@ -82,18 +48,16 @@ def shift_of(setting: Setting, logits: Logits, targets: Numbers) -> NDArray[np.f
 
 
 def shifted(fitted: Fitted, shift: Sequence[float] | NDArray[np.float64] | None) -> Fitted:
-    """`fitted` with this added to its logits; as it is for None."""
+    """`fitted` with this added to its logits; as it is for None.
+
+    Where the states of a frozen backbone are read it is added by whoever reads them, once for all that share a pass.
+    """
     if shift is None:
         return fitted
     values = np.asarray(shift, dtype=np.float64)
-    facts = {**fitted.facts, FACT: values.tolist()}
-    plain = Shifted(fitted, values, facts, fitted.trained_parameters)
-    if isinstance(fitted, ReadsStates):
-        return ShiftedReader(plain, fitted, facts, plain.trained_parameters)
-    return plain
-
-
-def added(logits: Logits, shift: NDArray[np.float64]) -> Logits:
-    """(N, C) + (C,)."""
-    assert not isinstance(logits, Ragged), "thresholds are for answers that are one row each"
-    return logits + shift
+    facts = {**fitted.facts, SHIFT: values.tolist()}
+    if not isinstance(fitted, ReadsStates):
+        return Shifted(fitted, values, facts, fitted.trained_parameters)
+    told = copy.copy(fitted)
+    told.facts = facts
+    return told

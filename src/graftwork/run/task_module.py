@@ -14,7 +14,7 @@ from graftwork.core.backbone import Backbone, BackboneCard
 from graftwork.core.decoding import identify, small_copy
 from graftwork.core.example import Example
 from graftwork.core.media import MEDIA, Media
-from graftwork.core.method import Fitted, Logits, Setting
+from graftwork.core.method import SHIFT, Fitted, Logits, Setting
 from graftwork.core.opening import open_backbone
 from graftwork.core.passages import Passage, question_of
 from graftwork.core.ragged import flat, from_lists
@@ -26,7 +26,7 @@ from graftwork.registry import kinds
 from graftwork.run.bulk import predict_many
 from graftwork.run.environment import resolve_device
 from graftwork.run.methods import method_from_config
-from graftwork.run.shifted import FACT, shifted
+from graftwork.run.shifted import shifted
 from graftwork.units import show
 
 FORMAT = 1
@@ -92,7 +92,7 @@ class TaskModule:
         setting = Setting(task, kinds.get(task.kind), backbone)
         method = method_from_config(description["method"])
         fitted = method.restore(setting, safe_load(folder / "delta.safetensors"), description["facts"])
-        return cls(folder, task, shifted(fitted, description["facts"].get(FACT)), description, backbone)
+        return cls(folder, task, shifted(fitted, description["facts"].get(SHIFT)), description, backbone)
 
     @property
     def roles(self) -> tuple[str, ...]:

@@ -11,10 +11,10 @@ import numpy as np
 import torch
 
 from graftwork.core.backbone import Features
-from graftwork.core.kind import AsksPassages, Kind
+from graftwork.core.kind import AsksPassages, ChoosesThresholds, Kind
 from graftwork.core.metric import score
 from graftwork.core.passages import Gold, Golds, Passage, question_of
-from graftwork.core.ragged import Ragged
+from graftwork.core.ragged import Ragged, added
 from graftwork.core.task import Task
 from graftwork.errors import DataError
 from graftwork.registry import metrics
@@ -56,7 +56,7 @@ def check_asking(kind: Kind, name: str) -> None:
         raise AssertionError("an answer without its passage is parsed")
     _check_head(kind, task)
     _check_loss(kind, sure, encoded)
-    _check_first_row(kind, kind, sure, encoded, task)
+    _check_shift(kind, sure, encoded, task)
 
 
 def _check_answer(answer: Mapping[str, Any], golds: Golds) -> None:
@@ -96,13 +96,14 @@ def _check_loss(kind: Kind, sure: Ragged, encoded: Ragged) -> None:
     require(bool(torch.isclose(kind.loss(random, targets), mean)), "the loss is not the mean over examples")
 
 
-def _check_first_row(kind: Kind, asks: AsksPassages, sure: Ragged, encoded: Ragged, task: Task) -> None:
+def _check_shift(kind: Kind, sure: Ragged, encoded: Ragged, task: Task) -> None:
     """What is added to first rows mends answers that all lean to one side."""
+    assert isinstance(kind, ChoosesThresholds), "questions may have no answer, and no threshold is chosen for it"
     for lean in (30.0, -30.0):
         leaning = Ragged(sure.flat.copy(), sure.counts)
         leaning.flat[leaning.starts] += lean
-        chosen = asks.first_row(leaning, encoded, task)
+        chosen = kind.shift(leaning, encoded, task)
         require(chosen is not None, "no threshold where questions may have no answer")
-        leaning.flat[leaning.starts] += chosen
-        reached = score(metrics.get(task.metrics[0]), encoded, kind.predictions(leaning, task), task)
+        mended = added(leaning, chosen)
+        reached = score(metrics.get(task.metrics[0]), encoded, kind.predictions(mended, task), task)
         require(bool(np.isclose(reached, 1)), f"with its threshold, leaning answers score {reached}")

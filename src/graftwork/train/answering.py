@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from graftwork.core.backbone import Backbone, Encoded, Inputs, StopsEarly
-from graftwork.core.method import Logits, ReadsStates
+from graftwork.core.method import SHIFT, Logits, ReadsStates
+from graftwork.core.ragged import added
 from graftwork.train.batches import by_length
 
 TOKENS_AT_ONCE = 2048  # padded: short texts go in large batches, and a batch of long ones still fits the caches
@@ -44,9 +45,14 @@ def answer_together(backbone: Backbone, encoded: Encoded, fitted: Sequence[Reads
             answered.append(one.read(inputs, states, encoded.towers).double().cpu().numpy())  # (B, C), or (W, C)
     examples = np.concatenate(order)
     return [
-        encoded.whole(np.concatenate(answered), examples, one.facts.get("blind"), one.facts.get("first_row"))
-        for one, answered in zip(fitted, parts, strict=True)
+        _finished(one, encoded, np.concatenate(answered), examples) for one, answered in zip(fitted, parts, strict=True)
     ]
+
+
+def _finished(one: ReadsStates, encoded: Encoded, logits: NDArray[np.float64], examples: NDArray[np.int64]) -> Logits:
+    """The logits of all examples in their order, its thresholds applied."""
+    whole, shift = encoded.whole(logits, examples, one.facts.get("blind")), one.facts.get(SHIFT)
+    return whole if shift is None else added(whole, np.asarray(shift, dtype=np.float64))
 
 
 def _states(backbone: Backbone, inputs: Inputs, depth: int) -> tuple[Tensor, ...]:

@@ -21,7 +21,6 @@ from graftwork.core.model import Model
 from graftwork.core.ragged import flat
 from graftwork.errors import GraftworkError
 from graftwork.train.answering import answer_together, batches
-from graftwork.train.first_row import first_row
 from graftwork.train.flops import StepCounter, counted
 from graftwork.train.linear import fit_on_block, fitted_on
 from graftwork.train.optim import FlatAdamW
@@ -136,7 +135,7 @@ def fit_by_gradient(method: Attaches, bench: Workbench) -> FittedModel:
         facts["head_start"] = _start_head(model, bench, passes)
     facts |= _train(model, bench, passes, plan, rate, facts.get("blind"))
     facts |= _augmented_fact(model, bench, plan)
-    return FittedModel(model, facts | first_row(bench, FittedModel(model, facts).logits))
+    return FittedModel(model, facts)
 
 
 def _start_head(model: Model, bench: Workbench, passes: Passes) -> dict[str, Any]:
