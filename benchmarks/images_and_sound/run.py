@@ -38,7 +38,7 @@ QUESTIONS = {
     "hymenoptera": Question(
         "data/hymenoptera/train",
         "data/hymenoptera/val",
-        ("majority", "colour_histogram", "linear_probe", "top_layers", "full"),
+        ("majority", "colour_histogram", "linear_probe", "top_layers"),
         3,
     ),
     "free_spoken_digits": Question(
