@@ -180,7 +180,7 @@ def test_data_that_is_none(graft: Graft, name: str, words: list[str]) -> None:
         (["--backbone", "hf:nowhere/at/all"], ["nowhere/at/all"]),
         (["--backbone", "google/electra-small"], ["unknown backbone", "write hf:google/electra-small"]),
         (["--seed", "3"], ["No such option '--seed'.", "Did you mean", "'--seeds'", "graft compare --help"]),
-        (["--method", "full"], ["Did you mean one of: '--methods', "]),
+        (["--method", "full"], ["No such option '--method'", "'--methods'"]),
         (["--seeds", "0"], ["seeds must be at least 1", "0"]),
         (["--seeds", "-2"], ["seeds must be at least 1", "-2"]),
         (["--seeds", "many"], ["--seeds", "'many' is not a valid integer"]),
