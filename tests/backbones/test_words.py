@@ -14,7 +14,7 @@ from graftwork.backbones.tiny_text import MAX_LENGTH, tiny_tokenizer
 from graftwork.core.backbone import Backbone
 from graftwork.core.example import Example
 from graftwork.core.opening import open_backbone
-from graftwork.core.ragged import Ragged
+from graftwork.core.ragged import Ragged, added
 from graftwork.core.transformer import TransformerBackbone
 from graftwork.core.windows import OVERLAP, QUESTION
 
@@ -78,7 +78,7 @@ def test_a_word_without_a_token_is_not_seen(backbone: Backbone) -> None:
     words = encoded.words
     assert words is not None and words.seen == [[0, 2], [0]] and encoded.cut == 0 and words.unseen == 1
     logits = np.arange(6.0).reshape(-1, 2)
-    whole = encoded.whole(logits, np.array([1, 0]), blind=[-1.0, -2.0], first=[10.0, 20.0])
+    whole = added(encoded.whole(logits, np.array([1, 0]), blind=[-1.0, -2.0]), np.array([10.0, 20.0]))
     assert isinstance(whole, Ragged) and len(whole) == 2
     assert whole.tolist() == [[[12, 23], [-1, -2], [4, 5]], [[10, 21]]]
 

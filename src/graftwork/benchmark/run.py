@@ -83,18 +83,15 @@ def benchmark(
         entries[name] = [_entry(row, task, Path(runs), device) for row in boards[name].rows]
     best = {name: found for name, listed in entries.items() if (found := best_on_validation(listed)) is not None}
     asked_for = {"suite": suite, "title": part.title, "backbone": backbone, "seeds": seeds, "limit": limit}
-    content: dict[str, Any] = (
-        {"format": FORMAT}
-        | asked_for
-        | {
-            "tasks": {task.official.name: _described(task, boards[task.official.name]) for task in written},
-            "left_out": left_out,
-            "rows": _rows(entries, best),
-            "chosen": {name: entry.method for name, entry in best.items()},
-            "published": _published(suite, {task.official.name: _columns(task.official) for task in written}),
-            "submission": None if limit is not None else _submission(part, written, best, Path(runs), device, out),
-        }
-    )
+    content: dict[str, Any] = asked_for | {
+        "format": FORMAT,
+        "tasks": {task.official.name: _described(task, boards[task.official.name]) for task in written},
+        "left_out": left_out,
+        "rows": _rows(entries, best),
+        "chosen": {name: entry.method for name, entry in best.items()},
+        "published": _published(suite, {task.official.name: _columns(task.official) for task in written}),
+        "submission": None if limit is not None else _submission(part, written, best, Path(runs), device, out),
+    }
     write_json(out / "benchmark.json", content)
     return Benchmark(content, out)
 
