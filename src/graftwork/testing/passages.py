@@ -103,7 +103,7 @@ def _check_shift(kind: Kind, sure: Ragged, encoded: Ragged, task: Task) -> None:
         leaning = Ragged(sure.flat.copy(), sure.counts)
         leaning.flat[leaning.starts] += lean
         chosen = kind.shift(leaning, encoded, task)
-        require(chosen is not None, "no threshold where questions may have no answer")
+        assert chosen is not None, "no threshold where questions may have no answer"
         mended = added(leaning, chosen)
         reached = score(metrics.get(task.metrics[0]), encoded, kind.predictions(mended, task), task)
         require(bool(np.isclose(reached, 1)), f"with its threshold, leaning answers score {reached}")
