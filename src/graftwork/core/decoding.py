@@ -7,6 +7,7 @@ import math
 import threading
 from collections import OrderedDict
 from collections.abc import Callable
+from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -47,6 +48,11 @@ class KeptArrays:
             while self._bytes > self.cap_bytes:
                 self._bytes -= self._arrays.popitem(last=False)[1].nbytes
         return made
+
+
+def decoders() -> dict[str, str]:
+    """The versions of what decodes and resamples: another one may give other numbers."""
+    return {name: version(name) for name in ("pillow", "soundfile", "scipy")}
 
 
 def identify(path: Path, role: str) -> Media:

@@ -19,7 +19,17 @@ from graftwork.errors import ConfigError
 
 PRECISIONS = ("auto", "fp32", "bf16")
 DEVICES = ("auto", "cpu", "cuda")
-DISTRIBUTIONS = ("torch", "transformers", "tokenizers", "safetensors", "numpy", "scipy", "scikit-learn")
+DISTRIBUTIONS = (
+    "torch",
+    "transformers",
+    "tokenizers",
+    "safetensors",
+    "numpy",
+    "scipy",
+    "scikit-learn",
+    "pillow",
+    "soundfile",
+)
 VARIABLES = (
     "OMP_NUM_THREADS", "OMP_PROC_BIND", "OMP_WAIT_POLICY", "MKL_NUM_THREADS", "MKL_DYNAMIC", "MKL_ENABLE_INSTRUCTIONS",
     "OPENBLAS_NUM_THREADS", "ONEDNN_MAX_CPU_ISA", "ONEDNN_DEFAULT_FPMATH_MODE", "ATEN_CPU_CAPABILITY", "KMP_AFFINITY",

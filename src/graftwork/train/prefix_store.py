@@ -34,6 +34,7 @@ from torch import Tensor
 
 from graftwork import __version__
 from graftwork.core.backbone import Backbone, Encoded
+from graftwork.core.decoding import decoders
 from graftwork.core.meter import Phase
 from graftwork.core.method import Tally
 from graftwork.core.run import ENGINE
@@ -86,6 +87,7 @@ class Wanted:
             key["words"] = _digest_of([encoded.read, first, encoded.sampled, encoded.sequences_of])
         if encoded.media is not None:
             key["media"] = digest([one.sha256 for one in encoded.media])
+            key["decoded_by"] = decoders()
         changed = card.shapes and depth is not None
         return cls(
             key=key,
