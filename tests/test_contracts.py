@@ -30,6 +30,7 @@ from graftwork.testing import (
     check_meter,
     check_method,
     check_metric,
+    check_suite,
     tiny_bench,
     tiny_dataset,
 )
@@ -103,6 +104,11 @@ def test_metrics(name: str) -> None:
 @pytest.mark.parametrize("name", registry.meters.names())
 def test_meters(name: str) -> None:
     check_meter(name)
+
+
+@pytest.mark.parametrize("name", registry.suites.names())
+def test_suites(name: str, tmp_path: Path) -> None:
+    check_suite(name, tmp_path)
 
 
 # What the contracts are for: a part that breaks one is found, by the promise that it breaks.
@@ -325,3 +331,17 @@ def test_the_toy_data_can_be_learnt(kind: str, pair: bool) -> None:
     learnt = bench.score(registry.methods.get("tfidf_svm")().fit(bench).logits(data.validation.examples))
     assert learnt > max(blind, 0.6)
     assert tiny_dataset(kind, pair=pair, rows=80).digest == data.digest
+
+
+def test_a_broken_suite_is_found(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    glue = registry.suites.get("glue")
+    faults = {
+        "no title or no tasks": replace(glue, tasks=lambda folder: []),
+        "two tasks have one name": replace(glue, left_out={"RTE": "no"}),
+        "reads outside the folder": replace(glue, tasks=lambda folder: glue.tasks(folder.parent / "elsewhere")),
+        "are of no task": replace(glue, tasks=lambda folder: glue.tasks(folder)[:3]),
+    }
+    for message, broken in faults.items():
+        monkeypatch.setitem(registry.suites._parts, "glue", broken)
+        with pytest.raises(AssertionError, match=message):
+            check_suite("glue", tmp_path)

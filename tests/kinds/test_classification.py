@@ -86,3 +86,10 @@ def test_constant_is_the_majority() -> None:
     task = KIND.resolve(TASK.resolved(labels=("a", "b", "c")), ["b", "a", "b", "b"])
     constant = KIND.constant(KIND.encode(["b", "a", "b", "b"], task), task)
     assert np.exp(constant) == pytest.approx([0.25, 0.75, 1e-9])
+
+
+def test_a_list_of_one_label_is_that_label() -> None:
+    assert KIND.parse(("a",), TASK, "f.jsonl:1") == "a"
+    with pytest.raises(DataError, match="a list of labels") as caught:
+        KIND.parse((), TASK, "f.jsonl:1")
+    assert caught.value.got == "an empty list"

@@ -36,7 +36,9 @@ def test_labels_are_as_the_server_names_them(tmp_path: Path) -> None:
     row = next(copa.train.read())
     assert row is not None
     assert row["label"] == "choice2"
-    assert {"premise", "question", "choice1", "choice2"} < row.keys()
+    assert row["question"] == "What happened as a RESULT?"
+    assert copa.ask is not None
+    assert copa.ask(row) == {"text": "It rained. What happened as a RESULT?", "choices": ["Wet.", "Dry."]}
     hand_in = suites.get("superglue").hand_in
     assert hand_in is not None
     assert list(hand_in("COPA.jsonl", [(row | {"index": 0}, "Dry.")])) == ['{"idx": 0, "label": 1}']

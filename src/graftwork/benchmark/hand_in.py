@@ -8,7 +8,7 @@ from typing import Any
 
 from graftwork.core.example import Example
 from graftwork.core.metric import score
-from graftwork.core.suite import Row, Source
+from graftwork.core.suite import OfficialTask, Row, Source
 from graftwork.core.task import Task
 from graftwork.data.load import find_columns, read_records
 from graftwork.data.table import open_table
@@ -29,12 +29,20 @@ def score_rows(run: Path, task: Task, path: Path, device: str) -> dict[str, floa
 
 
 def write_answers(
-    run: Path, source: Source, lines: Callable[[Iterable[tuple[Row, Any]]], Iterator[str]], path: Path, device: str
+    run: Path,
+    task: OfficialTask,
+    source: Source,
+    lines: Callable[[Iterable[tuple[Row, Any]]], Iterator[str]],
+    path: Path,
+    device: str,
 ) -> None:
     """Answer every row of `source` with a run's module and write `lines` of rows and answers to `path`."""
     module = TaskModule.load(run, device=device)
     rows = [row for row in source.read() if row is not None]
-    examples = (Example(f"row/{row['index']}", {role: row[role] for role in module.roles}) for row in rows)
+    if task.ask is not None:
+        examples = module.examples([task.ask(row) for row in rows])
+    else:  # not by `module.examples`: a text that the distribution has lost is answered too
+        examples = [Example(f"row/{row['index']}", {role: row[role] for role in module.roles}) for row in rows]
     answers = (answer for window in answer_windows([module], examples) for answer in window.answers[0])
     answered = ((row, next(iter(answer.values()))) for row, answer in zip(rows, answers, strict=True))
     with storage_errors(path.parent):

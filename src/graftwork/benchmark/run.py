@@ -217,6 +217,8 @@ def _submission(
                 missing.append(name)
                 continue
             module = runs / entry.runs[min(entry.runs)]
-            write_answers(module, source, partial(suite.hand_in, name), out / "submission" / name, device)
+            write_answers(
+                module, task.official, source, partial(suite.hand_in, name), out / "submission" / name, device
+            )
             written.append(name)
     return {"folder": str(out / "submission"), "files": written, "missing": missing}

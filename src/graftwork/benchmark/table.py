@@ -58,13 +58,13 @@ def _columns(content: Content) -> Iterator[Cells]:
     rows, published = content["rows"], content["published"]
     names = [row["method"] for row in rows] + [f"{row['name']} ({row['split']})" for row in published]
     yield ["", "", *(name if len(name) <= NAME else f"{name[: NAME - 1]}…" for name in names)]
+    for key, heading in (("mean", ("mean", "")), ("geometric_mean", ("geometric", "mean"))):
+        yield [*heading, *(_whole(row, key) for row in (*rows, *published))]
     for task, described in content["tasks"].items():
         for column in described["columns"]:
             test, metric = column.rsplit(" ", 1)
             theirs = [f"{row['scores'][column]:.1f}" if column in row["scores"] else "–" for row in published]
             yield [test, metric, *(_score(row, task, column) for row in rows), *theirs]
-    for key, heading in (("mean", ("mean", "")), ("geometric_mean", ("geometric", "mean"))):
-        yield [*heading, *(_whole(row, key) for row in (*rows, *published))]
 
 
 def _score(row: Mapping[str, Any], task: str, column: str) -> str:

@@ -29,6 +29,7 @@ class OfficialTask:
     tests: Mapping[str, Source]  # what the table calls them -> labelled rows; the first are the board's test split
     unlabelled: Mapping[str, Source] = field(default_factory=dict)  # file to hand in -> rows to answer, in its order
     positive: str | None = None  # the class that f1 is of
+    ask: Callable[[Row], Any] | None = None  # a row as `TaskModule.predict` takes it; None: its inputs by role
     note: str = ""  # how the task is asked here, where that is a choice
 
     def missing(self) -> list[Path]:

@@ -29,12 +29,14 @@ class Classification:
     mends = ""
 
     def parse(self, text: str | tuple[str, ...], task: Task, where: str) -> str:
-        """The label, exactly as it stands in the file."""
+        """The label, exactly as it stands in the file; a list of one is that one, as annotation tools write it."""
+        if isinstance(text, tuple) and len(text) == 1:
+            text = text[0]
         if isinstance(text, tuple):
             raise DataError(
                 "a list of labels, where every example has one",
                 where=where,
-                got=clip(", ".join(text)),
+                got=clip(", ".join(text)) if text else "an empty list",
                 expected="a string",
                 do="write one label, or use --kind multilabel",
             )

@@ -18,6 +18,7 @@ LEFT_OUT = {
     "MultiRC": "an answer has a score for each of its question's candidates together, which no kind gives",
     "ReCoRD": "a blank filled by one of many mentions in the passage, which no kind does",
 }
+QUESTIONS = {"cause": "What was the CAUSE of this?", "effect": "What happened as a RESULT?"}
 MARKED = "the word that is asked about stands between asterisks in both sentences: *word*"
 MENTIONS = "one text, the noun phrase between asterisks and the pronoun between number signs: *Mark* … #him#"
 
@@ -31,7 +32,7 @@ def tasks(folder: Path) -> list[OfficialTask]:
     return [
         _task(folder, "BoolQ", _columns(text_a="question", text_b="passage")),
         _task(folder, "CB", premise, metrics=("macro_f1", "accuracy")),
-        _task(folder, "COPA", _choices, kind="choice"),
+        _task(folder, "COPA", _choices, kind="choice", ask=_asked),
         _task(folder, "RTE", premise),
         _task(folder, "WiC", _marked_word, note=MARKED),
         _task(folder, "WSC", _marked_mentions, note=MENTIONS),
@@ -56,6 +57,7 @@ def _task(
     *,
     kind: str = "classification",
     metrics: tuple[str, ...] = ("accuracy",),
+    ask: Callable[[Row], Any] | None = None,
     note: str = "",
 ) -> OfficialTask:
     train, dev = (
@@ -64,7 +66,7 @@ def _task(
     )
     hidden = folder / name / "test.jsonl"
     test = {f"{name}.jsonl": Source(hidden, partial(_rows, hidden, inputs, "idx"))}
-    return OfficialTask(name, kind, metrics, train, {name: dev}, test, note=note)
+    return OfficialTask(name, kind, metrics, train, {name: dev}, test, ask=ask, note=note)
 
 
 def _columns(**roles: str) -> Inputs:
@@ -72,7 +74,13 @@ def _columns(**roles: str) -> Inputs:
 
 
 def _choices(item: Item) -> Row:
-    return {key: _text(item[key]) for key in ("premise", "question", "choice1", "choice2")}
+    """Premise and choices, the question written out as the authors of COPA ask it."""
+    asked = {key: _text(item[key]) for key in ("premise", "choice1", "choice2")}
+    return asked | {"question": QUESTIONS[_text(item["question"])]}
+
+
+def _asked(row: Row) -> Any:
+    return {"text": f"{row['premise']} {row['question']}", "choices": [row["choice1"], row["choice2"]]}
 
 
 def _marked_word(item: Item) -> Row:

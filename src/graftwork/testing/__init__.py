@@ -15,6 +15,7 @@ from graftwork.testing.kind import check_kind
 from graftwork.testing.meter import check_meter
 from graftwork.testing.method import check_method
 from graftwork.testing.metric import check_metric
+from graftwork.testing.suite import check_suite
 from graftwork.testing.tiny import tiny_bench, tiny_dataset
 
 __all__ = [
@@ -23,6 +24,7 @@ __all__ = [
     "check_meter",
     "check_method",
     "check_metric",
+    "check_suite",
     "tiny_bench",
     "tiny_dataset",
 ]
