@@ -33,12 +33,13 @@ def write_task(official: OfficialTask, folder: Path, limit: int | None) -> Writt
         folder.mkdir(parents=True, exist_ok=True)
     train = folder / "train.jsonl"
     broken = _write(official.train, train, limit)
-    tests = {name: folder / f"{name}.jsonl" for name in official.tests}
-    broken += sum(_write(source, tests[name], limit) for name, source in official.tests.items())
+    named = {name: source for name, source in official.tests.items() if source is not None}
+    tests = {name: folder / f"{name}.jsonl" for name in named}
+    broken += sum(_write(source, tests[name], limit) for name, source in named.items())
     task = Task(
         name=official.name,
         data=train,
-        test=next(iter(tests.values())),
+        test=next(iter(tests.values()), None),
         kind=official.kind,
         metrics=official.metrics,
         positive=official.positive,

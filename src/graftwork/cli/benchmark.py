@@ -49,7 +49,8 @@ def command(
 ) -> int:
     """Run methods x seeds on every task of SUITE, read from DIR as it is distributed.
 
-    SUITE is glue, superglue or squad; graft ls suites lists them. DIR holds its official files, a folder per task.
+    SUITE is glue, superglue, squad or flowers; graft ls suites lists them. DIR holds its official files, as their
+    download unpacks.
 
     The labels of official test files are hidden: the dev files are scored on, and choices are made on a validation
     split drawn from train. Files to hand in are answered by what is best on validation.

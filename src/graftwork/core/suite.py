@@ -26,7 +26,8 @@ class OfficialTask:
     kind: str
     metrics: tuple[str, ...]  # the official ones, the headline first
     train: Source
-    tests: Mapping[str, Source]  # what the table calls them -> labelled rows; the first are the board's test split
+    tests: Mapping[str, Source | None]  # what the table calls them -> labelled rows, None: drawn from train; the first
+    # are the test split of the board
     unlabelled: Mapping[str, Source] = field(default_factory=dict)  # file to hand in -> rows to answer, in its order
     positive: str | None = None  # the class that f1 is of
     ask: Callable[[Row], Any] | None = None  # a row as `TaskModule.predict` takes it; None: its inputs by role
@@ -34,7 +35,8 @@ class OfficialTask:
 
     def missing(self) -> list[Path]:
         """The labelled files that are not there."""
-        return [source.path for source in (self.train, *self.tests.values()) if not source.path.is_file()]
+        named = [source.path for source in (self.train, *self.tests.values()) if source is not None]
+        return [path for path in named if not path.exists()]
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,59 @@
+"""Flower photos, a folder of images per class (The TensorFlow Team, "Flowers", 2019).
+
+Where lists of files stand beside the folders, they are the split: `train_list` with `val_list` or `validate_list`, and
+`test_list`, as `.txt` (path, space, label) or `.tsv` (a header with file and label).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+from graftwork.core.suite import OfficialTask, Row, Source, Suite
+from graftwork.data import folder as class_folders
+from graftwork.data.lines import read_lines
+from graftwork.errors import DataError, clip
+from graftwork.registry import suites
+
+TITLE = "Flower photos (The TensorFlow Team 2019)"
+NAME = "flowers"
+HELD_OUT = ("test_list", "val_list", "validate_list")  # the first that is there is scored on
+DRAWN = "there is no list of a test split: a fifth of the images, drawn by a hash of their content, is scored on"
+
+
+def tasks(folder: Path) -> list[OfficialTask]:
+    """One, by the lists where there are some."""
+    train, held_out = _list(folder, "train_list"), [found for name in HELD_OUT if (found := _list(folder, name))]
+    if train is not None and held_out:
+        sources = [Source(path, partial(_listed, path)) for path in (train, held_out[0])]
+        return [OfficialTask(NAME, "classification", ("accuracy",), sources[0], {NAME: sources[1]})]
+    classes = folder if any(path.is_dir() for path in folder.iterdir()) else folder / "daisy"
+    whole = Source(classes, partial(_in_folders, folder))
+    return [OfficialTask(NAME, "classification", ("accuracy",), whole, {NAME: None}, note=DRAWN)]
+
+
+def _list(folder: Path, name: str) -> Path | None:
+    return next((path for suffix in (".txt", ".tsv") if (path := folder / f"{name}{suffix}").is_file()), None)
+
+
+def _in_folders(folder: Path) -> Iterator[Row]:
+    for _, cells in class_folders.rows(folder):
+        yield {**cells, "image": str((folder / cells["image"]).resolve())}
+
+
+def _listed(path: Path) -> Iterator[Row]:
+    """Raises `DataError` with file:line for a line that is not a path and a label."""
+    is_table = path.suffix == ".tsv"
+    for number, line in read_lines(path):
+        fields = line.rstrip("\r\n").split("\t") if is_table else line.split()
+        if (is_table and number == 1) or not fields or fields == [""]:
+            continue
+        if len(fields) != 2:
+            raise DataError(
+                "not a path and a label", where=f"{path}:{number}", got=clip(line.strip()), expected="daisy/1.jpg daisy"
+            )
+        yield {"image": str((path.parent / fields[0]).resolve()), "label": fields[1]}
+
+
+suites.register("flowers")(Suite(TITLE, tasks))
