@@ -98,6 +98,14 @@ def test_without_titles_passages_stay_together(tmp_path: Path) -> None:
     assert "by a hash of the context, 40 in all" in data.report["splits"]
 
 
+def test_articles_count_once_however_long(tmp_path: Path) -> None:
+    rows = [row | {"title": "long" if n < 60 else row["title"]} for n, row in enumerate(ROWS)]
+    data = loaded(write(tmp_path, rows))
+    splits = data.splits.values()
+    articles = [{rows[int(e.id.split("/")[1]) - 1]["title"] for e in split.examples} for split in splits]
+    assert [len(titles) for titles in articles] == [4, 1, 1]
+
+
 def test_all_forms_give_the_same_examples(tmp_path: Path) -> None:
     forms = [
         {"answers": {"text": ["the Romans", "The Romans"], "answer_start": [22, 43]}},

@@ -14,7 +14,7 @@ from graftwork.data.split import draw
 from graftwork.data.squad import Question, questions
 from graftwork.errors import ConfigError, DataError, clip
 
-FRACTIONS = {"test": 0.1, "validation": 0.1}  # of the questions of the training file, where no file is given
+FRACTIONS = {"test": 0.1, "validation": 0.1}  # of the articles of the training file, where no file is given
 FEWEST = 10  # questions to draw splits from
 ROUNDED = "Answers that begin or end inside a word, taken with the whole word"
 REALIGNED = "Answers that do not stand at their offset, taken where they stand nearest to it"
@@ -153,17 +153,20 @@ def _drawn(file: _File, fractions: Mapping[str, float]) -> list[str]:
             do=f"add questions, or give files: {' and '.join(f'--{name} FILE' for name in fractions)}",
         )
     groups = _groups(file)
-    names = draw([{"article": group} for group in groups], [""] * len(groups), fractions)
+    articles = sorted(set(groups))  # each counts once: a long one may not be all of a split
+    chosen = dict(
+        zip(articles, draw([{"article": one} for one in articles], [""] * len(articles), fractions), strict=True)
+    )
     for split in fractions:
-        if split not in names:
+        if split not in chosen.values():
             about = "articles" if file.titled else "passages"
             raise DataError(
                 f"no question is left for {split}: questions about one of the {about} stay in one split",
                 where=str(file.path),
-                got=f"{len(names):,} questions about {len(set(groups)):,} {about}",
+                got=f"{len(groups):,} questions about {len(articles):,} {about}",
                 do=f"add questions about other {about}, or give a file: --{split} FILE",
             )
-    return names
+    return [chosen[group] for group in groups]
 
 
 def _groups(file: _File) -> Sequence[str]:
