@@ -21,7 +21,7 @@ NEAR = {"rtol": 2e-2, "atol": 2e-2}  # two roundings of bf16
 def made(*, bias: bool = True, dtype: torch.dtype = torch.bfloat16) -> LinearMap:
     torch.manual_seed(0)
     plain = nn.Linear(24, 40, bias=bias, dtype=dtype).requires_grad_(False)
-    return LinearMap(plain.weight, plain.bias)
+    return LinearMap(plain)
 
 
 def given(*shape: int, dtype: torch.dtype = torch.bfloat16) -> Tensor:

@@ -18,8 +18,7 @@ from transformers.activations import GELUActivation
 
 def available() -> bool:
     """Whether this build of torch and this processor have the product."""
-    known = torch.backends.mkldnn.is_available() and hasattr(torch.ops.mkldnn, "_is_mkldnn_bf16_supported")
-    return known and bool(torch.ops.mkldnn._is_mkldnn_bf16_supported())
+    return hasattr(torch.ops.mkldnn, "_linear_pointwise") and bool(torch.ops.mkldnn._is_mkldnn_bf16_supported())
 
 
 AVAILABLE = available()
@@ -56,19 +55,18 @@ class Product(torch.autograd.Function):
 
 def product(x: Tensor, packed: Tensor, bias: Tensor | None, gelu: bool = False) -> Tensor:
     """(…, in) -> (…, out), by a packed weight, with GELU (erf) behind it where wanted."""
-    behind = ("gelu", [], "none") if gelu else ("none", [], "")
-    output: Tensor = torch.ops.mkldnn._linear_pointwise(x, packed, bias, *behind)
+    behind, how = ("gelu", "none") if gelu else ("none", "")
+    output: Tensor = torch.ops.mkldnn._linear_pointwise(x, packed, bias, behind, [], how)
     return output
 
 
 class LinearMap(nn.Linear):
     """`nn.Linear`, by `Product` where it is frozen and that is possible; its weight is packed on first use."""
 
-    def __init__(self, weight: nn.Parameter, bias: nn.Parameter | None):
+    def __init__(self, plain: nn.Linear):
         nn.Module.__init__(self)
-        self.out_features, self.in_features = weight.shape
-        self.weight = weight
-        self.register_parameter("bias", bias)
+        self.in_features, self.out_features = plain.in_features, plain.out_features
+        self.weight, self.bias = plain.weight, plain.bias
         self._packed: Packed | None = None
 
     def forward(self, input: Tensor) -> Tensor:
@@ -117,18 +115,18 @@ def use_linear_maps(network: nn.Module) -> None:
     for module in list(network.modules()):
         for name, child in module.named_children():
             if type(child) is nn.Linear:
-                setattr(module, name, LinearMap(child.weight, child.bias).train(child.training))
+                setattr(module, name, LinearMap(child).train(child.training))
     for module in list(network.modules()):
         for name, child in module.named_children():
             parts = dict(child.named_children())
-            if (
-                parts.keys() == {"dense", "intermediate_act_fn"}
-                and type(parts["intermediate_act_fn"]) is GELUActivation
-            ):
-                setattr(module, name, Widening(child.dense, child.intermediate_act_fn).train(child.training))
+            if parts.keys() != {"dense", "intermediate_act_fn"}:
+                continue
+            dense, activation = parts["dense"], parts["intermediate_act_fn"]
+            if type(dense) is LinearMap and type(activation) is GELUActivation:
+                setattr(module, name, Widening(dense, activation).train(child.training))
 
 
-@register_flop_formula(torch.ops.mkldnn._linear_pointwise)  # type: ignore[untyped-decorator]
+@register_flop_formula(torch.ops.mkldnn._linear_pointwise)
 def _flops(x: torch.Size, weight: torch.Size, *others: Any, **options: Any) -> int:
     """2 FLOP per multiply-add of (…, in) and (out, in)."""
     return 2 * x.numel() * weight[0]

@@ -37,7 +37,8 @@ TOLERANCE = {"fp32": 1e-3, "bf16": 0.1}  # on a logit; one processor gives the s
 # Modules share the frozen backbone that is open in this process: named by its content, so never a stale one.
 _OPEN: WeakValueDictionary[tuple[str, str, str, str], Backbone] = WeakValueDictionary()
 
-Text = str | Path | Sequence[str] | Mapping[str, Any]  # a text, a file, a pair or the words of one, or role -> input
+Given = str | Sequence[str] | Mapping[str, Any]  # a text, a pair or the words of one, or role -> input
+Text = Path | Given  # or a file
 
 
 @dataclass
@@ -119,16 +120,17 @@ class TaskModule:
         """The texts by role. Raises `ConfigError` as `predict` does."""
         if isinstance(texts, str | Mapping):
             raise ConfigError("one text where a list of texts is expected", do='write predict(["…"])')
-        return [self._example(number, text) for number, text in enumerate(texts)]
+        return [
+            self._example(number, str(text) if isinstance(text, Path) else text) for number, text in enumerate(texts)
+        ]
 
-    def _example(self, number: int, text: Text) -> Example:
+    def _example(self, number: int, text: Given) -> Example:
         if self.roles == ("words",):
             return _of_words(number, text)
         if self.roles == ("question", "words"):
             return _of_question(number, text)
         if self.roles == ("text", "choices"):
             return _of_choices(number, text)
-        text = str(text) if isinstance(text, Path) else text
         if isinstance(text, str):
             text = (text,)
         if not isinstance(text, Mapping):
@@ -175,13 +177,12 @@ def _inputs(stored: Mapping[str, Any], folder: Path) -> dict[str, Any]:
     return {role: restored(role, given) for role, given in stored.items()}
 
 
-def _of_words(number: int, given: Text) -> Example:
+def _of_words(number: int, given: Given) -> Example:
     """A text, its words, or either by name. Raises `ConfigError`."""
     if isinstance(given, Mapping):
         if len(given) != 1 or not given.keys() <= {"text", "words"}:
             raise ConfigError("wrong inputs", got=", ".join(given), expected="words, or text")
         given = next(iter(given.values()))
-    given = str(given) if isinstance(given, Path) else given
     example = example_of(f"input/{number + 1}", given if isinstance(given, str) else tuple(given))
     words = example.inputs["words"]
     if not words or not all(word.strip() for word in words):
@@ -189,7 +190,7 @@ def _of_words(number: int, given: Text) -> Example:
     return example
 
 
-def _of_question(number: int, given: Text) -> Example:
+def _of_question(number: int, given: Given) -> Example:
     """A question and its passage, as a pair or by name. Raises `ConfigError`."""
     if isinstance(given, Mapping):
         if set(given) != {"question", "context"}:
@@ -207,7 +208,7 @@ def _of_question(number: int, given: Text) -> Example:
     return question_of(f"input/{number + 1}", question, Passage.of(context))
 
 
-def _of_choices(number: int, given: Text) -> Example:
+def _of_choices(number: int, given: Given) -> Example:
     """A text and its choices, by name or as a pair. Raises `ConfigError`."""
     inputs = dict(given) if isinstance(given, Mapping) else dict(zip(("text", "choices"), given, strict=False))
     text, choices = inputs.get("text"), inputs.get("choices")
