@@ -126,10 +126,9 @@ def _tasks(suite: Suite, folder: Path, names: Sequence[str] | None) -> tuple[lis
     asked = [known[name] for name in wanted if name not in left_out]
     if not asked:
         raise StorageError(
-            f"no task of {suite.title} is here",
+            f"no task of {suite.title} is here: {'; '.join(why for name, why in left_out.items() if name in known)}",
             where=str(folder),
             got=", ".join(sorted(path.name for path in folder.iterdir())[:10]) or "an empty folder",
-            expected="; ".join(reason for name, reason in left_out.items() if name in known),
             do="unpack the official files there as they are",
         )
     return asked, left_out

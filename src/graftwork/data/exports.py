@@ -128,7 +128,12 @@ def _items(path: Path) -> Iterator[tuple[int, Any]]:
     text = "".join(line for _, line in read_lines(path))
     decoder, at = json.JSONDecoder(), len(text) - len(text.lstrip())
     if text[at : at + 1] != "[":
-        _refuse("not a list of tasks", f"{path}:1", text[at : at + 200], "the JSON export of Label Studio")
+        _refuse(
+            "not a list of tasks",
+            f"{path}:1",
+            text[at : at + 200],
+            "the JSON export of Label Studio; for that of SQuAD: --kind span",
+        )
     at, line, counted = at + 1, 1, 0
     while True:
         skipped = _SKIPPED.match(text, at)
