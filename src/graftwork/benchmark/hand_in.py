@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from graftwork.core.example import Example
+from graftwork.core.kind import OfChoices
 from graftwork.core.metric import score
 from graftwork.core.suite import OfficialTask, Row, Source
 from graftwork.core.task import Task
@@ -21,7 +22,8 @@ from graftwork.run.task_module import TaskModule
 def score_rows(run: Path, task: Task, path: Path, device: str) -> dict[str, float]:
     """Metric -> score of a run's module on the labelled rows of a file."""
     module, kind = TaskModule.load(run, device=device), kinds.get(task.kind)
-    records = read_records(find_columns(task, open_table(path), kind.per_word), kind, path)
+    found = task if isinstance(kind, OfChoices) else find_columns(task, open_table(path), kind.per_word)
+    records = read_records(found, kind, path)
     examples = [Example(f"row/{record.row}", record.inputs, record.target) for record in records]
     targets = kind.encode([example.target for example in examples], module.task)
     predictions = kind.predictions(module.fitted.logits(examples), module.task)
