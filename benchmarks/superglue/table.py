@@ -33,7 +33,7 @@ def _table(task: str, board: dict[str, Any]) -> str:
             *(show(row["costs"][name]["value"], row["costs"][name]["unit"]) for name in COSTS),
         ])  # fmt: skip
     runs = max(row["n_seeds"] for row in board["rows"])
-    title = f"{task}: {rows['test']:,} rows of test, {rows['train']:,} of train, {runs} seeds"
+    title = f"{task}: {rows['test']:,} rows of test, {rows['train']:,} of train, {runs} seed{'s' if runs > 1 else ''}"
     return f"{title}\n\n" + "\n".join("| " + " | ".join(cells) + " |" for cells in lines)
 
 
