@@ -32,7 +32,7 @@ QUESTIONS = {
         "data/flowers5/train_list.tsv",
         "data/flowers5/val_list.tsv",
         ("majority", "colour_histogram", "linear_probe", "top_layers", "top_layers:k=5"),
-        2,
+        1,
         {"image": "file"},
     ),
     "hymenoptera": Question(
