@@ -13,7 +13,8 @@ from graftwork.core.media import MEDIA
 from graftwork.errors import ConfigError, printable
 
 if TYPE_CHECKING:
-    from graftwork.run.task_module import TaskModule, Text
+    from graftwork.run.given import Text
+    from graftwork.run.task_module import TaskModule
 
 
 @click.command("predict")

@@ -16,7 +16,8 @@ from graftwork.registry import kinds
 from graftwork.train.answering import answer_together
 
 if TYPE_CHECKING:
-    from graftwork.run.task_module import TaskModule, Text
+    from graftwork.run.given import Text
+    from graftwork.run.task_module import TaskModule
 
 ROWS_AT_ONCE = 8192  # sorted by length together
 CHARACTERS_AT_ONCE = 500_000  # a window of long texts ends here: tokens take far more memory than their characters

@@ -16,15 +16,14 @@ from graftwork.core.example import Example
 from graftwork.core.media import MEDIA, Media
 from graftwork.core.method import SHIFT, Fitted, Logits, Setting
 from graftwork.core.opening import open_backbone
-from graftwork.core.passages import Passage, question_of
 from graftwork.core.ragged import flat, from_lists
 from graftwork.core.task import Task
-from graftwork.core.words import example_of
-from graftwork.errors import ConfigError, IncompatibleModule, StorageError, clip
+from graftwork.errors import ConfigError, IncompatibleModule, StorageError
 from graftwork.files import file_digest, read_json, safe_load, write_json, write_tensors, write_text
 from graftwork.registry import kinds
 from graftwork.run.bulk import predict_many
 from graftwork.run.environment import resolve_device
+from graftwork.run.given import Text, example_of_given
 from graftwork.run.methods import method_from_config
 from graftwork.run.shifted import shifted
 from graftwork.units import show
@@ -36,9 +35,6 @@ TOLERANCE = {"fp32": 1e-3, "bf16": 0.1}  # on a logit; one processor gives the s
 
 # Modules share the frozen backbone that is open in this process: named by its content, so never a stale one.
 _OPEN: WeakValueDictionary[tuple[str, str, str, str], Backbone] = WeakValueDictionary()
-
-Given = str | Sequence[str] | Mapping[str, Any]  # a text, a pair or the words of one, or role -> input
-Text = Path | Given  # or a file
 
 
 @dataclass
@@ -120,32 +116,7 @@ class TaskModule:
         """The texts by role. Raises `ConfigError` as `predict` does."""
         if isinstance(texts, str | Mapping):
             raise ConfigError("one text where a list of texts is expected", do='write predict(["…"])')
-        return [
-            self._example(number, str(text) if isinstance(text, Path) else text) for number, text in enumerate(texts)
-        ]
-
-    def _example(self, number: int, text: Given) -> Example:
-        if self.roles == ("words",):
-            return _of_words(number, text)
-        if self.roles == ("question", "words"):
-            return _of_question(number, text)
-        if self.roles == ("text", "choices"):
-            return _of_choices(number, text)
-        if isinstance(text, str):
-            text = (text,)
-        if not isinstance(text, Mapping):
-            if len(text) != len(self.roles):
-                raise ConfigError(
-                    "wrong number of texts", got=str(len(text)), expected=f"{len(self.roles)} ({', '.join(self.roles)})"
-                )
-            text = dict(zip(self.roles, text, strict=True))
-        if set(text) != set(self.roles):
-            raise ConfigError("wrong inputs", got=", ".join(text), expected=", ".join(self.roles))
-        if not all(value.strip() for value in text.values()):
-            raise ConfigError(f"text {number + 1} is empty")
-        if self.roles[0] in MEDIA:
-            return Example(f"input/{number + 1}", {role: identify(Path(text[role]), role) for role in self.roles})
-        return Example(f"input/{number + 1}", text)
+        return [example_of_given(self.roles, number, text) for number, text in enumerate(texts, 1)]
 
     def _self_test(self, stored: Mapping[str, Any], folder: Path) -> None:
         sources = stored.get("sources", [None] * len(stored["inputs"]))
@@ -175,50 +146,6 @@ def _inputs(stored: Mapping[str, Any], folder: Path) -> dict[str, Any]:
         return tuple(given) if isinstance(given, list) else given
 
     return {role: restored(role, given) for role, given in stored.items()}
-
-
-def _of_words(number: int, given: Given) -> Example:
-    """A text, its words, or either by name. Raises `ConfigError`."""
-    if isinstance(given, Mapping):
-        if len(given) != 1 or not given.keys() <= {"text", "words"}:
-            raise ConfigError("wrong inputs", got=", ".join(given), expected="words, or text")
-        given = next(iter(given.values()))
-    example = example_of(f"input/{number + 1}", given if isinstance(given, str) else tuple(given))
-    words = example.inputs["words"]
-    if not words or not all(word.strip() for word in words):
-        raise ConfigError(f"text {number + 1} {'has an empty word' if words else 'is empty'}")
-    return example
-
-
-def _of_question(number: int, given: Given) -> Example:
-    """A question and its passage, as a pair or by name. Raises `ConfigError`."""
-    if isinstance(given, Mapping):
-        if set(given) != {"question", "context"}:
-            raise ConfigError("wrong inputs", got=", ".join(given), expected="question, context")
-        given = (given["question"], given["context"])
-    if isinstance(given, str) or len(given) != 2:
-        raise ConfigError(
-            "a question and its passage are needed",
-            got="one text" if isinstance(given, str) else f"{len(given)} texts",
-            do='write predict([("the question?", "the passage")])',
-        )
-    question, context = given
-    if not (question.strip() and context.strip()):
-        raise ConfigError(f"text {number + 1} is empty")
-    return question_of(f"input/{number + 1}", question, Passage.of(context))
-
-
-def _of_choices(number: int, given: Given) -> Example:
-    """A text and its choices, by name or as a pair. Raises `ConfigError`."""
-    inputs = dict(given) if isinstance(given, Mapping) else dict(zip(("text", "choices"), given, strict=False))
-    text, choices = inputs.get("text"), inputs.get("choices")
-    if len(given) != 2 or not isinstance(text, str) or not isinstance(choices, list | tuple):
-        expected = 'a text and its choices: {"text": "…", "choices": ["…", "…"]}'
-        raise ConfigError("wrong inputs", got=clip(str(given)), expected=expected)
-    if len(choices) < 2 or not all(isinstance(item, str) and item.strip() for item in (text, *choices)):
-        what = "has an empty text or choice" if len(choices) > 1 else "has fewer than two choices"
-        raise ConfigError(f"text {number + 1} {what}")
-    return Example(f"input/{number + 1}", {"text": text, "choices": tuple(choices)})
 
 
 def _backbone(folder: Path, description: Mapping[str, Any], device: str) -> Backbone:
