@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from graftwork.core.backbone import BackboneCard, Encoded, Features, Inputs, device_of, real_positions
 from graftwork.core.example import Example
+from graftwork.core.layout import sites_of
 
 Step = Callable[[Tensor, Any], Tensor]  # (S, T, D) entering a block, what the blocks are told beside -> (S, T', D')
 
@@ -134,22 +135,8 @@ class ChainedBackbone:
 
     def sites(self, role: str) -> dict[str, nn.Module]:
         """Qualified name -> submodule, in network order."""
-        if role == "embedding":
-            return {self.architecture.embedding: self.module.get_submodule(self.architecture.embedding)}
-        blocks = {path: self.module.get_submodule(path) for path in self.chain.blocks}
-        if role == "block":
-            return blocks
-        if role == "norm":
-            return {
-                f"{block}.{name}": module
-                for block, owner in blocks.items()
-                for name, module in owner.named_modules()
-                if isinstance(module, nn.LayerNorm)
-            }
-        if role not in self.architecture.roles:
-            return {}
-        path = self.architecture.roles[role]
-        return {f"{block}.{path}": owner.get_submodule(path) for block, owner in blocks.items()}
+        known = self.architecture
+        return sites_of(self.module, role, known.embedding, self.chain.blocks, known.roles)
 
     def copy(self) -> ChainedBackbone:
         """A backbone with weights of its own; the reader, which learns nothing, is shared."""

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from torch import nn
 
 POOLINGS = ("mean", "first", "last")
 
@@ -36,3 +40,26 @@ BERT_ROLES: Mapping[str, str] = {
     "mlp.down": "output.dense",
 }
 BERT = Layout("encoder.layer.*", "embeddings.word_embeddings", BERT_ROLES, token_types=True)
+
+
+def sites_of(
+    network: nn.Module, role: str, embedding: str, blocks: Iterable[str], roles: Mapping[str, str]
+) -> dict[str, nn.Module]:
+    """Qualified name -> submodule, in network order; `roles` are paths inside a block. Empty for an unknown role."""
+    from torch.nn import LayerNorm
+
+    if role == "embedding":
+        return {embedding: network.get_submodule(embedding)}
+    owners = {path: network.get_submodule(path) for path in blocks}
+    if role == "block":
+        return owners
+    if role == "norm":
+        return {
+            f"{block}.{name}": module
+            for block, owner in owners.items()
+            for name, module in owner.named_modules()
+            if isinstance(module, LayerNorm)
+        }
+    return {
+        f"{block}.{roles[role]}": owner.get_submodule(roles[role]) for block, owner in owners.items() if role in roles
+    }

@@ -18,7 +18,7 @@ from transformers.pytorch_utils import Conv1D
 
 from graftwork.core.backbone import BackboneCard, Encoded, Features, Inputs, device_of, towers_of
 from graftwork.core.example import Example
-from graftwork.core.layout import Layout
+from graftwork.core.layout import Layout, sites_of
 from graftwork.core.windows import Windowing
 from graftwork.errors import ConfigError
 
@@ -160,22 +160,7 @@ class TransformerBackbone:
 
     def sites(self, role: str) -> dict[str, nn.Module]:
         """Qualified name -> submodule, in network order."""
-        if role == "embedding":
-            return {self.layout.embedding: self.module.get_submodule(self.layout.embedding)}
-        blocks = {path: self.module.get_submodule(path) for path in self._block_paths}
-        if role == "block":
-            return blocks
-        if role == "norm":
-            return {
-                f"{block}.{name}": module
-                for block, owner in blocks.items()
-                for name, module in owner.named_modules()
-                if isinstance(module, nn.LayerNorm)
-            }
-        if role not in self.layout.roles:
-            return {}
-        path = self.layout.roles[role]
-        return {f"{block}.{path}": owner.get_submodule(path) for block, owner in blocks.items()}
+        return sites_of(self.module, role, self.layout.embedding, self._block_paths, self.layout.roles)
 
     def copy(self) -> TransformerBackbone:
         """A backbone with weights of its own; the tokenizer, which never changes, is shared."""
