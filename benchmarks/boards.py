@@ -1,28 +1,27 @@
-"""Prints the boards in `results/` as Markdown; the README's section *Results* is this, and a test compares them."""
+"""Prints the boards of a benchmark as Markdown, the section *Results* of its README: `python boards.py BENCHMARK`."""
 
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
 from graftwork.units import percent, show
 
-RESULTS = Path(__file__).parent / "results"
-TASKS = ("copa", "wic", "boolq")
+HERE = Path(__file__).parent
 COSTS = {"train_seconds": "training", "trained_parameters": "trained", "stored_bytes": "stored", "train_flops": "FLOPs"}
 
 
-def tables() -> str:
-    """A table per board, best first: accuracy in points, its interval, the verdict beside the majority, the price."""
-    files = {task: RESULTS / task / "leaderboard.json" for task in TASKS}
-    parts = [_table(task, json.loads(path.read_text())) for task, path in files.items() if path.exists()]
-    return "\n\n".join(parts)
+def tables(benchmark: str) -> str:
+    """A table per board, best first: the score in points, its interval, the verdict beside the majority, the price."""
+    files = sorted((HERE / benchmark / "results").glob("*/leaderboard.json"))
+    return "\n\n".join(_table(path.parent.name, json.loads(path.read_text(encoding="utf-8"))) for path in files)
 
 
 def _table(task: str, board: dict[str, Any]) -> str:
     rows = board["task"]["rows"]
-    header = ["method", "accuracy", "95 % interval", "beside `majority`", *COSTS.values()]
+    header = ["method", board["headline_metric"], "95 % interval", "beside `majority`", *COSTS.values()]
     lines = [header, ["---"] * len(header)]
     for row in board["rows"]:
         score = row["scores"][board["headline_metric"]]
@@ -47,4 +46,4 @@ def _verdict(board: dict[str, Any], method: str) -> str:
 
 
 if __name__ == "__main__":
-    print(tables())
+    print(tables(sys.argv[1]))
