@@ -126,7 +126,10 @@ def use_linear_maps(network: nn.Module) -> None:
                 setattr(module, name, Widening(dense, activation).train(child.training))
 
 
-@register_flop_formula(torch.ops.mkldnn._linear_pointwise)
 def _flops(x: torch.Size, weight: torch.Size, *others: Any, **options: Any) -> int:
     """2 FLOP per multiply-add of (…, in) and (out, in)."""
     return 2 * x.numel() * weight[0]
+
+
+if AVAILABLE:  # builds of torch for other processors lack the operator
+    register_flop_formula(torch.ops.mkldnn._linear_pointwise)(_flops)
