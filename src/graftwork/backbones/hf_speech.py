@@ -118,7 +118,8 @@ def _alone(layer: nn.Module, state: Tensor, beside: Any) -> Tensor:
 ARCHITECTURES: Mapping[str, Architecture] = {
     "wav2vec2": Architecture(wav2vec2, "feature_extractor", WAV2VEC2_ROLES, "mean"),
     "hubert": Architecture(wav2vec2, "feature_extractor", WAV2VEC2_ROLES, "mean"),
-    "wavlm": Architecture(wavlm, "feature_extractor", MLP_ROLES, "mean"),  # it reads its attention's weights past hooks
+    # It reads its attention's weights past hooks.
+    "wavlm": Architecture(wavlm, "feature_extractor", MLP_ROLES, "mean", splits_rows=True),
     "audio-spectrogram-transformer": Architecture(spectrogram_transformer, "embeddings", AST_ROLES, "first two"),
 }
 

@@ -66,6 +66,7 @@ DEBERTA_V2 = Layout(
     skipped=("embeddings", "encoder.conv"),  # some have a convolution between blocks 0 and 1
     token_types=True,
     tuple_blocks=True,
+    mixes_rows=True,
 )
 MODERNBERT = Layout(
     "layers.*",

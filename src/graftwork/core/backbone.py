@@ -120,6 +120,20 @@ class Encoded:
         longest: NDArray[np.int64] = np.maximum.reduceat(per_sequence, self.starts) if len(self) else per_sequence
         return longest
 
+    def some(self, examples: Sequence[int]) -> Encoded:
+        """These examples alone, in this order."""
+        sequences, words = self.sequences(examples), self.words
+        return Encoded(
+            ids=[self.ids[i] for i in sequences],
+            types=[self.types[i] for i in sequences],
+            towers=self.towers,
+            cut=0,
+            words=words
+            and Words([words.first[i] for i in sequences], [words.seen[i] for i in sequences], words.counts[examples]),
+            owned=None if self.owned is None else self.owned[examples],
+            media=self.media and tuple(self.media[i] for i in sequences),
+        )
+
     @property
     def read(self) -> NDArray[np.int64]:
         """(S,) how often each sequence is read."""
@@ -187,6 +201,10 @@ class Backbone(Protocol):
 
     card: BackboneCard
     module: nn.Module
+
+    @property
+    def rows_apart(self) -> bool:
+        """Whether every site takes the sequences of a batch first and each by itself: (S, …) or (S x n, …)."""
 
     def encode(self, examples: Sequence[Example]) -> Encoded:
         """Tokenise, cutting at `card.max_length`. Of examples with `words` nothing is cut: they are read in windows."""

@@ -35,6 +35,7 @@ class Architecture:
     embedding: str  # path of what makes the states that enter block 0
     roles: Mapping[str, str]  # role -> path inside a block, for the roles that are linear maps
     pooling: str  # "mean", "first", or "first two": how the network was trained to be read
+    splits_rows: bool = False  # its blocks run sequences of one length together, those of another apart
 
 
 class Reader(Protocol):
@@ -65,6 +66,11 @@ class ChainedBackbone:
     module: nn.Module  # a transformers model without a head
     reader: Reader
     architecture: Architecture
+
+    @property
+    def rows_apart(self) -> bool:
+        """Windows and positions of an image come after it."""
+        return not self.architecture.splits_rows
 
     @property
     def chain(self) -> Chain:

@@ -28,6 +28,7 @@ class Layout:
     tuple_blocks: bool = False  # blocks return a tuple whose first item is the hidden states
     time_first: bool = False  # inside, hidden states are (T, S, D)
     shared_blocks: bool = False  # every block has the same weights
+    mixes_rows: bool = False  # some map is given what is not of one sequence (DeBERTa's relative positions)
     options: Mapping[str, bool] = field(default_factory=dict)  # what else its forward must be told
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar, runtime_chec
 import numpy as np
 from numpy.typing import NDArray
 
-from graftwork.core.backbone import Backbone, BackboneCard, Encoded, Inputs
+from graftwork.core.backbone import Backbone, BackboneCard, Encoded
 from graftwork.core.example import Example
 from graftwork.core.kind import Kind
 from graftwork.core.meter import Phase
@@ -18,7 +18,9 @@ from graftwork.core.ragged import Numbers
 from graftwork.core.task import Split, Task
 
 if TYPE_CHECKING:
-    from torch import Tensor
+    from torch import Tensor, nn
+
+    from graftwork.core.seen import Part, Seen
 
 SHIFT = "shift"  # among the facts of what was fitted, where the kind chose thresholds
 Logits = Numbers  # float64 (N, C), or (W, C) per word
@@ -135,11 +137,21 @@ class ReadsStates(Protocol):
     def depth(self) -> int | None:
         """The states 0 … depth are read, depth at most L; None: no states, its own blocks begin at the bottom."""
 
-    def read(self, inputs: Inputs, states: Sequence[Tensor], towers: int) -> Tensor:
-        """(B, C) logits of one batch: `inputs` (S, T), and `depth + 1` or more states (S, T, D), as `depth` says.
+    def read(self, seen: Seen | Part) -> Tensor:
+        """(B, C) logits of one batch, of which at least `depth + 1` states were computed; of words (W, C)."""
 
-        Of examples with words (W, C): those that are seen.
-        """
+
+@runtime_checkable
+class Hangs(Protocol):
+    """A `Fitted` that is adapters hung on a frozen backbone, and a head: its rows can run beside those of others."""
+
+    @property
+    def adapters(self) -> Mapping[str, nn.Module]:
+        """Site -> adapter; nothing where weights of its own stand in for the backbone's."""
+
+    @property
+    def head(self) -> nn.Module:
+        """`Features -> logits`."""
 
 
 class Method(Protocol):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Protocol, runtime_checkable
 
 import torch
 from torch import Tensor, nn
@@ -32,6 +33,21 @@ def join_towers(pooled: Tensor, towers: int) -> Tensor:
 def joined_width(width: int, towers: int) -> int:
     """P, what `join_towers` makes of D."""
     return width if towers == 1 else 2 * width
+
+
+@runtime_checkable
+class Stacks(Protocol):
+    """An adapter that stacks with others of its shape: each row of a batch then has the one of its own task."""
+
+    def weights(self) -> Mapping[str, Tensor]:
+        """What `adapt` takes."""
+
+    @staticmethod
+    def adapt(x: Tensor, y: Tensor, weights: Mapping[str, Tensor]) -> Tensor:
+        """K adapters side by side: (K, N, in), (K, N, out), K weights stacked -> (K, N, out).
+
+        What `forward` gives for each, in the precision of `y`, in which the weights are too.
+        """
 
 
 class Plug:
@@ -104,6 +120,14 @@ class Model(nn.Module):
         assert not self._shared, "what is shared rests anyway"
         for site in self.backbone.sites(role).values():
             site.requires_grad_(False)
+
+    def rest_on(self, backbone: Backbone) -> None:
+        """Let what rests of a copy of `backbone` be the weights of `backbone` itself: kept once, by all."""
+        shared = dict(backbone.module.named_modules())
+        for path, module in self.network.named_modules():
+            for name, weight in module._parameters.items():
+                if weight is not None and not weight.requires_grad:
+                    module._parameters[name] = shared[path]._parameters[name]
 
     def _move_to(self, backbone: Backbone) -> None:
         self.backbone, self.network, self._shared = backbone, backbone.module, False

@@ -39,6 +39,11 @@ class TransformerBackbone:
         self._block_paths = [path for path in paths if pattern.fullmatch(path)]
         self._skipped_paths = [path for path in self.layout.skipped if path in paths]
 
+    @property
+    def rows_apart(self) -> bool:
+        """Not where positions come first, or a map is given more than sequences."""
+        return not (self.layout.time_first or self.layout.mixes_rows)
+
     def encode(self, examples: Sequence[Example]) -> Encoded:
         """Tokenise. A pair is one sequence or two, as `card.towers` says; a single text is always one.
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -39,6 +40,16 @@ class Bottleneck(nn.Module):
         inner = gelu(linear(y, self.down.weight.to(kind), self.down.bias.to(kind)))
         return y + linear(inner, self.up.weight.to(kind), self.up.bias.to(kind))
 
+    def weights(self) -> Mapping[str, Tensor]:
+        """D (size, out), d (size,), U (out, size), u (out,)."""
+        return {"D": self.down.weight, "d": self.down.bias, "U": self.up.weight, "u": self.up.bias}
+
+    @staticmethod
+    def adapt(x: Tensor, y: Tensor, weights: Mapping[str, Tensor]) -> Tensor:
+        """(K, N, in), (K, N, out) -> (K, N, out), by K bottlenecks."""
+        inner = gelu(torch.baddbmm(weights["d"][:, None], y, weights["D"].mT))
+        return y + torch.baddbmm(weights["u"][:, None], inner, weights["U"].mT)
+
 
 class Rescale(nn.Module):
     """y -> y (1 + g) + b, with g and b (out,) zero at the start: a norm's own gain and bias, trained."""
@@ -52,6 +63,15 @@ class Rescale(nn.Module):
     def forward(self, x: Tensor, y: Tensor) -> Tensor:
         """(S, T, D), (S, T, D) -> (S, T, D)."""
         return torch.addcmul(y + self.b.to(y.dtype), y, self.g.to(y.dtype))
+
+    def weights(self) -> Mapping[str, Tensor]:
+        """g and b (out,)."""
+        return {"g": self.g, "b": self.b}
+
+    @staticmethod
+    def adapt(x: Tensor, y: Tensor, weights: Mapping[str, Tensor]) -> Tensor:
+        """(K, N, D), (K, N, D) -> (K, N, D), by K gains and biases."""
+        return torch.addcmul(y + weights["b"][:, None], y, weights["g"][:, None])
 
 
 @methods.register("adapter")

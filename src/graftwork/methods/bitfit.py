@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -30,6 +31,15 @@ class Shift(nn.Module):
     def forward(self, x: Tensor, y: Tensor) -> Tensor:
         """(S, T, in), (S, T, out) -> (S, T, out)."""
         return y + self.b.to(y.dtype)
+
+    def weights(self) -> Mapping[str, Tensor]:
+        """b (out,)."""
+        return {"b": self.b}
+
+    @staticmethod
+    def adapt(x: Tensor, y: Tensor, weights: Mapping[str, Tensor]) -> Tensor:
+        """(K, N, in), (K, N, out) -> (K, N, out), by K shifts."""
+        return y + weights["b"][:, None]
 
 
 def _bias(site: nn.Module) -> Tensor | None:

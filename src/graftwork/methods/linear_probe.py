@@ -11,10 +11,10 @@ import torch
 from torch import Tensor
 from torch.nn.functional import linear
 
-from graftwork.core.backbone import Backbone, BackboneCard, Inputs
+from graftwork.core.backbone import Backbone, BackboneCard
 from graftwork.core.example import Example
 from graftwork.core.method import FrozenPass, Logits, Setting, Workbench
-from graftwork.core.model import join_towers
+from graftwork.core.seen import Part, Seen
 from graftwork.core.task import Task
 from graftwork.registry import methods
 from graftwork.train.answering import answer_together
@@ -51,14 +51,10 @@ class Probe:
         """(N, C), a row per example; (W, C) where examples have words."""
         return answer_together(self.backbone, self.backbone.encode(examples), [self])[0]
 
-    def read(self, inputs: Inputs, states: Sequence[Tensor], towers: int) -> Tensor:
+    def read(self, seen: Seen | Part) -> Tensor:
         """(B, C) logits of one batch, or (W, C)."""
-        mask = inputs["attention_mask"].bool()
-        mixed = sum(
-            share * join_towers(self.backbone.pool(states[block], mask, inputs.get("words")).float(), towers)
-            for block, share in enumerate(self.shares.tolist())
-            if share
-        )  # (B, P)
+        shares = enumerate(self.shares.tolist())
+        mixed = sum(share * seen.joined(block) for block, share in shares if share)  # (B, P)
         return linear(torch.as_tensor(mixed).cpu(), self.weight, self.bias)
 
     def delta(self) -> dict[str, Tensor]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -32,6 +33,15 @@ class LowRank(nn.Module):
     def forward(self, x: Tensor, y: Tensor) -> Tensor:
         """(S, T, in), (S, T, out) -> (S, T, out)."""
         return y + linear(linear(x, self.a.to(x.dtype)), (self.scale * self.b).to(x.dtype))
+
+    def weights(self) -> Mapping[str, Tensor]:
+        """A (rank, in) and B (out, rank), scaled."""
+        return {"a": self.a, "b": self.scale * self.b}
+
+    @staticmethod
+    def adapt(x: Tensor, y: Tensor, weights: Mapping[str, Tensor]) -> Tensor:
+        """(K, N, in), (K, N, out) -> (K, N, out), by K maps."""
+        return y + torch.bmm(torch.bmm(x, weights["a"].mT), weights["b"].mT)
 
 
 @methods.register("lora")

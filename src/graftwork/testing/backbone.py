@@ -38,6 +38,7 @@ def check_backbone(backbone: Backbone, *, absent: Collection[str] = ("attention.
             _check_words(backbone)
         _check_roles(backbone, absent)
         _check_independence(backbone, backbone.collate(backbone.encode(examples), [0, 5]))
+        _check_rows_apart(backbone, backbone.collate(backbone.encode(examples), [0, 5, 2]))
     if card.modality == "text":
         _check_pair(backbone)
 
@@ -120,6 +121,33 @@ def _check_roles(backbone: Backbone, absent: Collection[str]) -> None:
         odd = [name for name, site in sites.items() if backbone.module.get_submodule(name) is not site]
         require(not odd, f"{role}: {odd[:1]} names another module")
     require(not backbone.sites("no such role"), "a role that does not exist has sites")
+
+
+def _check_rows_apart(backbone: Backbone, inputs: Inputs) -> None:
+    """Where rows are apart, what is done to those of one sequence at any site reaches no other."""
+    if not backbone.rows_apart:
+        return
+    twin, rows = backbone.twin(), len(inputs["attention_mask"])
+
+    def changed(site: torch.nn.Module, by: int) -> torch.Tensor:
+        def of_the_first(site: torch.nn.Module, args: tuple[torch.Tensor, ...], output: torch.Tensor) -> torch.Tensor:
+            require(len(args[0]) % rows == 0, f"a site is given {tuple(args[0].shape)} of {rows} sequences")
+            first = torch.arange(rows).repeat_interleave(len(output) // rows) == 0
+            return output + by * first.view(-1, *[1] * (output.dim() - 1)).to(output.dtype)
+
+        hook = site.register_forward_hook(of_the_first)
+        after = pooled(twin, inputs)
+        hook.remove()
+        return after
+
+    hung = [role for role in ROLES if role not in ("embedding", "block")]
+    for name, site in [one for role in hung for one in twin.sites(role).items()]:
+        before, after = changed(site, by=0), changed(site, by=1)
+        require(not torch.equal(after[0], before[0]), f"{name}: what is done there changes nothing")
+        away = float((after[1:] - before[1:]).abs().max())
+        require(
+            away <= 1e-5 * float(before.abs().max()), f"{name}: a change of one sequence reaches another: {away:.2g}"
+        )
 
 
 def _check_independence(backbone: Backbone, inputs: Inputs) -> None:

@@ -18,7 +18,7 @@ from graftwork.core.backbone import Backbone, Inputs
 from graftwork.core.media import MEDIA
 from graftwork.core.meter import GRADES
 from graftwork.core.method import Setting
-from graftwork.core.model import Model
+from graftwork.core.model import Model, Stacks
 from graftwork.core.opening import open_backbone
 from graftwork.core.ragged import flat
 from graftwork.core.task import Dataset
@@ -84,6 +84,7 @@ def _check_attached(method: Attaches, backbone: Backbone, data: Dataset, identit
     targets = torch.from_numpy(flat(data.train.targets)[encoded.answered(rows)])
     _check_learning(model, method.learning_rate, lambda: setting.kind.loss(model(inputs), targets))
     _check_copies(model, inputs)
+    _check_stacks(model, inputs)
     _check_stored(model, _fresh(method, setting, encoded.towers, seed=1), inputs)
     model.unplug()
     if not any(name.startswith("network.") for name in delta):
@@ -126,6 +127,24 @@ def _check_copies(model: Model, inputs: Inputs) -> None:
         require(not torch.equal(model(inputs), answers), "the answers do not depend on the delta")
         require(_alike(twin(inputs), answers), "a deep copy goes on using the adapters of the original")
     model.load_delta(delta)
+
+
+def _check_stacks(model: Model, inputs: Inputs) -> None:
+    """Adapters that stack give row by row what each gives alone."""
+    seen: list[tuple[Stacks, tuple[Tensor, ...], Tensor]] = []
+    hooks = [
+        adapter.register_forward_hook(lambda one, args, output: seen.append((one, args, output)))  # type: ignore[arg-type]
+        for adapter in model.adapters.values()
+        if isinstance(adapter, Stacks)
+    ]
+    with torch.no_grad():
+        model(inputs)
+        for adapter, (x, y), output in seen:
+            weights = {name: torch.stack([weight] * len(x)) for name, weight in adapter.weights().items()}
+            stacked = adapter.adapt(x.flatten(1, -2), y.flatten(1, -2), weights).view(output.shape)
+            require(_alike(stacked, output), f"{type(adapter).__name__}: stacked it gives other answers")
+    for hook in hooks:
+        hook.remove()
 
 
 def _check_stored(model: Model, fresh: Model, inputs: Inputs) -> None:

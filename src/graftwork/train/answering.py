@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import torch
@@ -12,6 +13,7 @@ from torch import Tensor
 from graftwork.core.backbone import Backbone, Encoded, Inputs, StopsEarly
 from graftwork.core.method import SHIFT, Logits, ReadsStates
 from graftwork.core.ragged import added
+from graftwork.core.seen import Seen
 from graftwork.train.batches import by_length
 
 TOKENS_AT_ONCE = 2048  # padded: short texts go in large batches, and a batch of long ones still fits the caches
@@ -40,21 +42,27 @@ def answer_together(backbone: Backbone, encoded: Encoded, fitted: Sequence[Reads
     parts: list[list[NDArray[np.float64]]] = [[] for _ in fitted]
     for rows in order:
         inputs = backbone.collate(encoded, encoded.sequences(rows))
-        states = _states(backbone, inputs, max(depths)) if depths else ()
+        seen = Seen(backbone, inputs, states_up_to(backbone, inputs, max(depths)) if depths else (), encoded.towers)
         for one, answered in zip(fitted, parts, strict=True):
-            answered.append(one.read(inputs, states, encoded.towers).double().cpu().numpy())  # (B, C), or (W, C)
+            answered.append(one.read(seen).double().cpu().numpy())  # (B, C), or (W, C)
     examples = np.concatenate(order)
     return [
-        _finished(one, encoded, np.concatenate(answered), examples) for one, answered in zip(fitted, parts, strict=True)
+        finished(one.facts, encoded, np.concatenate(answered), examples)
+        for one, answered in zip(fitted, parts, strict=True)
     ]
 
 
-def _finished(one: ReadsStates, encoded: Encoded, logits: NDArray[np.float64], examples: NDArray[np.int64]) -> Logits:
-    """The logits of all examples in their order, its thresholds applied."""
-    whole, shift = encoded.whole(logits, examples, one.facts.get("blind")), one.facts.get(SHIFT)
+def finished(
+    facts: Mapping[str, Any], encoded: Encoded, logits: NDArray[np.float64], examples: NDArray[np.int64]
+) -> Logits:
+    """The logits of all examples in their order, from those of these `examples` in theirs, the thresholds applied.
+
+    `facts` are those of what answered: `ReadsStates.facts`.
+    """
+    whole, shift = encoded.whole(logits, examples, facts.get("blind")), facts.get(SHIFT)
     return whole if shift is None else added(whole, np.asarray(shift, dtype=np.float64))
 
 
-def _states(backbone: Backbone, inputs: Inputs, depth: int) -> tuple[Tensor, ...]:
-    """`depth + 1` states or more."""
+def states_up_to(backbone: Backbone, inputs: Inputs, depth: int) -> tuple[Tensor, ...]:
+    """`depth + 1` states or more, without the blocks above where that can be."""
     return backbone.states_up_to(inputs, depth) if isinstance(backbone, StopsEarly) else backbone.states(inputs)

@@ -11,7 +11,7 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from graftwork.core.backbone import Augments, Encoded, Inputs, towers_of
 from graftwork.core.example import Example
@@ -19,6 +19,7 @@ from graftwork.core.head import PooledHead
 from graftwork.core.method import FrozenPass, Logits, Setting, Workbench
 from graftwork.core.model import Model
 from graftwork.core.ragged import flat
+from graftwork.core.seen import Part, Seen
 from graftwork.errors import GraftworkError
 from graftwork.train.answering import answer_together, batches
 from graftwork.train.flops import StepCounter, counted
@@ -69,7 +70,7 @@ def answer(
 
 @dataclass
 class FittedModel:
-    """A trained `Model` that answers. Implements `Fitted` and `ReadsStates`."""
+    """A trained `Model` that answers. Implements `Fitted`, `ReadsStates` and `Hangs`."""
 
     model: Model
     facts: Mapping[str, Any]
@@ -88,10 +89,22 @@ class FittedModel:
         """The lowest block that training changed; None where that is the first."""
         return self.model.start or None
 
-    def read(self, inputs: Inputs, states: Sequence[Tensor], towers: int) -> Tensor:
+    def read(self, seen: Seen | Part) -> Tensor:
         """(B, C) logits, or (W, C), from the states that enter the lowest changed block."""
-        logits: Tensor = self.model(inputs, states[self.model.start] if self.model.start else None)
+        logits: Tensor = self.model(seen.inputs, seen.state(self.model.start) if self.model.start else None)
         return logits
+
+    @property
+    def adapters(self) -> Mapping[str, nn.Module]:
+        """Site -> what hangs there; nothing where the network has weights of its own."""
+        if any(weight.requires_grad for weight in self.model.network.parameters()):
+            return {}
+        return {name.replace("/", "."): adapter for name, adapter in self.model.adapters.items()}
+
+    @property
+    def head(self) -> nn.Module:
+        """Reads the output of the network."""
+        return self.model.head
 
     def delta(self) -> dict[str, Tensor]:
         """What trains, by name."""
@@ -116,6 +129,8 @@ def restore_by_attaching(
     """The fitted model from its stored delta."""
     model = build_model(method, setting, int(facts["towers"]))
     model.load_delta(delta)
+    assert setting.backbone is not None
+    model.rest_on(setting.backbone)
     return FittedModel(model, facts)
 
 

@@ -1,0 +1,87 @@
+"""Measures the memory that resident tasks take: `python benchmarks/bank/memory.py`."""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import psutil
+from mixed import LABELS, module
+
+from graftwork.bank.mixture import Mixture
+from graftwork.core.example import Example
+from graftwork.core.method import Setting
+from graftwork.core.opening import open_backbone
+from graftwork.files import read_json, write_json
+from graftwork.registry import kinds
+from graftwork.run.environment import environment
+from graftwork.run.methods import parse_method
+from graftwork.run.task_module import TaskModule, save_module
+
+HERE = Path(__file__).parent
+COUNTS = (1, 100, 1000)
+METHODS = ("adapter", "lora")
+EXAMPLES = [Example(f"row/{i}", {"text": text}) for i, text in enumerate(("Who wrote Hamlet ?", "How far is it ?"))]
+
+
+def stored(folder: Path, method: str, precision: str) -> Path:
+    """A module's folder, of random weights: memory does not hang on what they are."""
+    backbone = open_backbone("minilm", precision=precision)
+    made, named = module(backbone, method, 0), parse_method(method)
+    told = {"run": "", "method": named.config, "recipe": {}, "precision": precision, "backbone_seed": None}
+    told |= {"scores": {}, "trained_parameters": made.fitted.trained_parameters}
+    setting = Setting(made.task, kinds.get("classification"), backbone)
+    save_module(folder, setting, made.fitted, told, EXAMPLES, made.fitted.logits(EXAMPLES))
+    return folder
+
+
+def resident_bytes() -> int:
+    """Of this process, what it no longer uses given back."""
+    gc.collect()
+    return int(psutil.Process().memory_info().rss)
+
+
+def measure(folder: Path) -> dict[str, Any]:
+    """In this process: the backbone alone, then with more and more tasks, each answered."""
+    backbone = open_backbone("minilm", precision=read_json(folder / "module.json")["precision"])
+    mixture, found = Mixture(), {}
+    backbone.features(backbone.collate(backbone.encode(EXAMPLES), [0, 1]))
+    weights = sum(weight.numel() * weight.element_size() for weight in backbone.module.parameters())
+    found["backbone"] = {"weights_bytes": weights, "process_bytes": resident_bytes()}
+    for count in COUNTS:
+        for number in range(len(mixture.names()), count):
+            mixture.put(f"task {number}", TaskModule.load(folder))
+        mixture.answers([(name, EXAMPLES[0]) for name in mixture.names()])
+        found[str(count)] = {"process_bytes": resident_bytes()}
+    found["file_bytes"] = (folder / "delta.safetensors").stat().st_size
+    return found
+
+
+def main() -> None:
+    """Writes `results/memory.json`; each method in a process of its own."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--out", type=Path, default=HERE / "results" / "memory.json")
+    parser.add_argument("--of", type=Path, help="a module's folder: measure it here, write into --out")
+    chosen = parser.parse_args()
+    if chosen.of:
+        write_json(chosen.out, measure(chosen.of))
+        return
+    found = {}
+    with tempfile.TemporaryDirectory() as name:
+        for method in METHODS:
+            folder, out = stored(Path(name) / method, method, "bf16"), Path(name) / f"{method}.json"
+            command = [sys.executable, __file__, "--of", str(folder), "--out", str(out)]
+            subprocess.run(command, check=True)
+            found[method] = read_json(out)
+            print(method, found[method], flush=True)
+    result = {"format": 1, "status": "ok", "environment": environment(), "labels": len(LABELS), "methods": found}
+    write_json(chosen.out, result)
+
+
+if __name__ == "__main__":
+    main()

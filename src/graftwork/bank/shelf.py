@@ -1,0 +1,153 @@
+"""Shelves: the adapters of tasks of one shape, their weights stacked, so that one batch may hold rows of them all."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from graftwork.core.model import Stacks
+
+ROOM = 8  # tasks that a new shelf has room for
+Weights = Mapping[str, Tensor]
+
+
+def shape_of(adapters: Mapping[str, Stacks]) -> tuple[Any, ...]:
+    """What adapters must have in common to stand on one shelf: sites, types and the shapes of their weights."""
+    return tuple(
+        (site, type(adapter), *((name, tuple(weight.shape)) for name, weight in adapter.weights().items()))
+        for site, adapter in adapters.items()
+    )
+
+
+class Shelf:
+    """At every site the stacked weights of all adapters there, in the precision that they compute in."""
+
+    def __init__(self, like: Mapping[str, Stacks], dtype: torch.dtype, device: torch.device):
+        self.how: dict[str, type[Stacks]] = {site: type(adapter) for site, adapter in like.items()}
+        self._stacks = {
+            site: {
+                name: torch.empty((ROOM, *weight.shape), dtype=dtype, device=device)
+                for name, weight in adapter.weights().items()
+            }
+            for site, adapter in like.items()
+        }
+        self._free = list(reversed(range(ROOM)))
+        self._room = ROOM
+
+    @torch.no_grad()
+    def put(self, adapters: Mapping[str, Stacks]) -> int:
+        """Keep a copy of their weights; returns the slot."""
+        if not self._free:
+            self._grow()
+        slot = self._free.pop()
+        for site, adapter in adapters.items():
+            for name, weight in adapter.weights().items():
+                self._stacks[site][name][slot] = weight
+        return slot
+
+    def drop(self, slot: int) -> None:
+        """The next adapters may stand here."""
+        self._free.append(slot)
+
+    def taken(self, site: str, slots: Sequence[int]) -> dict[str, Tensor]:
+        """The weights in these slots: (K, …) each, and not copied where the slots follow one another."""
+        if list(slots) == list(range(slots[0], slots[0] + len(slots))):
+            return {name: stack[slots[0] : slots[-1] + 1] for name, stack in self._stacks[site].items()}
+        chosen = torch.tensor(slots)
+        return {name: stack[chosen] for name, stack in self._stacks[site].items()}
+
+    def _grow(self) -> None:
+        """Twice the room. What nobody has written to yet takes no memory."""
+        for stacks in self._stacks.values():
+            for name, stack in stacks.items():
+                stacks[name] = stack.new_empty((2 * self._room, *stack.shape[1:]))
+                stacks[name][: self._room] = stack
+        self._free = list(reversed(range(self._room, 2 * self._room)))
+        self._room *= 2
+
+
+@dataclass(frozen=True)
+class Chunks:
+    """Rows, each of one slot, cut into K pieces of c rows that have one slot each: what a batched product takes."""
+
+    slots: list[int]  # (K,)
+    index: Tensor | None  # (K * c,) the row at each place, some twice to fill a piece up; None: all as they are
+    back: Tensor | None  # (R,) the place of each row
+
+    @classmethod
+    def of(cls, slots: Sequence[int]) -> Chunks:
+        """(R,) the slot of each row, equal ones side by side.
+
+        The size is the one with the least work: a place costs as much as bringing a slot's weights does for a piece.
+        """
+        named, first, counts = np.unique(np.asarray(slots), return_index=True, return_counts=True)
+        most = int(counts.max())
+        if int(counts.min()) == most:
+            return cls(named.tolist(), None, None)
+        sizes = [1 << power for power in range(most.bit_length() + 1)]
+        size = min(sizes, key=lambda size: int(np.sum(-(-counts // size))) * (size + 1))
+        pieces = -(-counts // size)
+        if size == 1:
+            return cls(list(slots), None, None)
+        offsets = np.cumsum(pieces) - pieces
+        within = np.arange(len(slots)) - np.repeat(first, counts)
+        back = np.repeat(offsets * size, counts) + within
+        index = np.repeat(np.repeat(first, pieces), size)
+        index[back] = np.arange(len(slots))
+        return cls(np.repeat(named, pieces).tolist(), torch.from_numpy(index), torch.from_numpy(back))
+
+
+@dataclass(frozen=True)
+class Stretch:
+    """Rows of a batch side by side whose adapters stand on one shelf."""
+
+    rows: slice
+    shelf: Shelf
+    chunks: Chunks
+
+    def adapt(self, site: str, x: Tensor, y: Tensor) -> Tensor:
+        """(R, N, in), (R, N, out) -> (R, N, out)."""
+        pieces, index = len(self.chunks.slots), self.chunks.index
+        if index is not None:
+            x, y = x[index], y[index]
+        shape = y.shape
+        weights = self.shelf.taken(site, self.chunks.slots)
+        x, y = x.reshape(pieces, -1, x.shape[-1]), y.reshape(pieces, -1, y.shape[-1])
+        adapted = self.shelf.how[site].adapt(x, y, weights).view(shape)
+        return adapted if self.chunks.back is None else adapted[self.chunks.back]
+
+
+class Crossing:
+    """A forward hook at one site: the rows of each stretch by their own adapters, the others as they are."""
+
+    def __init__(self, site: str, rows: int, stretches: Sequence[Stretch]):
+        self.site, self.rows, self.stretches = site, rows, stretches
+
+    def __call__(self, site: nn.Module, args: tuple[Tensor, ...], output: Tensor) -> Tensor:
+        """(S, …, in) and (S, …, out) -> (S, …, out)."""
+        x = args[0].reshape(self.rows, -1, args[0].shape[-1])  # (S, N, in)
+        y = output.reshape(self.rows, -1, output.shape[-1])  # (S, N, out)
+        for stretch in self.stretches:
+            rows = stretch.rows
+            y[rows] = stretch.adapt(self.site, x[rows], y[rows])
+        return y.view(output.shape)
+
+
+@contextlib.contextmanager
+def hung(sites: Mapping[str, nn.Module], rows: int, stretches: Sequence[Stretch]) -> Iterator[None]:
+    """Let the stretches of a batch of so many rows cross the network that has these sites."""
+    handles = []
+    try:
+        for site in dict.fromkeys(site for stretch in stretches for site in stretch.shelf.how):
+            here = [stretch for stretch in stretches if site in stretch.shelf.how]
+            handles.append(sites[site].register_forward_hook(Crossing(site, rows, here)))
+        yield
+    finally:
+        for handle in handles:
+            handle.remove()
