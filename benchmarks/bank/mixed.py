@@ -137,7 +137,9 @@ def main() -> None:
     before = environment()
     found: dict[str, Any] = {}
     for name, methods in MIXTURES.items():
-        contenders = {f"{tasks}": ours(backbone, methods, tasks, texts) for tasks in TASKS}
+        contenders = {f"{tasks}": ours(backbone, methods, tasks, texts) for tasks in TASKS[len(methods) > 1 :]}
+        if len(methods) > 1:  # one task of each method, to compare with their mean
+            contenders |= {f"1 {method}": ours(backbone, (method,), 1, texts) for method in methods}
         if name == "lora":
             contenders |= {f"peft {tasks}": peft_lora(package_folder(), tasks, texts) for tasks in TASKS}
         found[name] = timed(contenders, chosen.rounds, 2)

@@ -129,7 +129,9 @@ def test_what_hangs_stands_on_shelves_and_the_rest_stays(modules: Mapping[str, T
     assert {name.partition("/")[2].partition(":")[0] for name in shelves} == {"lora", "adapter", "bitfit"}
     assert shelves["classification/lora"] == shelves["tagging/lora"] == shelves["pair/lora"]
     assert len(set(shelves.values())) == 5  # lora of two ranks, adapters of two shapes, bitfit
-    assert all(residents[name].fitted is None for name in shelves)
+    assert all(residents[name].fitted is residents[name].reader is None for name in shelves)
+    alone = {name for name, one in residents.items() if one.fitted is not None}
+    assert alone == {"classification/full", "classification/majority", "classification/tfidf_svm"}
 
 
 def test_one_text_runs_once_for_all_tasks_that_change_nothing(

@@ -10,6 +10,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ from torch import nn
 
 from graftwork.bank.shelf import Chunks, Shelf, Stretch, hung, shape_of
 from graftwork.bank.tokens import Tokens, Unit, tokens_of
-from graftwork.core.backbone import Backbone, Features, device_of
+from graftwork.core.backbone import Backbone, Features
 from graftwork.core.example import Example
 from graftwork.core.kind import Kind
 from graftwork.core.method import Fitted, Hangs, Logits, ReadsStates
@@ -45,20 +46,17 @@ class Place:
 
 @dataclass(frozen=True)
 class Resident:
-    """A task that can be answered. Of one on a shelf there is only its head left beside."""
+    """A task that can be answered: from a shelf, from states of the frozen backbone, or by itself."""
 
     task: Task
     kind: Kind
     roles: tuple[str, ...]
     facts: Mapping[str, Any]
-    fitted: Fitted | None  # None on a shelf
-    place: Place | None
-    head: nn.Module | None
-
-    @property
-    def depth(self) -> int | None:
-        """The states 0 … depth are read of a shared pass; None: it takes no part in one. On a shelf: to the end."""
-        return self.fitted.depth if isinstance(self.fitted, ReadsStates) else None
+    place: Place | None = None  # on a shelf, with
+    head: nn.Module | None = None  # what is left beside
+    reader: ReadsStates | None = None
+    depth: int = 0  # that states are read to
+    fitted: Fitted | None = None  # by itself
 
 
 class Mixture:
@@ -130,25 +128,29 @@ class Mixture:
     def _housed(self, module: TaskModule) -> Resident:
         """Where its adapters stack they go onto a shelf; else it stays as it is."""
         fitted, backbone = module.fitted, module.backbone
-        kept = (module.task, kinds.get(module.task.kind), module.roles, fitted.facts)
-        if backbone is None or not isinstance(fitted, Hangs) or not backbone.rows_apart:
-            return Resident(*kept, fitted, None, None)
-        adapters = {site: adapter for site, adapter in fitted.adapters.items() if isinstance(adapter, Stacks)}
-        if not adapters or len(adapters) < len(fitted.adapters):
-            return Resident(*kept, fitted, None, None)
+        like = partial(Resident, module.task, kinds.get(module.task.kind), module.roles, fitted.facts)
+        if backbone is None or not isinstance(fitted, ReadsStates):
+            return like(fitted=fitted)
+        hanging = fitted.adapters if isinstance(fitted, Hangs) else {}
+        adapters = {site: adapter for site, adapter in hanging.items() if isinstance(adapter, Stacks)}
+        if isinstance(fitted, Hangs) and adapters and len(adapters) == len(hanging) and backbone.rows_apart:
+            return like(place=self._placed(adapters, backbone), head=fitted.head)
+        return like(fitted=fitted) if fitted.depth is None else like(reader=fitted, depth=fitted.depth)
+
+    def _placed(self, adapters: Mapping[str, Stacks], backbone: Backbone) -> Place:
         shape = shape_of(adapters)
         if shape not in self._shelves:
             weights = next(backbone.module.parameters())
-            self._shelves[shape] = (len(self._shelves), Shelf(adapters, weights.dtype, device_of(backbone.module)))
+            self._shelves[shape] = (len(self._shelves), Shelf(adapters, weights.dtype, weights.device))
         number, shelf = self._shelves[shape]
-        return Resident(*kept, None, Place(number, shelf, shelf.put(adapters)), fitted.head)
+        return Place(number, shelf, shelf.put(adapters))
 
     def _logits(self, window: Sequence[tuple[str, Example]]) -> Iterator[tuple[str, list[int], Logits]]:
         """Task by task the rows of the window that ask it, and their logits."""
         asked: dict[str, list[int]] = {}
         for place, (name, _) in enumerate(window):
             asked.setdefault(name, []).append(place)
-        shared = [name for name in asked if self._shares(self._residents[name])]
+        shared = [name for name in asked if self._residents[name].fitted is None]
         if shared:
             assert self._backbone is not None
             wanted = {name: [window[i][1] for i in asked[name]] for name in shared}
@@ -158,10 +160,6 @@ class Mixture:
             fitted = self._residents[name].fitted
             assert fitted is not None
             yield name, asked[name], fitted.logits([window[i][1] for i in asked[name]])
-
-    @staticmethod
-    def _shares(resident: Resident) -> bool:
-        return resident.place is not None or resident.depth is not None
 
 
 class _Round:
@@ -222,13 +220,13 @@ class _Round:
 
     def _depth(self, units: Sequence[Unit]) -> int:
         """How many blocks must run."""
-        readers = [self.residents[name].depth for unit in units for name in unit.tasks]
-        return max(self.backbone.card.blocks if depth is None else depth for depth in readers)
+        readers = [self.residents[name] for unit in units for name in unit.tasks]
+        return max(self.backbone.card.blocks if one.reader is None else one.depth for one in readers)
 
     def _read(self, resident: Resident, part: Part) -> NDArray[np.float64]:
         """(B, C) logits of a task's rows, or (W, C)."""
-        if isinstance(resident.fitted, ReadsStates):
-            logits = resident.fitted.read(part)
+        if resident.reader is not None:
+            logits = resident.reader.read(part)
         else:
             assert resident.head is not None
             blocks = self.backbone.card.blocks

@@ -53,9 +53,10 @@ class Probe:
 
     def read(self, seen: Seen | Part) -> Tensor:
         """(B, C) logits of one batch, or (W, C)."""
-        shares = enumerate(self.shares.tolist())
-        mixed = sum(share * seen.joined(block) for block, share in shares if share)  # (B, P)
-        return linear(torch.as_tensor(mixed).cpu(), self.weight, self.bias)
+        shares = {block: share for block, share in enumerate(self.shares.tolist()) if share}
+        alone = len(shares) == 1 and 1.0 in shares.values()
+        mixed = seen.joined(*shares) if alone else sum(share * seen.joined(block) for block, share in shares.items())
+        return linear(torch.as_tensor(mixed).cpu(), self.weight, self.bias)  # of (B, P)
 
     def delta(self) -> dict[str, Tensor]:
         """The layer and the shares of the blocks."""
