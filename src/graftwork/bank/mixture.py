@@ -43,6 +43,11 @@ class Place:
     shelf: Shelf
     slot: int
 
+    @property
+    def route(self) -> tuple[int, int]:
+        """Which rows cross the same adapters."""
+        return self.number, self.slot
+
 
 @dataclass(frozen=True)
 class Resident:
@@ -168,7 +173,7 @@ class _Round:
     def __init__(self, mixture: Mixture, backbone: Backbone, wanted: Mapping[str, Sequence[Example]]):
         self.mixture, self.backbone = mixture, backbone
         self.residents = {name: mixture._residents[name] for name in wanted}
-        routes = {name: one.place and (one.place.number, one.place.slot) for name, one in self.residents.items()}
+        routes = {name: one.place.route if one.place else None for name, one in self.residents.items()}
         roles = {name: one.roles for name, one in self.residents.items()}
         self.tokens: Tokens = tokens_of(backbone, wanted, roles, routes)
         self.parts: dict[str, list[NDArray[np.float64]]] = {name: [] for name in wanted}

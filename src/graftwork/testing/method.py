@@ -133,7 +133,7 @@ def _check_stacks(model: Model, inputs: Inputs) -> None:
     """Adapters that stack give row by row what each gives alone."""
     seen: list[tuple[Stacks, tuple[Tensor, ...], Tensor]] = []
     hooks = [
-        adapter.register_forward_hook(lambda one, args, output: seen.append((one, args, output)))  # type: ignore[arg-type]
+        adapter.register_forward_hook(lambda one, args, output: seen.append((one, args, output)))
         for adapter in model.adapters.values()
         if isinstance(adapter, Stacks)
     ]
