@@ -15,6 +15,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from graftwork.bank.bank import Bank
     from graftwork.benchmark.run import benchmark
     from graftwork.compare.leaderboard import compare
     from graftwork.core.run import RunResult
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 __all__ = [
+    "Bank",
     "GraftworkError",
     "RunResult",
     "Task",
@@ -40,6 +42,7 @@ __all__ = [
 ]
 
 _HOMES = {
+    "Bank": "graftwork.bank.bank",
     "GraftworkError": "graftwork.errors",
     "RunResult": "graftwork.core.run",
     "Task": "graftwork.core.task",

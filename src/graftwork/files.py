@@ -156,15 +156,18 @@ def write_tensors(path: Path, tensors: dict[str, Tensor]) -> None:
     write_bytes(path, save({name: tensor.detach().contiguous() for name, tensor in tensors.items()}))
 
 
-def safe_load(path: Path) -> dict[str, Tensor]:
-    """The tensors of a safetensors file: the one door through which weights come in. Never executes anything."""
+def safe_load(path: Path, *, mapped: bool = True) -> dict[str, Tensor]:
+    """The tensors of a safetensors file: the one door through which weights come in. Never executes anything.
+
+    Mapped they take no memory of their own, and the file must stay as it is for as long as they are used.
+    """
     from safetensors import SafetensorError
-    from safetensors.torch import load_file
+    from safetensors.torch import load, load_file
 
     with storage_errors(path):
         if path.suffix != ".safetensors" or not path.is_file():
             raise StorageError("no such weights", where=str(path), expected="a .safetensors file")
         try:
-            return load_file(path)
+            return load_file(path) if mapped else load(path.read_bytes())
         except SafetensorError as error:
             raise StorageError(f"not a whole safetensors file: {error}", where=str(path)) from None

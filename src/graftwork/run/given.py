@@ -27,6 +27,25 @@ def example_of_given(roles: tuple[str, ...], number: int, given: Text) -> Exampl
     return OF_ROLES[roles](number, given) if roles in OF_ROLES else _of_texts(roles, number, given)
 
 
+def takes(roles: tuple[str, ...], given: Given) -> bool:
+    """Whether a module that wants these roles can be asked this: inputs by name, or a text, a pair, or a list of words.
+
+    Here a tuple is a pair and a list is words, and a text is never taken for the path of a file.
+    """
+    if isinstance(given, str):
+        return roles in (("text",), ("words",))
+    if isinstance(given, Mapping):
+        named = {("words",): ({"words"}, {"text"}), ("question", "words"): ({"question", "context"},)}
+        return set(given) in named.get(roles, (set(roles),))
+    if isinstance(given, list):
+        return roles == ("words",)
+    if len(given) != 2 or not isinstance(given[0], str):
+        return False
+    if roles == ("text", "choices"):
+        return isinstance(given[1], list | tuple)
+    return roles in (("text_a", "text_b"), ("question", "words")) and isinstance(given[1], str)
+
+
 def _of_texts(roles: tuple[str, ...], number: int, given: Given) -> Example:
     """A text, a pair of them, or either by name."""
     if isinstance(given, str):

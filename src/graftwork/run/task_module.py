@@ -46,10 +46,14 @@ class TaskModule:
     fitted: Fitted
     description: Mapping[str, Any]
     backbone: Backbone | None
+    difference: float = 0.0  # the largest of a logit of the self-test when it was opened; 0.0: the same bits
 
     @classmethod
-    def load(cls, folder: str | Path, *, device: str = "auto") -> TaskModule:
+    def load(cls, folder: str | Path, *, device: str = "auto", backbone: Backbone | None = None) -> TaskModule:
         """Open a module folder, or a run's, to answer on `device` ("auto", "cpu" or "cuda"): any, wherever it was made.
+
+        `backbone` is one that is open already, in the module's precision; without it the one is taken that other
+        modules of this process are on, or it is opened by its name.
 
         Raises `IncompatibleModule` when the backbone is another one, a file was changed, or the self-test differs;
         `ConfigError` for a device that is not there.
@@ -63,8 +67,8 @@ class TaskModule:
         description = read_json(folder / "module.json")
         try:
             _check_format(folder, description)
-            module = cls.restore(folder, description, device)
-            module._self_test(read_json(folder / "selftest.json"), folder)
+            module = cls.restore(folder, description, device, backbone)
+            module.difference = module._self_test(read_json(folder / "selftest.json"), folder)
         except (KeyError, TypeError, AttributeError) as error:
             raise IncompatibleModule(
                 "module.json or selftest.json is damaged", where=str(folder), got=f"{type(error).__name__}: {error}"
@@ -72,7 +76,9 @@ class TaskModule:
         return module
 
     @classmethod
-    def restore(cls, folder: Path, description: Mapping[str, Any], device: str) -> TaskModule:
+    def restore(
+        cls, folder: Path, description: Mapping[str, Any], device: str, backbone: Backbone | None = None
+    ) -> TaskModule:
         """The module without its self-test, on `device` ("cpu" or "cuda")."""
         question = description["task"]
         task = Task(
@@ -85,10 +91,16 @@ class TaskModule:
             scale=tuple(question["scale"]),
             unanswerable=question.get("unanswerable", False),
         )
-        backbone = _backbone(folder, description, device) if description["backbone"] is not None else None
+        if description["backbone"] is None:
+            backbone = None
+        elif backbone is None:
+            backbone = known_backbone(folder, description, device)
+        else:
+            _require_revision(backbone, BackboneCard(**description["backbone"]), folder)
         setting = Setting(task, kinds.get(task.kind), backbone)
         method = method_from_config(description["method"])
-        fitted = method.restore(setting, safe_load(folder / "delta.safetensors"), description["facts"])
+        delta = safe_load(folder / "delta.safetensors", mapped=False)  # whatever becomes of the file
+        fitted = method.restore(setting, delta, description["facts"])
         return cls(folder, task, shifted(fitted, description["facts"].get(SHIFT)), description, backbone)
 
     @property
@@ -118,7 +130,7 @@ class TaskModule:
             raise ConfigError("one text where a list of texts is expected", do='write predict(["…"])')
         return [example_of_given(self.roles, number, text) for number, text in enumerate(texts, 1)]
 
-    def _self_test(self, stored: Mapping[str, Any], folder: Path) -> None:
+    def _self_test(self, stored: Mapping[str, Any], folder: Path) -> float:
         sources = stored.get("sources", [None] * len(stored["inputs"]))
         examples = [
             Example(f"selftest/{i}", _inputs(inputs, folder), source=source)
@@ -135,6 +147,7 @@ class TaskModule:
                 expected=f"at most {allowed:.3g}",
                 do="the backbone or a library computes something else now: train the module again",
             )
+        return difference
 
 
 def _inputs(stored: Mapping[str, Any], folder: Path) -> dict[str, Any]:
@@ -148,23 +161,31 @@ def _inputs(stored: Mapping[str, Any], folder: Path) -> dict[str, Any]:
     return {role: restored(role, given) for role, given in stored.items()}
 
 
-def _backbone(folder: Path, description: Mapping[str, Any], device: str) -> Backbone:
-    """The frozen backbone of a module, the one that is open already on `device` where there is one."""
+def known_backbone(folder: Path, description: Mapping[str, Any], device: str) -> Backbone:
+    """The frozen backbone of a module or a bank, the one that is open already on `device` where there is one.
+
+    `description` has its "backbone" (a card as JSON), "backbone_seed" and "precision"; `folder` stands in messages.
+    Raises `IncompatibleModule` when another one has that name now, and as `open_backbone`.
+    """
     stored, precision = BackboneCard(**description["backbone"]), description["precision"]
     key = (stored.id, stored.revision, precision, device)
     backbone = _OPEN.get(key)
     if backbone is None:
         backbone = open_backbone(stored.id, precision=precision, device=device, seed=description["backbone_seed"])
-        if backbone.card.revision != stored.revision:
-            raise IncompatibleModule(
-                "this module belongs to another backbone",
-                where=str(folder),
-                got=f"{backbone.card.id}, revision {backbone.card.revision[:16]}",
-                expected=f"{stored.id}, revision {stored.revision[:16]}",
-                do="put the backbone back that it was trained on, or train it again",
-            )
+        _require_revision(backbone, stored, folder)
         _OPEN[key] = backbone
     return backbone
+
+
+def _require_revision(backbone: Backbone, stored: BackboneCard, folder: Path) -> None:
+    if backbone.card.revision != stored.revision:
+        raise IncompatibleModule(
+            "this module belongs to another backbone",
+            where=str(folder),
+            got=f"{backbone.card.id}, revision {backbone.card.revision[:16]}",
+            expected=f"{stored.id}, revision {stored.revision[:16]}",
+            do="put the backbone back that it was trained on, or train it again",
+        )
 
 
 def _check_format(folder: Path, description: Mapping[str, Any]) -> None:

@@ -1,0 +1,361 @@
+"""A bank: many task modules on one frozen backbone, kept in a folder, opened when they are asked, answered together."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from graftwork.bank.check import Finding, examine
+from graftwork.bank.mixture import Mixture
+from graftwork.bank.store import BankFolder, State, TaskEntry, unknown_task
+from graftwork.bank.version import require_digest
+from graftwork.core.backbone import Backbone, BackboneCard
+from graftwork.core.example import Example
+from graftwork.core.opening import PRECISIONS, open_backbone
+from graftwork.errors import ConfigError, GraftworkError, IncompatibleModule, StorageError, UnknownName
+from graftwork.files import read_json
+from graftwork.run.environment import numerics, resolve_device
+from graftwork.run.given import Given, example_of_given, takes
+from graftwork.run.task_module import TaskModule, known_backbone
+
+Answer = dict[str, Any]
+Row = tuple[str, Given]  # the name of a task, and what it is asked about
+
+
+@dataclass(frozen=True)
+class Changes:
+    """What a bank took in since it was read before."""
+
+    added: tuple[str, ...] = ()
+    updated: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
+    failed: Mapping[str, str] = field(default_factory=dict)  # task -> message; its old version goes on answering
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A version that could not be opened, and why."""
+
+    digest: str
+    message: str
+
+
+class Bank:
+    """Opened. Several threads may use it: rows are answered by one while another takes in what is new."""
+
+    def __init__(self, folder: BankFolder, device: str):
+        self._folder, self._device = folder, device
+        self._mixture = Mixture()
+        self._backbone: Backbone | None = None
+        self._state = State()
+        self._entries: Mapping[str, TaskEntry] = {}  # replaced whole, never changed
+        self._failed: Mapping[str, Failure] = {}  # replaced whole too
+        self._identity: tuple[str, str] | None = None  # revision and precision of the open backbone
+        self._loaded: dict[str, str] = {}  # task -> digest of what answers
+        self._changing = threading.RLock()  # held by whoever opens tasks; taken before the other
+        self._answering = threading.RLock()  # held while rows are answered, and while tasks are swapped
+
+    @classmethod
+    def create(cls, path: str | Path, *, backbone: str | None = None, precision: str = "auto") -> Bank:
+        """A bank without tasks. Without `backbone` the first task that has one decides it, and the precision too.
+
+        Raises `StorageError` when there is a bank already or the folder can't be written, `ConfigError`.
+        """
+        if precision not in ("auto", *PRECISIONS):
+            raise UnknownName("precision", precision, ["auto", *PRECISIONS])
+        chosen = None if precision == "auto" else precision
+        card = open_backbone(backbone, precision="fp32").card if backbone is not None else None
+        return cls.open(BankFolder.create(Path(path), backbone=_as_json(card), precision=chosen).root)
+
+    @classmethod
+    def open(cls, path: str | Path, *, device: str = "auto") -> Bank:
+        """The bank in this folder. Each task is opened, tested and put beside the others when it is first asked.
+
+        Raises `StorageError` when there is none, `IncompatibleModule` for a damaged one, `ConfigError` for a device.
+        """
+        bank = cls(BankFolder(Path(path)), resolve_device(device))
+        with bank._changing:
+            bank._take(bank._folder.state(), lazily=True)
+        return bank
+
+    @property
+    def path(self) -> Path:
+        """Its folder."""
+        return self._folder.root
+
+    @property
+    def tasks(self) -> Mapping[str, TaskEntry]:
+        """Those that it answers, by name."""
+        return MappingProxyType(self._entries)
+
+    @property
+    def failed(self) -> Mapping[str, str]:
+        """The tasks whose newest version could not be opened, with the message."""
+        return {name: failure.message for name, failure in self._failed.items()}
+
+    @property
+    def card(self) -> BackboneCard | None:
+        """What is known of its backbone; None before the first task brought one."""
+        return BackboneCard(**self._state.backbone) if self._state.backbone is not None else None
+
+    @property
+    def precision(self) -> str | None:
+        """ "bf16" or "fp32"; None before the first task brought one."""
+        return self._state.precision
+
+    def open_backbone(self) -> Backbone:
+        """The one frozen backbone of all tasks. Raises `ConfigError` before there is one, `IncompatibleModule`."""
+        if self._state.backbone is None:
+            raise ConfigError("the bank has no backbone yet", where=str(self.path), do="add a task to it")
+        return self._open_backbone(self._state)
+
+    def module(self, name: str, version: int | None = None) -> TaskModule:
+        """A task by itself, opened and tested anew. Raises `UnknownName`, `IncompatibleModule` or `StorageError`."""
+        return self._opened(self._entry(name) if version is None else self._folder.entry(name, version))
+
+    def add(self, module: str | Path, name: str | None = None, *, board: str | Path | None = None) -> TaskEntry:
+        """Copy a task module (or a run's) in, as the newest version of the task `name` (default: as it is called).
+
+        `board` is a comparison's folder, whose leaderboard is kept with the task. The copy is tested before anybody
+        sees it. Raises `IncompatibleModule` for another backbone than the bank's, `ConfigError` for a bad name,
+        `StorageError`; the bank is then as it was.
+        """
+        added = self._folder.add(Path(module), name, self._tested, Path(board) if board is not None else None)
+        self._read_again()
+        return self._entry(added.name)
+
+    def remove(self, name: str) -> None:
+        """Take a task away with all its versions. Raises `UnknownName` or `StorageError`."""
+        self._folder.remove(name)
+        self._read_again()
+
+    def rename(self, old: str, new: str) -> TaskEntry:
+        """Give a task another name. Raises `UnknownName`, `ConfigError` or `StorageError`."""
+        self._folder.rename(old, new)
+        self._read_again()
+        return self._entry(new)
+
+    def rollback(self, name: str, to: int | None = None) -> TaskEntry:
+        """Let an older version answer, by default the one before. Raises `UnknownName`, `ConfigError` and as `add`."""
+        self._folder.rollback(name, self._tested, to)
+        self._read_again()
+        return self._entry(name)
+
+    def versions(self, name: str) -> list[int]:
+        """Those that are kept, the oldest first. Raises `UnknownName` or `StorageError`."""
+        return self._folder.versions(name)
+
+    def predict(self, rows: Sequence[Row]) -> list[Answer]:
+        """An answer per row, in their order: any tasks, kinds and methods in one pass of the backbone.
+
+        Raises `UnknownName` with the nearest task, `ConfigError` for other inputs than a task wants, and as `module`
+        for a task that can't be opened.
+        """
+        rows = list(rows)
+        if not rows:
+            return []
+        self.load(dict.fromkeys(task for task, _ in rows))
+        with self._answering:
+            return self._mixture.answers(list(zip((task for task, _ in rows), self._examples(rows), strict=True)))
+
+    def predict_all(self, given: Given, tasks: Iterable[str] | None = None) -> dict[str, Answer]:
+        """The answers of every task that takes such inputs, or of these; what they share is computed once.
+
+        Raises as `predict`, and `ConfigError` when no task takes them.
+        """
+        names = list(tasks) if tasks is not None else self.taking(given)
+        if not names and tasks is None:
+            raise ConfigError("no task of this bank takes such inputs", where=str(self.path))
+        return dict(zip(names, self.predict([(name, given) for name in names]), strict=True))
+
+    def taking(self, given: Given) -> list[str]:
+        """The tasks that take such inputs."""
+        return [name for name, entry in self._entries.items() if takes(entry.roles, given)]
+
+    def cut(self, rows: Sequence[Row]) -> list[bool]:
+        """Which of these are longer than the backbone takes: only their beginning is read."""
+        found = [False] * len(rows)
+        groups: dict[tuple[str, ...], dict[int, Example]] = {}
+        for place, (example, (task, _)) in enumerate(zip(self._examples(rows), rows, strict=True)):
+            if self._entry(task).description["backbone"] is not None:
+                groups.setdefault(self._entry(task).roles, {})[place] = example
+        for group in groups.values():
+            if self.open_backbone().encode(list(group.values())).cut:
+                for place, example in group.items():
+                    found[place] = self.open_backbone().encode([example]).cut > 0
+        return found
+
+    def load(self, names: Iterable[str]) -> None:
+        """Open and test these tasks now, as far as they are not. Raises as `module`."""
+        missing = [name for name in names if not self._answers(name)]
+        if missing:
+            with self._changing:
+                for name in missing:
+                    if not self._answers(name):
+                        self._load(name)
+
+    def load_all(self) -> Mapping[str, str]:
+        """Open and test every task now. Those that can't be opened, with the message; `refresh` tries them again."""
+        for name, entry in self.tasks.items():
+            try:
+                self.load([name])
+            except Exception as error:  # whatever it is: the others go on
+                self._failed = {**self._failed, name: Failure(entry.digest, _message(error))}
+        return self.failed
+
+    def refresh(self) -> Changes:
+        """Take in what others changed in the folder: opened and tested beside what answers, then swapped.
+
+        A task that can't be opened goes on answering as before, and the next call tries it again. Raises `StorageError`
+        or `IncompatibleModule` when the bank itself can't be read, and everything goes on as before.
+        """
+        with self._changing:
+            state = self._folder.state()
+            if state.head == self._state.head and not self._failed:
+                return Changes()
+            return self._take(state, lazily=False)
+
+    def examine(self) -> Iterator[Finding]:
+        """Look at the ledger, at every file of every version and at every self-test, one by one."""
+        return examine(self._folder, self._tested)
+
+    def check(self) -> list[Finding]:
+        """What `examine` finds that is not as it was. Empty: all is well."""
+        return [finding for finding in self.examine() if finding.problem]
+
+    def _answers(self, name: str) -> bool:
+        """Whether the task is open, in the version that it has now."""
+        with self._answering:
+            return self._loaded.get(name) == self._entry(name).digest
+
+    def _load(self, name: str) -> None:
+        entry = self._entry(name)
+        failure = self._failed.get(name)
+        if failure is not None and failure.digest == entry.digest:
+            raise self._unopened(name)
+        try:
+            self._put(entry, self._opened(entry))
+        except (StorageError, IncompatibleModule):
+            changes = self._read_again()  # another process may have changed the task since the bank was read
+            if name not in changes.updated + changes.removed:
+                raise
+            self.load([name])
+
+    def _take(self, state: State, lazily: bool) -> Changes:
+        """Let `state` be what is answered from; what is new is opened first, unless `lazily`: then when it is asked."""
+        self._require_backbone_of(state)
+        before, former = self._entries, self._failed
+        entries: dict[str, TaskEntry] = {}
+        failed: dict[str, Failure] = {}
+        for name, placed in state.tasks.items():
+            old = before.get(name)
+            if old is not None and old.digest == placed.digest and name not in former:
+                entries[name] = old
+                continue
+            try:
+                entry = self._folder.entry(name, state=state)
+                if not lazily or name in self._loaded:
+                    self._put(entry, self._opened(entry, state))
+                entries[name] = entry
+            except Exception as error:  # whatever it is: the others go on, and this one as before
+                failed[name] = Failure(placed.digest, _message(error))
+                entries |= {name: old} if old is not None else {}
+        removed = tuple(name for name in before if name not in state.tasks)
+        with self._answering:
+            for name in removed:
+                self._mixture.drop(name)
+                self._loaded.pop(name, None)
+            self._entries, self._state, self._failed = entries, state, failed
+        changed = [name for name in entries if name not in before or before[name].digest != entries[name].digest]
+        added = tuple(name for name in changed if name not in before)
+        updated = tuple(name for name in changed if name in before)
+        return Changes(added, updated, removed, {name: failure.message for name, failure in failed.items()})
+
+    def _put(self, entry: TaskEntry, module: TaskModule) -> None:
+        """From here on this version answers; the module itself is not kept here."""
+        with self._answering:
+            self._mixture.put(entry.name, module)
+            self._loaded[entry.name] = entry.digest
+            self._entries = {**self._entries, entry.name: entry}
+
+    def _opened(self, entry: TaskEntry, state: State | None = None) -> TaskModule:
+        """Every file as it was added, the self-test passed, and called as the bank calls it."""
+        require_digest(entry.folder, entry.digest)
+        module = self._tested(entry.folder, state)
+        return replace(module, task=module.task.resolved(name=entry.name))
+
+    def _tested(self, folder: Path, state: State | None = None) -> TaskModule:
+        """The module in `folder`, on the bank's backbone where it has one."""
+        uses = read_json(folder / "module.json").get("backbone") is not None
+        known = (state or self._state).backbone is not None
+        return TaskModule.load(
+            folder, device=self._device, backbone=self._open_backbone(state or self._state) if uses and known else None
+        )
+
+    def _open_backbone(self, state: State) -> Backbone:
+        with self._changing:
+            if self._backbone is None:
+                precision = state.precision or numerics("auto", self._device)["precision"]
+                told = {"backbone": state.backbone, "backbone_seed": state.backbone_seed, "precision": precision}
+                self._backbone = known_backbone(self.path, told, self._device)
+                self._identity = (self._backbone.card.revision, precision)
+            return self._backbone
+
+    def _require_backbone_of(self, state: State) -> None:
+        """Raises `IncompatibleModule` when another bank was put in the place of the one whose backbone is open."""
+        if self._identity is None or state.backbone is None:
+            return
+        found = (state.backbone["revision"], state.precision or self._identity[1])
+        if found != self._identity:
+            raise IncompatibleModule(
+                "the bank has another backbone than when it was opened",
+                where=str(self.path),
+                got=f"revision {found[0][:16]}, in {found[1]}",
+                expected=f"revision {self._identity[0][:16]}, in {self._identity[1]}",
+                do="open it anew",
+            )
+
+    def _read_again(self) -> Changes:
+        with self._changing:
+            return self._take(self._folder.state(), lazily=True)
+
+    def _examples(self, rows: Sequence[Row]) -> list[Example]:
+        """The rows' inputs; what is given to several tasks that read it alike is one example."""
+        known: dict[tuple[tuple[str, ...], int], Example] = {}
+        examples = []
+        for number, (task, given) in enumerate(rows, 1):
+            roles = self._entry(task).roles
+            if (roles, id(given)) not in known:
+                try:
+                    known[roles, id(given)] = example_of_given(roles, number, given)
+                except ConfigError as error:
+                    where = f"row {number}, task {task!r}"
+                    raise ConfigError(
+                        error.what, where=where, got=error.got, expected=error.expected, do=error.do
+                    ) from None
+            examples.append(known[roles, id(given)])
+        return examples
+
+    def _entry(self, name: str) -> TaskEntry:
+        entries = self._entries
+        if name in entries:
+            return entries[name]
+        if name in self._failed:
+            raise self._unopened(name)
+        raise unknown_task(name, entries, self.path)
+
+    def _unopened(self, name: str) -> IncompatibleModule:
+        message = self._failed[name].message
+        return IncompatibleModule(f"the task {name!r} can't be opened", where=str(self.path), got=message)
+
+
+def _message(error: Exception) -> str:
+    return error.message if isinstance(error, GraftworkError) else f"{type(error).__name__}: {error}"
+
+
+def _as_json(card: BackboneCard | None) -> dict[str, Any] | None:
+    return asdict(card) if card is not None else None

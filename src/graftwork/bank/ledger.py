@@ -1,0 +1,158 @@
+"""The ledger of a bank: a line per change, holding the hash of the line before it. None is ever rewritten."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+
+from graftwork.errors import StorageError
+from graftwork.files import canonical, storage_errors
+
+START = "0" * 64  # stands for the line before the first
+ACTIONS = ("create", "add", "remove", "rename", "rollback")
+
+
+@dataclass(frozen=True)
+class Change:
+    """One line."""
+
+    number: int  # of the line, from 1
+    time: str  # ISO 8601, UTC
+    action: str  # one of `ACTIONS`
+    previous: str  # sha256 of the line before
+    task: str | None = None
+    version: int | None = None
+    digest: str | None = None  # of that version
+    to: str | None = None  # the new name, of a rename
+
+    @property
+    def line(self) -> bytes:
+        """As it stands in the file, without its end: what is empty is left out."""
+        return canonical({key: value for key, value in asdict(self).items() if value is not None}).encode()
+
+    @property
+    def hash(self) -> str:
+        """sha256 of the line: what the next one holds, and after the last one `bank.json`."""
+        return hashlib.sha256(self.line).hexdigest()
+
+
+@dataclass(frozen=True)
+class Ledger:
+    """The file, read up to its head."""
+
+    changes: tuple[Change, ...]
+    bytes: int  # of these changes
+    after: int  # lines behind them: of a change that was cut off, or is under way
+
+    @property
+    def head(self) -> str:
+        """The hash of the last change."""
+        return self.changes[-1].hash if self.changes else START
+
+    def next(
+        self,
+        action: str,
+        task: str | None = None,
+        version: int | None = None,
+        digest: str | None = None,
+        to: str | None = None,
+    ) -> Change:
+        """The change that would come now."""
+        now = datetime.now(UTC).isoformat(timespec="seconds")
+        return Change(len(self.changes) + 1, now, action, self.head, task, version, digest, to)
+
+
+@dataclass
+class Kept:
+    """What the ledger says of one task."""
+
+    current: int
+    versions: dict[int, str] = field(default_factory=dict)  # version -> digest
+
+
+def read_ledger(path: Path, head: str) -> Ledger:
+    """The changes up to the one whose hash is `head`. Raises `StorageError` when the chain is broken before it."""
+    with storage_errors(path):
+        raw = path.read_bytes()
+    changes: list[Change] = []
+    previous, length = START, 0
+    for line in raw.split(b"\n")[:-1]:
+        change = _parsed(line)
+        if change is None:
+            raise _broken(path, len(changes) + 1, "it is no change")
+        if change.previous != previous or change.number != len(changes) + 1:
+            raise _broken(path, len(changes) + 1, "it doesn't follow the line before it")
+        changes.append(change)
+        previous, length = hashlib.sha256(line).hexdigest(), length + len(line) + 1
+        if previous == head:
+            rest = raw[length:]
+            return Ledger(tuple(changes), length, rest.count(b"\n") + (not rest.endswith(b"\n") and rest != b""))
+    raise _broken(path, len(changes), "this is the last whole line, and not the one that bank.json names as the last")
+
+
+def tail_of(path: Path, ledger: Ledger) -> Change | None:
+    """The line behind the head, of a change that was cut off; None when it is torn."""
+    with storage_errors(path):
+        lines = path.read_bytes()[ledger.bytes :].split(b"\n")[:-1]
+    return _parsed(lines[0]) if lines else None
+
+
+def append(path: Path, change: Change) -> None:
+    """Write a line behind the others, and wait until it is on disk. Raises `StorageError`."""
+    with storage_errors(path), path.open("ab") as stream:
+        stream.write(change.line + b"\n")
+        stream.flush()
+        os.fsync(stream.fileno())
+
+
+def cut(path: Path, ledger: Ledger) -> None:
+    """Take off what stands behind the head. Raises `StorageError`."""
+    with storage_errors(path), path.open("r+b") as stream:
+        stream.truncate(ledger.bytes)
+        os.fsync(stream.fileno())
+
+
+def replay(changes: Iterable[Change]) -> dict[str, Kept]:
+    """The tasks that these changes lead to, in the order in which they came."""
+    kept: dict[str, Kept] = {}
+    for change in changes:
+        task, version = change.task or "", change.version or 0
+        if change.action == "add":
+            kept.setdefault(task, Kept(version)).versions[version] = change.digest or ""
+            kept[task].current = version
+        elif change.action == "remove":
+            del kept[task]
+        elif change.action == "rename":
+            kept[change.to or ""] = kept.pop(task)
+        elif change.action == "rollback":
+            kept[task].current = version
+    return kept
+
+
+def next_version(ledger: Ledger, kept: Mapping[str, Kept], task: str) -> int:
+    """One more than any version that ever had this name: a path never means two things."""
+    former = [change.version or 0 for change in ledger.changes if change.task == task]
+    return 1 + max([*former, *(kept[task].versions if task in kept else ())], default=0)
+
+
+def _parsed(line: bytes) -> Change | None:
+    """A line that is as it would be written, or None."""
+    try:
+        change = Change(**json.loads(line))
+        return change if change.action in ACTIONS and change.line == line else None
+    except (ValueError, TypeError):
+        return None
+
+
+def _broken(path: Path, number: int, why: str) -> StorageError:
+    return StorageError(
+        f"the ledger is damaged at line {number}: {why}",
+        where=str(path),
+        expected="every line as it was written, the last one named by bank.json",
+        do="put ledger.jsonl and bank.json back from one backup; the tasks still answer",
+    )
