@@ -26,6 +26,7 @@ graft predict MODULE "my card is lost"            what it answers
 """
 _KEPT = "finished runs are kept, and the same command goes on with the missing ones"
 _STOPPED = {
+    "bank": "the bank is as it was before",
     "benchmark": _KEPT,
     "compare": _KEPT,
     "train": _KEPT,

@@ -1,4 +1,4 @@
-"""Answer with a task module: texts from the command line or from a file, with probabilities."""
+"""Answer with a task module or a bank: texts from the command line or from a file, with probabilities."""
 
 from __future__ import annotations
 
@@ -20,7 +20,12 @@ if TYPE_CHECKING:
 @click.command("predict")
 @click.argument("module")
 @click.argument("texts", nargs=-1)
-@click.option("--also", metavar="MODULE", multiple=True, help="Another module over the same texts; may be repeated.")
+@click.option(
+    "--also",
+    metavar="MODULE",
+    multiple=True,
+    help="Another module, or task of the bank, over the same; may be repeated.",
+)
 @click.option(
     "--file",
     "source",
@@ -49,26 +54,43 @@ def command(
     **columns: str | None,
 ) -> None:
     """Answer TEXTS (of pairs: a b a b …; of questions: question passage …; of choices: one text, then its choices) with
-    MODULE, a task module or a run's folder.
+    MODULE, a task module or a run's folder; or a bank, and the first of TEXTS is the name of a task.
 
     Of a task that reads images or sounds, TEXTS are files, or folders of them.
 
     Modules on one backbone share its work. The names of the answers of --also begin with the name of its task.
     """
-    from graftwork.run.task_module import TaskModule
-
     named = {role: column for role, column in columns.items() if column is not None}
     if (out or named) and not source:
         first = "--out" if out else f"--{next(iter(named)).replace('_', '-')}"
         raise ConfigError(f"{first} needs --file", do="graft predict MODULE --file F --out G")
+    in_bank = (Path(module) / "bank.json").is_file()
+    if in_bank and not texts:
+        raise ConfigError("which task of this bank?", where=module, do=f'graft predict {module} TASK "a text"')
+    tasks, texts = (texts[:1], texts[1:]) if in_bank else ((), texts)
     if bool(texts) == bool(source):
         raise ConfigError("give either texts or --file", do='graft predict MODULE "a text", or --file F --out G')
     use_threads(threads)
-    opened = [TaskModule.load(folder, device=device) for folder in (module, *also)]
+    opened = _opened(Path(module), (*tasks, *also), device, in_bank)
     if source:
         _answer_file(opened, Path(source), Path(out) if out else None, named)
     else:
         _answer_texts(opened, texts, as_json)
+
+
+def _opened(module: Path, others: tuple[str, ...], device: str, in_bank: bool) -> list[TaskModule]:
+    """A module and others beside it; or of a bank those that are tasks of it, the first of which must be one."""
+    from graftwork.run.task_module import TaskModule
+
+    if not in_bank:
+        return [TaskModule.load(folder, device=device) for folder in (str(module), *others)]
+    from graftwork.bank.bank import Bank
+
+    bank = Bank.open(module, device=device)
+    return [
+        TaskModule.load(name, device=device) if place and name not in bank.tasks else bank.module(name)
+        for place, name in enumerate(others)
+    ]
 
 
 def _answer_file(modules: list[TaskModule], source: Path, out: Path | None, columns: dict[str, str]) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from graftwork.cli.in_bank import PlaceInBank, place_in_bank
 from graftwork.cli.options import progress_bar, run_options, task_from_flags, task_options, use_threads
 from graftwork.core.meter import Stopwatch
 from graftwork.core.task import Task
@@ -28,6 +29,8 @@ from graftwork.units import show
 @click.option("--seed", type=int, default=0, show_default=True, help="Decides initialisation and data order.")
 @click.option("--learning-rate", type=float, help="Peak of the schedule, with --method.  [default: the method's]")
 @click.option("--out", metavar="DIR", help="Folder for ladder.json, with --budget.  [default: ladders/TASK]")
+@click.option("--bank", metavar="DIR", help="Add the task module to this bank, which is made where it is missing.")
+@click.option("--task", "called", metavar="NAME", help="The task's name in the bank.  [default: the name of DATA]")
 @click.option("--profile", is_flag=True, help="Print where the run's time went.")
 @click.option("--json", "as_json", is_flag=True, help="Print the result, or ladder.json, as JSON.")
 @run_options
@@ -38,6 +41,8 @@ def command(
     seed: int,
     learning_rate: float | None,
     out: str | None,
+    bank: str | None,
+    called: str | None,
     profile: bool,
     as_json: bool,
     backbone: str | None,
@@ -65,22 +70,23 @@ def command(
     _check(method, budget, learning_rate, out)
     task, settings = task_from_flags(data, flags)
     use_threads(threads)
+    place = place_in_bank(bank, called, task, backbone or settings.get("backbone"), precision)
     shared = {
-        "backbone": backbone or settings.get("backbone", "minilm"),
+        "backbone": place.backbone,
         "seed": seed,
         "epochs": epochs if epochs is not None else settings.get("epochs"),
         "augment": augment if augment is not None else settings.get("augment", True),
         "runs": runs,
-        "precision": precision,
+        "precision": place.precision,
         "device": device,
         "prices": prices,
         "cache": cache or settings.get("cache"),
         "cache_size": cache_size or settings.get("cache_size", CACHE_SIZE),
     }
     if budget is not None:
-        _climb(task, budget, out, shared, watch, as_json, profile)
+        _climb(task, budget, out, shared, place, watch, as_json, profile)
     elif method is not None:
-        _train(task, method, learning_rate, shared, as_json, profile)
+        _train(task, method, learning_rate, shared, place, as_json, profile)
 
 
 def _check(method: str | None, budget: str | None, learning_rate: float | None, out: str | None) -> None:
@@ -97,14 +103,21 @@ def _check(method: str | None, budget: str | None, learning_rate: float | None, 
 
 
 def _train(
-    task: Task, method: str, learning_rate: float | None, shared: dict[str, Any], as_json: bool, profile: bool
+    task: Task,
+    method: str,
+    learning_rate: float | None,
+    shared: dict[str, Any],
+    place: PlaceInBank,
+    as_json: bool,
+    profile: bool,
 ) -> None:
     from graftwork.run.train import train
 
     with progress_bar() as progress:
         run = train(task, method=method, learning_rate=learning_rate, progress=progress, **shared)
+    banked = place.add(run.folder / "module")
     if as_json:
-        found = {"module": str(run.folder / "module"), "reused": run.reused, "warnings": run.warnings}
+        found = {"module": str(run.folder / "module"), "reused": run.reused, "warnings": run.warnings} | banked.as_json
         click.echo(json.dumps(finite(asdict(run.result) | found), indent=1, ensure_ascii=False))
         return
     from graftwork.cli.show import profile_lines, run_lines
@@ -113,28 +126,34 @@ def _train(
     click.echo(printable("\n".join(lines)))
     if run.reused:
         click.echo("This run was there already and cost nothing.")
-    click.echo(f'Task module: {run.folder / "module"}\nUse it:      graft predict {run.folder / "module"} "…"')
+    click.echo("\n".join([f"Task module: {run.folder / 'module'}", *banked.lines]))
 
 
 def _climb(
-    task: Task, budget: str, out: str | None, shared: dict[str, Any], watch: Stopwatch, as_json: bool, profile: bool
+    task: Task,
+    budget: str,
+    out: str | None,
+    shared: dict[str, Any],
+    place: PlaceInBank,
+    watch: Stopwatch,
+    as_json: bool,
+    profile: bool,
 ) -> None:
     from graftwork.run.ladder import climb
 
     with progress_bar() as progress:
         ladder = climb(task, budget, out=out, progress=progress, watch=watch, **shared)
-    if as_json:
-        click.echo(json.dumps(ladder.content, indent=1, ensure_ascii=False))
-        return
     module = ladder.run.folder / "module"
+    banked = place.add(module)
+    if as_json:
+        click.echo(json.dumps({**ladder.content, **banked.as_json}, indent=1, ensure_ascii=False))
+        return
     from graftwork.cli.show import profile_lines
 
     lines = ladder_lines(ladder.content) + (profile_lines(ladder.run.folder) if profile else [])
     lines += _about(ladder.run.warnings)
     click.echo(printable("\n".join(lines)))
-    click.echo(
-        f'Written: {ladder.folder / "ladder.json"}\nTask module: {module}\nUse it:      graft predict {module} "…"'
-    )
+    click.echo("\n".join([f"Written: {ladder.folder / 'ladder.json'}", f"Task module: {module}", *banked.lines]))
 
 
 def _about(warnings: tuple[str, ...]) -> list[str]:

@@ -1,0 +1,313 @@
+"""Keep many task modules on one backbone: add, list, check, compare, roll back."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from graftwork.cli.in_bank import added
+from graftwork.errors import ConfigError, IncompatibleModule, clip, printable
+from graftwork.units import show
+
+if TYPE_CHECKING:
+    from graftwork.bank.check import Finding
+    from graftwork.bank.store import BankFolder, TaskEntry
+
+
+@click.group("bank")
+def command() -> None:
+    """A bank is a folder of task modules on one frozen backbone, by name.
+
+    Changes are whole or not made at all; versions of a task are kept.
+    """
+
+
+@command.command("create")
+@click.argument("bank")
+@click.option("--backbone", metavar="NAME", help="minilm, hf:FOLDER, ….  [default: that of the first task]")
+@click.option("--precision", default="auto", metavar="NAME", help="bf16 or fp32.  [default: that of the first task]")
+def create(bank: str, backbone: str | None, precision: str) -> None:
+    """Make a bank without tasks in the folder BANK."""
+    from graftwork.bank.bank import Bank
+
+    made = Bank.create(bank, backbone=backbone, precision=precision)
+    named = f"backbone {made.card.id}, revision {made.card.revision[:16]}" if made.card else "no backbone yet"
+    click.echo(f"{made.path}: a bank, {named}\nAdd tasks:   graft bank add {made.path} MODULE")
+
+
+@command.command("add")
+@click.argument("bank")
+@click.argument("module")
+@click.option("--task", metavar="NAME", help="Its name in the bank.  [default: that of the module's task]")
+@click.option("--board", metavar="DIR", help="Keep the leaderboard of this comparison with the task.")
+def add(bank: str, module: str, task: str | None, board: str | None) -> None:
+    """Copy MODULE, a task module or a run's folder, into BANK.
+
+    Of a task that is there already it is the next version. The copy is tested before anybody sees it.
+    """
+    from graftwork.bank.bank import Bank
+
+    done = added(Bank.open(bank), Path(module), task, Path(board) if board else None)
+    click.echo(printable("\n".join(done.lines)))
+
+
+@command.command("remove")
+@click.argument("bank")
+@click.argument("task")
+def remove(bank: str, task: str) -> None:
+    """Take TASK away with all its versions; only the ledger tells that it was there."""
+    folder = _folder(bank)
+    folder.remove(task)
+    click.echo(f"removed {task} from {bank}")
+
+
+@command.command("rename")
+@click.argument("bank")
+@click.argument("task")
+@click.argument("name")
+def rename(bank: str, task: str, name: str) -> None:
+    """Give TASK another NAME."""
+    _folder(bank).rename(task, name)
+    click.echo(f"{task} is {name} now")
+
+
+@command.command("rollback")
+@click.argument("bank")
+@click.argument("task")
+@click.option("--to", type=int, metavar="N", help="The version that is to answer.  [default: the one before]")
+def rollback(bank: str, task: str, to: int | None) -> None:
+    """Let an older version of TASK answer again; newer ones are kept."""
+    from graftwork.bank.bank import Bank
+
+    opened = Bank.open(bank)
+    before = opened.tasks[task].version if task in opened.tasks else None
+    entry = opened.rollback(task, to)
+    click.echo(f"{task}: version {entry.version} answers; version {before} is kept")
+
+
+@command.command("ls")
+@click.argument("bank")
+@click.option("--json", "as_json", is_flag=True, help="Print the tasks as JSON.")
+def ls(bank: str, as_json: bool) -> None:
+    """List the tasks of BANK: version, kind, method, score, parameters, bytes."""
+    entries = _entries(_folder(bank))
+    if as_json:
+        _print_json([_as_json(entry) for entry in entries])
+        return
+    header = ("task", "version", "kind", "method", "test", "trained", "bytes")
+    rows = [_row(entry) for entry in entries]
+    total = show(sum(entry.bytes for entry in entries), "bytes")
+    lines = [*table([header, *rows], right=(1, 5, 6)), ""] if rows else []
+    lines.append(f"{_several(len(rows), 'task')}, {total}, in {bank}")
+    click.echo(printable("\n".join(lines)))
+
+
+@command.command("show")
+@click.argument("bank")
+@click.argument("task", required=False)
+@click.option("--json", "as_json", is_flag=True, help="Print bank.json, or the task with its module.json.")
+def show_command(bank: str, task: str | None, as_json: bool) -> None:
+    """Show BANK, or one of its tasks: TASK, or TASK@2 for a version that is kept."""
+    folder = _folder(bank)
+    if task is None:
+        lines = _bank_lines(folder)
+        content: Any = {"bank": bank} | asdict(folder.state())
+    else:
+        entry = _entry(folder, task)
+        content = _as_json(entry) | {"module": entry.description, "versions": folder.versions(entry.name)}
+        lines = _task_lines(entry, folder.versions(entry.name))
+    if as_json:
+        _print_json(content)
+    else:
+        click.echo(printable("\n".join(lines)))
+
+
+@command.command("check")
+@click.argument("bank")
+@click.option("--json", "as_json", is_flag=True, help="Print what was found of each version as JSON.")
+def check(bank: str, as_json: bool) -> None:
+    """Compute everything again: the ledger, the digest of every file, the self-test of every version.
+
+    Says of each whether its logits have the same bits as on the day it was made. Exit code 2 when anything differs.
+    """
+    from graftwork.bank.bank import Bank
+
+    found = []
+    for finding in Bank.open(bank).examine():
+        found.append(finding)
+        if not as_json:
+            click.echo(printable(_finding_line(finding)))
+    if as_json:
+        _print_json([asdict(finding) for finding in found])
+    bad = sum(bool(finding.problem) for finding in found)
+    if bad:
+        raise IncompatibleModule(
+            f"{bad} of {len(found)} parts of this bank are not as they were",
+            where=bank,
+            do="mend them as said, graft bank rollback to an older version, or graft bank remove them",
+        )
+    if not as_json:
+        click.echo(f"all is well: the ledger and {_several(len(found) - 1, 'version')}")
+
+
+@command.command("diff")
+@click.argument("first")
+@click.argument("second")
+@click.argument("third", required=False)
+@click.option("--json", "as_json", is_flag=True, help="Print what differs as JSON.")
+def diff(first: str, second: str, third: str | None, as_json: bool) -> None:
+    """What differs between two banks (A B), or two tasks or versions of one (BANK TASK@2 TASK@3).
+
+    TASK without a number is its current version.
+    """
+    from graftwork.bank.difference import of_banks, of_tasks
+
+    if third is None:
+        content = of_banks(_folder(first), _folder(second))
+        lines = _bank_difference_lines(content)
+    else:
+        folder = _folder(first)
+        content = of_tasks(_entry(folder, second), _entry(folder, third))
+        lines = [_difference_line(name, pair) for name, pair in content.items()]
+    if as_json:
+        _print_json(content)
+    else:
+        click.echo(printable("\n".join(lines or ["no difference"])))
+
+
+def table(rows: Sequence[Sequence[str]], right: Sequence[int] = ()) -> list[str]:
+    """Lines with aligned columns; those in `right` stand to the right."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return [
+        "  ".join(
+            cell.rjust(width) if place in right else cell.ljust(width)
+            for place, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in rows
+    ]
+
+
+def _folder(bank: str) -> BankFolder:
+    from graftwork.bank.store import BankFolder
+
+    return BankFolder(Path(bank))
+
+
+def _entries(folder: BankFolder) -> list[TaskEntry]:
+    state = folder.state()
+    return [folder.entry(name, state=state) for name in sorted(state.tasks)]
+
+
+def _entry(folder: BankFolder, words: str) -> TaskEntry:
+    """`tickets`, or `tickets@2`."""
+    name, at, number = words.partition("@")
+    if at and not number.isdecimal():
+        raise ConfigError("not a version", got=clip(words), expected="TASK@2, a number after the sign")
+    return folder.entry(name, int(number) if at else None)
+
+
+def _as_json(entry: TaskEntry) -> dict[str, Any]:
+    """Without its description."""
+    told = entry.description
+    return {
+        "name": entry.name,
+        "version": entry.version,
+        "kind": told["task"]["kind"],
+        "labels": told["task"]["labels"],
+        "inputs": told["roles"],
+        "method": told["method"],
+        "scores": told["scores"],
+        "trained_parameters": told.get("trained_parameters"),
+        "bytes": entry.bytes,
+        "added": entry.added,
+        "digest": entry.digest,
+        "has_board": entry.has_board,
+    }
+
+
+def _row(entry: TaskEntry) -> tuple[str, ...]:
+    told = entry.description
+    score = next((f"{name} {value:.4f}" for name, value in told["scores"].items()), "–")
+    trained = show(told.get("trained_parameters"), "parameters")
+    kind, method = told["task"]["kind"], told["method"]["name"]
+    return entry.name, str(entry.version), kind, method, score, trained, show(entry.bytes, "bytes")
+
+
+def _bank_lines(folder: BankFolder) -> list[str]:
+    state = folder.state()
+    backbone = state.backbone
+    changes = folder.ledger(state).changes
+    named = f"{backbone['id']}, revision {backbone['revision'][:16]}" if backbone else "that of the first task"
+    size = show(sum(placed.bytes for placed in state.tasks.values()), "bytes")
+    return [
+        f"bank       {folder.root}",
+        f"backbone   {named}{f', in {state.precision}' if state.precision else ''}",
+        f"tasks      {len(state.tasks):,}, {size}: {', '.join(sorted(state.tasks)[:12])}".rstrip(": "),
+        f"ledger     {_several(len(changes), 'line')}, the last of {changes[-1].time}",
+    ]
+
+
+def _task_lines(entry: TaskEntry, versions: Sequence[int]) -> list[str]:
+    from graftwork.cli.show import module_lines
+
+    kept = ", ".join(map(str, versions))
+    return [
+        f"in bank    {entry.name}, version {entry.version} of {kept}, added {entry.added}",
+        f"board      {'leaderboard.json of its comparison' if entry.has_board else 'none'}",
+        *module_lines(entry.folder),
+    ]
+
+
+def _finding_line(finding: Finding) -> str:
+    what = f"{finding.task}@{finding.version}" if finding.task else "ledger"
+    if finding.problem:
+        return f"{what:<24}  FAILS: {finding.problem}"
+    if finding.difference is None:
+        return f"{what:<24}  whole"
+    bits = (
+        "the same bits" if finding.difference == 0.0 else f"logits within {finding.difference:.2g}, not the same bits"
+    )
+    return f"{what:<24}  {bits}"
+
+
+def _bank_difference_lines(content: Mapping[str, Any]) -> list[str]:
+    lines = [_difference_line(name, content[name]) for name in ("backbone", "precision") if name in content]
+    lines += [f"- {name}   only in the first" for name in content["removed"]]
+    lines += [f"+ {name}   only in the second" for name in content["added"]]
+    for name, differing in content["changed"].items():
+        lines += [f"~ {name}", *(f"  {_difference_line(aspect, pair)}" for aspect, pair in differing.items())]
+    return lines
+
+
+def _difference_line(aspect: str, pair: Sequence[Any]) -> str:
+    one, other = pair
+    if aspect in ("labels", "inputs"):
+        gone, come = [item for item in one if item not in other], [item for item in other if item not in one]
+        said = [f"{sign} {', '.join(items)}" for sign, items in (("-", gone), ("+", come)) if items]
+        return f"{aspect:<20}{'; '.join(said) or 'in another order'}"
+    if isinstance(one, dict) and isinstance(other, dict):
+        keys = [key for key in {**one, **other} if one.get(key) != other.get(key)]
+        told = ", ".join(f"{key} {_value(key, one.get(key))} → {_value(key, other.get(key))}" for key in keys)
+        return f"{aspect:<20}{told}"
+    return f"{aspect:<20}{_value(aspect, one)} → {_value(aspect, other)}"
+
+
+def _value(aspect: str, value: Any) -> str:
+    if aspect in ("bytes", "trained_parameters"):
+        return show(value, "bytes" if aspect == "bytes" else "parameters")
+    if isinstance(value, float):
+        return f"{value:.4f}"
+    return "–" if value is None else str(value)[:16] if aspect in ("delta", "files") else str(value)
+
+
+def _several(count: int, noun: str) -> str:
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+def _print_json(content: Any) -> None:
+    click.echo(json.dumps(content, indent=1, ensure_ascii=False))

@@ -1,0 +1,111 @@
+"""What a command that makes a task module does to put it into a bank."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from graftwork.core.task import Task
+from graftwork.errors import ConfigError, IncompatibleModule
+from graftwork.units import show
+
+if TYPE_CHECKING:
+    from graftwork.bank.bank import Bank
+    from graftwork.bank.store import State
+
+
+@dataclass(frozen=True)
+class Done:
+    """What came of it, to be printed."""
+
+    lines: list[str]
+    as_json: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class PlaceInBank:
+    """Where a module goes once it is trained, and what it has to be trained on."""
+
+    bank: Path | None  # None: into no bank
+    task: str
+    backbone: str
+    precision: str
+
+    def add(self, module: Path) -> Done:
+        """Add it, to a new bank where there is none. Raises as `Bank.add`; the module is kept where it is."""
+        if self.bank is None:
+            return Done([f'Use it:      graft predict {module} "…"'])
+        from graftwork.bank.bank import Bank
+
+        known = (self.bank / "bank.json").is_file()
+        return added(Bank.open(self.bank) if known else Bank.create(self.bank), module, self.task)
+
+
+def place_in_bank(
+    bank: str | None, called: str | None, task: Task, backbone: str | None, precision: str
+) -> PlaceInBank:
+    """Where `--bank` and `--task` mean. In a bank that has a backbone, it and its precision are the default.
+
+    Raises, before anything is trained, `ConfigError` for a bad name, `IncompatibleModule` for another backbone or
+    precision than the bank's, and `StorageError` for a bank that can't be read or written.
+    """
+    if bank is None:
+        if called is not None:
+            raise ConfigError("--task names a task in a bank", got=f"--task {called}", do="say which: --bank DIR")
+        return PlaceInBank(None, "", backbone or "minilm", precision)
+    from graftwork.bank.store import BankFolder, State, require_name
+    from graftwork.files import require_writable
+
+    name, folder = called or task.name, Path(bank)
+    require_name(name)
+    known = (folder / "bank.json").is_file()
+    require_writable(folder if known else folder.absolute().parent)
+    state = BankFolder(folder).state() if known else State()
+    own = state.backbone["id"] if state.backbone else None
+    if state.precision is not None and precision not in ("auto", state.precision):
+        raise _other(folder, f"--precision {precision}", f"{state.precision}, as the bank's tasks are")
+    if own is not None and backbone not in (None, own):
+        _require_same(folder, str(backbone), state)
+    own_precision = state.precision if precision == "auto" and state.precision else precision
+    return PlaceInBank(folder, name, backbone or own or "minilm", own_precision)
+
+
+def added(bank: Bank, module: Path, task: str | None, board: Path | None = None) -> Done:
+    """Add a module to a bank, and say what came of it."""
+    before = bank.tasks
+    entry = bank.add(module, task, board=board)
+    old = before.get(entry.name)
+    again = old is not None and old.digest == entry.digest
+    size = "already" if again else show(entry.bytes, "bytes")
+    lines = [f"In the bank: {entry.name}, version {entry.version}, in {bank.path}, {size}"]
+    if old is not None and not again:
+        lines.append(f"Go back:     graft bank rollback {bank.path} {entry.name}")
+    lines.append(f'Use it:      graft predict {bank.path} {entry.name} "…"')
+    return Done(
+        lines, {"bank": {"path": str(bank.path), "task": entry.name, "version": entry.version, "new": not again}}
+    )
+
+
+def _require_same(folder: Path, backbone: str, state: State) -> None:
+    """Raises `IncompatibleModule` unless this other name stands for the bank's backbone."""
+    from graftwork.core.opening import open_backbone
+
+    assert state.backbone is not None
+    card = open_backbone(backbone, precision="fp32").card
+    if card.revision != state.backbone["revision"]:
+        own = state.backbone
+        found, expected = (
+            f"{name}, revision {it[:16]}" for name, it in ((card.id, card.revision), (own["id"], own["revision"]))
+        )
+        raise _other(folder, found, expected)
+
+
+def _other(folder: Path, got: str, expected: str) -> IncompatibleModule:
+    return IncompatibleModule(
+        "the bank is on another backbone",
+        where=str(folder),
+        got=got,
+        expected=expected,
+        do="leave it out, and the bank's is taken; or add to another bank",
+    )
