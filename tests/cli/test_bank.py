@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from graftwork.cli.bank import command
 from graftwork.files import read_json, write_json
 
 Graft = Callable[..., Any]
@@ -230,3 +232,16 @@ def test_mistakes_are_said(graft: Graft, shop: Path, words: tuple[str, ...], mes
     done = graft("bank", *words)
     assert done.code == 2 and message in done.err
     assert not Path("new").exists() and not Path("nowhere").exists()
+
+
+def test_the_document_names_real_commands_and_all_that_change_or_show_a_bank() -> None:
+    text = (Path(__file__).parents[2] / "docs" / "bank.md").read_text()
+    named = set(re.findall(r"^    graft bank ([a-z-]+)", text, flags=re.MULTILINE))
+    assert named <= set(command.commands)
+    assert named >= {"create", "add", "remove", "rename", "ls", "show", "check", "diff", "rollback"}
+
+
+@pytest.mark.parametrize("name", sorted(command.commands))
+def test_each_command_explains_itself(name: str, graft: Graft) -> None:
+    done = graft("bank", name, "--help")
+    assert done.code == 0 and f"Usage: graft bank {name} [OPTIONS]" in done.out

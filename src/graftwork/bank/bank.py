@@ -253,7 +253,7 @@ class Bank:
         failed: dict[str, Failure] = {}
         for name, placed in state.tasks.items():
             old = before.get(name)
-            if old is not None and old.digest == placed.digest and name not in former:
+            if old is not None and (old.version, old.digest) == (placed.version, placed.digest) and name not in former:
                 entries[name] = old
                 continue
             try:
@@ -270,7 +270,7 @@ class Bank:
                 self._mixture.drop(name)
                 self._loaded.pop(name, None)
             self._entries, self._state, self._failed = entries, state, failed
-        changed = [name for name in entries if name not in before or before[name].digest != entries[name].digest]
+        changed = [name for name in entries if before.get(name) is not entries[name]]
         added = tuple(name for name in changed if name not in before)
         updated = tuple(name for name in changed if name in before)
         return Changes(added, updated, removed, {name: failure.message for name, failure in failed.items()})
@@ -290,20 +290,22 @@ class Bank:
 
     def _tested(self, folder: Path, state: State | None = None) -> TaskModule:
         """The module in `folder`, on the bank's backbone where it has one."""
+        state = state or self._state
+        decided = state.backbone is not None and state.precision is not None
         uses = read_json(folder / "module.json").get("backbone") is not None
-        known = (state or self._state).backbone is not None
-        return TaskModule.load(
-            folder, device=self._device, backbone=self._open_backbone(state or self._state) if uses and known else None
-        )
+        backbone = self._open_backbone(state) if decided and uses else None
+        return TaskModule.load(folder, device=self._device, backbone=backbone)
 
     def _open_backbone(self, state: State) -> Backbone:
         with self._changing:
-            if self._backbone is None:
-                precision = state.precision or numerics("auto", self._device)["precision"]
-                told = {"backbone": state.backbone, "backbone_seed": state.backbone_seed, "precision": precision}
-                self._backbone = known_backbone(self.path, told, self._device)
-                self._identity = (self._backbone.card.revision, precision)
-            return self._backbone
+            if self._backbone is not None:
+                return self._backbone
+            precision = state.precision or numerics("auto", self._device)["precision"]
+            told = {"backbone": state.backbone, "backbone_seed": state.backbone_seed, "precision": precision}
+            opened = known_backbone(self.path, told, self._device)
+            if state.precision is not None:
+                self._backbone, self._identity = opened, (opened.card.revision, precision)
+            return opened
 
     def _require_backbone_of(self, state: State) -> None:
         """Raises `IncompatibleModule` when another bank was put in the place of the one whose backbone is open."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
@@ -14,6 +15,7 @@ from graftwork.errors import StorageError
 from graftwork.files import canonical, storage_errors
 
 START = "0" * 64  # stands for the line before the first
+NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9_.-]{0,63}")  # of a task
 ACTIONS = ("create", "add", "remove", "rename", "rollback")
 
 
@@ -140,11 +142,36 @@ def next_version(ledger: Ledger, kept: Mapping[str, Kept], task: str) -> int:
     return 1 + max([*former, *(kept[task].versions if task in kept else ())], default=0)
 
 
+def require_agreement(told: Mapping[str, tuple[int, str]], ledger: Ledger, where: Path) -> None:
+    """Raises `StorageError` unless the changes lead to these tasks: the version and the digest of each."""
+    try:
+        kept = {name: (one.current, one.versions[one.current]) for name, one in replay(ledger.changes).items()}
+    except KeyError as error:
+        raise _broken(
+            where / "ledger.jsonl", len(ledger.changes), f"there was no {error.args[0]!r} to change"
+        ) from None
+    for name in sorted(told.keys() | kept.keys()):
+        if told.get(name) != kept.get(name):
+            got, expected = (
+                f"version {one[0]}, digest {one[1][:16]}…" if one else "no such task"
+                for one in (told.get(name), kept.get(name))
+            )
+            raise StorageError(
+                f"bank.json and the ledger disagree about {name!r}",
+                where=str(where),
+                got=got,
+                expected=expected,
+                do="put bank.json and ledger.jsonl back from one backup; the tasks still answer",
+            )
+
+
 def _parsed(line: bytes) -> Change | None:
-    """A line that is as it would be written, or None."""
+    """A line that is as it would be written, or None. Names and versions become paths: they are looked at."""
     try:
         change = Change(**json.loads(line))
-        return change if change.action in ACTIONS and change.line == line else None
+        named = [name for name in (change.task, change.to) if name is not None]
+        sound = change.action in ACTIONS and change.line == line and type(change.version) in (int, type(None))
+        return change if sound and all(map(NAME.fullmatch, named)) else None
     except (ValueError, TypeError):
         return None
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
 import shutil
 import sys
 import tempfile
@@ -13,7 +12,18 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from graftwork.bank.ledger import START, Kept, Ledger, append, cut, next_version, read_ledger, replay, tail_of
+from graftwork.bank.ledger import (
+    NAME,
+    START,
+    Ledger,
+    append,
+    cut,
+    next_version,
+    read_ledger,
+    replay,
+    require_agreement,
+    tail_of,
+)
 from graftwork.bank.version import (
     BOARD,
     bytes_of,
@@ -22,6 +32,7 @@ from graftwork.bank.version import (
     identity_after,
     module_folder,
     require_digest,
+    require_there,
 )
 from graftwork.errors import ConfigError, GraftworkError, IncompatibleModule, StorageError, UnknownName, clip, nearest
 from graftwork.files import read_json, storage_errors, sync_folder, write_json
@@ -31,7 +42,6 @@ if sys.platform != "win32":
 
 FORMAT = 1
 TASKS = "tasks"  # the folder of the task modules, by name and version
-NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9_.-]{0,63}")
 DESCRIBED = {"task", "roles", "method", "precision", "backbone", "backbone_seed", "delta_sha256", "scores"}
 SHOWN = 20  # names in a message, at most
 Test = Callable[[Path], object]  # opens the module in a folder and tests it, or raises
@@ -68,7 +78,7 @@ class TaskEntry:
     bytes: int
     added: str
     folder: Path
-    description: Mapping[str, Any]  # content of `module.json`
+    description: Mapping[str, Any]  # content of `module.json` but its facts, which may hold a vocabulary
     has_board: bool
 
     @property
@@ -134,8 +144,11 @@ class BankFolder:
                     "written by another version of Graftwork", where=str(path), expected=f"format {FORMAT}"
                 )
             tasks = {name: Placed(**placed) for name, placed in content.pop("tasks").items()}
+            for name, placed in tasks.items():  # they become paths
+                if not NAME.fullmatch(name) or type(placed.version) is not int:
+                    raise ValueError(f"{name!r}, version {placed.version!r}")
             return State(**content, tasks=tasks)
-        except (KeyError, TypeError, AttributeError) as error:
+        except (KeyError, TypeError, AttributeError, ValueError) as error:
             raise IncompatibleModule(
                 "bank.json is damaged", where=str(path), got=f"{type(error).__name__}: {error}"
             ) from None
@@ -143,7 +156,7 @@ class BankFolder:
     def ledger(self, state: State) -> Ledger:
         """The changes that led to this state. Raises `StorageError` when the chain is broken or leads elsewhere."""
         ledger = read_ledger(self.root / "ledger.jsonl", state.head)
-        _require_agreement(state, replay(ledger.changes), self.root)
+        require_agreement({name: (one.version, one.digest) for name, one in state.tasks.items()}, ledger, self.root)
         return ledger
 
     def folder(self, name: str, version: int) -> Path:
@@ -160,9 +173,11 @@ class BankFolder:
         if version is not None and version != placed.version:
             placed = self._former(state, name, version)
         folder = self.folder(name, placed.version)
+        require_there(folder)
         description = read_json(folder / "module.json")
         _require_description(description, folder)
         board = (folder / BOARD).is_file()
+        description.pop("facts", None)
         return TaskEntry(name, **asdict(placed), folder=folder, description=description, has_board=board)
 
     def versions(self, name: str, state: State | None = None) -> list[int]:
@@ -301,7 +316,10 @@ class BankFolder:
         cut(path, ledger)
 
     def _sweep(self, tasks: Mapping[str, Placed]) -> None:
-        """Remove the folders of names that are no tasks, as far as they are a bank's own."""
+        """Remove what was on its way, and the folders of names that are no tasks, as far as they are a bank's own."""
+        with storage_errors(self.root):
+            for path in self.root.glob(".bank.json.*"):
+                path.unlink()
         with storage_errors(self.root / TASKS):
             for folder in (self.root / TASKS).iterdir():
                 if folder.name.startswith("."):
@@ -358,7 +376,7 @@ def unknown_task(name: str, tasks: Iterable[str], where: Path) -> UnknownName:
     known = sorted(tasks)
     near = nearest(name, known)
     if len(known) > SHOWN:
-        known = [*([near] if near else []), *(task for task in known[:SHOWN] if task != near), "…"]
+        known = [*([near] if near else []), *(task for task in known[: SHOWN - 1] if task != near), "…"]
     return UnknownName("task", name, known, where=str(where))
 
 
@@ -367,20 +385,3 @@ def _require_description(description: Any, where: Path) -> None:
         raise IncompatibleModule(
             "module.json is damaged", where=str(where), expected=f"an object with {', '.join(sorted(DESCRIBED))}"
         )
-
-
-def _require_agreement(state: State, kept: Mapping[str, Kept], where: Path) -> None:
-    """Raises `StorageError` when `bank.json` and the ledger tell of different banks."""
-    for name in sorted({*state.tasks, *kept}):
-        placed, known = state.tasks.get(name), kept.get(name)
-        told = (placed.version, placed.digest) if placed else None
-        if told != ((known.current, known.versions[known.current]) if known else None):
-            raise StorageError(
-                f"bank.json and the ledger disagree about {name!r}",
-                where=str(where),
-                got=f"version {placed.version}, digest {placed.digest[:16]}…" if placed else "no such task",
-                expected=f"version {known.current}, digest {known.versions[known.current][:16]}…"
-                if known
-                else "no such task",
-                do="put bank.json and ledger.jsonl back from one backup; the tasks still answer",
-            )

@@ -53,10 +53,15 @@ def digest_of(folder: Path) -> str:
     return digest([[path.relative_to(folder).as_posix(), file_digest(path)] for path in files])
 
 
-def require_digest(folder: Path, expected: str) -> None:
-    """Raises `IncompatibleModule` when a file of a version was changed, added or taken away; `StorageError`."""
+def require_there(folder: Path) -> None:
+    """Raises `StorageError` when there is no version in `folder`."""
     if not (folder / "module.json").is_file():
         raise StorageError("this version is not there any more", where=str(folder), do="add the module again")
+
+
+def require_digest(folder: Path, expected: str) -> None:
+    """Raises `IncompatibleModule` when a file of a version was changed, added or taken away; `StorageError`."""
+    require_there(folder)
     found = digest_of(folder)
     if found != expected:
         raise IncompatibleModule(

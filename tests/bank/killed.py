@@ -1,0 +1,83 @@
+"""Run by a test, in a process without torch: changes of a bank that are killed before each thing they do to a file.
+
+python killed.py FOLDER
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from folders import fake_module, named, require_tidy, well
+
+from graftwork.bank.store import BankFolder
+
+TOUCHES = {"os.rename", "os.remove", "os.rmdir", "os.mkdir", "os.truncate", "os.chmod", "os.link", "fcntl.flock"}
+
+
+def kill_before(step: int) -> None:
+    """End this process as kill -9 does, before the file system is changed for that time."""
+    left = [step]
+
+    def audit(event: str, arguments: tuple[Any, ...]) -> None:
+        writes = event == "open" and isinstance(arguments[2], int) and arguments[2] & (os.O_WRONLY | os.O_RDWR)
+        if event in TOUCHES or writes:
+            if left[0] == 0:
+                os._exit(9)
+            left[0] -= 1
+
+    sys.addaudithook(audit)
+
+
+def survives(change: Callable[[BankFolder], Any], home: Path, modules: Path) -> int:
+    """Kill `change` at every step; after each the bank is as before or as after, and the next change goes well."""
+    fresh = BankFolder(home / "fresh")
+    before = named(fresh)
+    steps, after = 0, None
+    while True:
+        bank = BankFolder(Path(shutil.copytree(home / "fresh", home / "bank")))
+        child = os.fork()
+        if child == 0:
+            kill_before(steps)
+            change(bank)
+            os._exit(0)
+        done = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+        seen = named(bank)
+        if seen != before or done:
+            assert seen != before and after in (None, seen), (steps, seen)
+            after = seen
+        bank.add(modules / "next", "next", well)
+        assert named(bank).keys() == {*seen, "next"}
+        require_tidy(bank)
+        shutil.rmtree(home / "bank")
+        if done:
+            return steps
+        steps += 1
+
+
+def main(home: Path) -> None:
+    """Print how many steps each change has."""
+    modules = home / "modules"
+    for mark in ("one", "two", "three", "next"):
+        fake_module(modules / mark, mark)
+    bank = BankFolder.create(home / "fresh")
+    bank.add(modules / "one", "task", well)
+    bank.add(modules / "two", "task", well)
+    bank.add(modules / "one", "other", well)
+    changes: dict[str, Callable[[BankFolder], Any]] = {
+        "add": lambda bank: bank.add(modules / "three", "new", well),
+        "update": lambda bank: bank.add(modules / "three", "task", well),
+        "remove": lambda bank: bank.remove("task"),
+        "rename": lambda bank: bank.rename("task", "called"),
+        "rollback": lambda bank: bank.rollback("task", well),
+    }
+    print(json.dumps({name: survives(change, home, modules) for name, change in changes.items()}))
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))
