@@ -61,6 +61,7 @@ def test_a_bank_and_its_tasks_are_shown(graft: Graft, shop: Path) -> None:
     assert "in bank    tickets, version 2 of 1, 2, added 20" in task and "method     top_layers" in task
     assert "board      none" in task and "predict_latency_seconds" in task
     assert "method     linear_probe" in graft("bank", "show", shop, "tickets@1").out
+    assert "do:       graft bank show shop.bank" in graft("show", shop).err
     found = json.loads(graft("bank", "show", shop, "tickets@1", "--json").out)
     assert (found["version"], found["versions"], found["module"]["method"]["name"]) == (1, [1, 2], "linear_probe")
 

@@ -47,14 +47,10 @@ class Change:
 class Ledger:
     """The file, read up to its head."""
 
-    changes: tuple[Change, ...]
-    bytes: int  # of these changes
-    after: int  # lines behind them: of a change that was cut off, or is under way
-
-    @property
-    def head(self) -> str:
-        """The hash of the last change."""
-        return self.changes[-1].hash if self.changes else START
+    changes: tuple[Change, ...] = ()
+    head: str = START  # hash of the last change
+    bytes: int = 0  # of these changes
+    after: int = 0  # lines behind them: of a change that was cut off, or is under way
 
     def next(
         self,
@@ -93,7 +89,7 @@ def read_ledger(path: Path, head: str) -> Ledger:
         previous, length = hashlib.sha256(line).hexdigest(), length + len(line) + 1
         if previous == head:
             rest = raw[length:]
-            return Ledger(tuple(changes), length, rest.count(b"\n") + (not rest.endswith(b"\n") and rest != b""))
+            return Ledger(tuple(changes), head, length, rest.count(b"\n") + (not rest.endswith(b"\n") and rest != b""))
     raise _broken(path, len(changes), "this is the last whole line, and not the one that bank.json names as the last")
 
 
@@ -166,11 +162,11 @@ def require_agreement(told: Mapping[str, tuple[int, str]], ledger: Ledger, where
 
 
 def _parsed(line: bytes) -> Change | None:
-    """A line that is as it would be written, or None. Names and versions become paths: they are looked at."""
+    """A line as a change, or None. Names and versions become paths: they are looked at."""
     try:
         change = Change(**json.loads(line))
         named = [name for name in (change.task, change.to) if name is not None]
-        sound = change.action in ACTIONS and change.line == line and type(change.version) in (int, type(None))
+        sound = change.action in ACTIONS and type(change.version) in (int, type(None))
         return change if sound and all(map(NAME.fullmatch, named)) else None
     except (ValueError, TypeError):
         return None

@@ -117,7 +117,7 @@ class BankFolder:
             try:
                 (made / TASKS).mkdir()
                 (made / ".lock").touch()
-                first = Ledger((), 0, 0).next("create")
+                first = Ledger().next("create")
                 append(made / "ledger.jsonl", first)
                 cls(made)._write(State(backbone, precision, head=first.hash))
                 made.chmod(0o755)

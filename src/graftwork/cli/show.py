@@ -29,7 +29,13 @@ def command(what: str, runs: str, profile: bool, as_json: bool) -> None:
         folder = RunStore(Path(runs)).folder(what)
     is_run = (folder / "result.json").is_file()
     if not is_run and not (folder / "module.json").is_file():
-        raise StorageError("neither a run nor a task module", where=str(folder), expected="result.json or module.json")
+        bank = (folder / "bank.json").is_file()
+        raise StorageError(
+            "neither a run nor a task module",
+            where=str(folder),
+            expected="result.json or module.json",
+            do=f"graft bank show {folder}" if bank else "",
+        )
     if as_json:
         names = ("spec.json", "result.json") if is_run else ("module.json",)
         content: dict[str, Any] = {}
