@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from graftwork.core.opening import open_backbone
 from graftwork.core.run import Recipe
 from graftwork.errors import ConfigError, IncompatibleModule, StorageError
 from graftwork.files import read_json, write_json
@@ -84,6 +85,25 @@ def test_another_backbone_is_refused(trained: Callable[..., Path]) -> None:
     spoil(folder / "module.json", backbone=card | {"id": "random:tiny_text"})
     with pytest.raises(IncompatibleModule, match=r"got: +random:tiny_text"):
         TaskModule.load(folder)
+
+
+def test_a_backbone_that_is_open_is_taken_if_it_is_the_one(trained: Callable[..., Path]) -> None:
+    folder = trained()
+    own = open_backbone("tiny_text", precision="fp32")
+    assert TaskModule.load(folder, backbone=own).backbone is own
+    with pytest.raises(IncompatibleModule, match=r"another backbone[\s\S]*got: +random:tiny_text"):
+        TaskModule.load(folder, backbone=open_backbone("random:tiny_text", precision="fp32"))
+
+
+def test_what_is_open_does_not_change_with_its_file(trained: Callable[..., Path]) -> None:
+    folder = trained()
+    module = TaskModule.load(folder)
+    assert module.difference == 0.0
+    before = module.predict(["good film"])
+    (folder / "delta.safetensors").write_bytes(bytes((folder / "delta.safetensors").stat().st_size))
+    assert module.predict(["good film"]) == before
+    (folder / "delta.safetensors").write_bytes(b"")  # a mapped file would end the process here
+    assert module.predict(["good film"]) == before
 
 
 def test_an_edited_delta_is_refused(trained: Callable[..., Path]) -> None:

@@ -278,10 +278,9 @@ class BankFolder:
     def _changing(self) -> Iterator[tuple[State, Ledger]]:
         """Holds the lock: what is there, mended. Whatever ends the block early leaves the bank as it was."""
         self.state()
-        lock = self.root / ".lock"
         with contextlib.ExitStack() as held:
-            with storage_errors(lock):
-                stream = held.enter_context(lock.open("ab"))
+            with storage_errors(self.root):
+                stream = held.enter_context((self.root / ".lock").open("ab"))
                 if sys.platform != "win32":
                     fcntl.flock(stream, fcntl.LOCK_EX)
             try:
@@ -351,7 +350,8 @@ class BankFolder:
             sync_folder(folder.parent.parent)
 
     def _write(self, state: State) -> None:
-        write_json(self.root / "bank.json", {"format": FORMAT} | asdict(state))
+        tasks = {name: vars(placed) for name, placed in state.tasks.items()}
+        write_json(self.root / "bank.json", {"format": FORMAT} | vars(state) | {"tasks": tasks})
 
 
 def require_name(name: str) -> None:

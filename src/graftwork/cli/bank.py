@@ -292,7 +292,7 @@ def _difference_line(aspect: str, pair: Sequence[Any]) -> str:
         return f"{aspect:<20}{'; '.join(said) or 'in another order'}"
     if isinstance(one, dict) and isinstance(other, dict):
         keys = [key for key in {**one, **other} if one.get(key) != other.get(key)]
-        told = ", ".join(f"{key} {_value(key, one.get(key))} → {_value(key, other.get(key))}" for key in keys)
+        told = ", ".join(f"{key} {_value(aspect, one.get(key))} → {_value(aspect, other.get(key))}" for key in keys)
         return f"{aspect:<20}{told}"
     return f"{aspect:<20}{_value(aspect, one)} → {_value(aspect, other)}"
 
@@ -300,7 +300,7 @@ def _difference_line(aspect: str, pair: Sequence[Any]) -> str:
 def _value(aspect: str, value: Any) -> str:
     if aspect in ("bytes", "trained_parameters"):
         return show(value, "bytes" if aspect == "bytes" else "parameters")
-    if isinstance(value, float):
+    if aspect == "scores" and value is not None:
         return f"{value:.4f}"
     return "–" if value is None else str(value)[:16] if aspect in ("delta", "files") else str(value)
 
