@@ -92,6 +92,8 @@ def test_rows_of_any_tasks_are_answered_in_their_order(bank: Bank) -> None:
                 (span["start"], span["label"]) for span in alone["spans"]
             ]
     assert bank.predict([]) == []
+    examples = list(zip((task for task, _ in rows), bank._examples(rows), strict=True))
+    assert Bank.open(bank.path).answers(examples) == answers
 
 
 def test_every_task_that_takes_an_input_is_asked(bank: Bank) -> None:

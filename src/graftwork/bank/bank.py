@@ -156,11 +156,18 @@ class Bank:
         for a task that can't be opened.
         """
         rows = list(rows)
-        if not rows:
-            return []
-        self.load(dict.fromkeys(task for task, _ in rows))
-        with self._answering:
-            return self._mixture.answers(list(zip((task for task, _ in rows), self._examples(rows), strict=True)))
+        examples = self._examples(rows)
+        return self.answers([(task, example) for (task, _), example in zip(rows, examples, strict=True)])
+
+    def answers(self, rows: Sequence[tuple[str, Example]]) -> list[Answer]:
+        """As `predict`, of rows that are examples already. Raises `UnknownName`, and as `module`."""
+        names = list(dict.fromkeys(task for task, _ in rows))
+        while names:
+            with self._answering:  # so that no task goes between the look and the answer
+                if all(self._answers(name) for name in names):
+                    return self._mixture.answers(rows)
+            self.load(names)
+        return []
 
     def predict_all(self, given: Given, tasks: Iterable[str] | None = None) -> dict[str, Answer]:
         """The answers of every task that takes such inputs, or of these; what they share is computed once.
