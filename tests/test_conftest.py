@@ -12,9 +12,14 @@ import torch
 
 def test_no_network() -> None:
     with socket.socket() as other, pytest.raises(AssertionError, match="no network"):
-        other.connect(("127.0.0.1", 9))
+        other.connect(("192.0.2.1", 9))
     with pytest.raises(AssertionError, match="no network"):
         socket.create_connection(("example.org", 80), timeout=0.1)
+
+
+def test_this_machine_is_open() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server, socket.create_connection(server.getsockname()) as client:
+        client.sendall(b"x")
 
 
 def test_sockets_in_the_file_system_are_open(tmp_path: Path) -> None:

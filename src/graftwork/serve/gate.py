@@ -1,0 +1,115 @@
+"""What every request passes first and last: the token, the log, the counts, and errors that tell nothing of us."""
+
+from __future__ import annotations
+
+import re
+import time
+import traceback
+from typing import Any
+
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
+from starlette.responses import Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from graftwork.serve.refused import Refused
+from graftwork.serve.secret import shows_token
+from graftwork.serve.service import Service
+
+BY_PERSON = ("/docs", "/openapi.json", "/metrics")  # opened in a browser too, which asks for a password
+CLIENT_GONE = 499  # in the log and the counts only: nobody is there to be told
+HEADERS = ((b"x-content-type-options", b"nosniff"), (b"cache-control", b"no-store"))
+
+
+class Gate:
+    """An ASGI application around another one."""
+
+    def __init__(self, inner: ASGIApp, service: Service, token: str, routes: list[str]):
+        """`routes` are the known paths; in the counts all others are one."""
+        self._inner, self._service, self._token = inner, service, token
+        self._routes = frozenset(routes)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Only HTTP comes here: the server speaks no WebSocket and has no lifespan."""
+        began = time.monotonic()
+        record: dict[str, Any] = {}
+        scope["record"], scope["app"] = record, self
+        status = 0
+
+        async def sending(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                self._add_headers(message)
+            await send(message)
+
+        try:
+            self._check_token(scope)
+            await self._inner(scope, receive, sending)
+        except Exception as error:
+            if status:  # the answer has begun: all that is left is to break it off
+                raise
+            answer = self._answer_to(error, scope)
+            if answer is None:
+                status = CLIENT_GONE
+            else:
+                await answer(scope, receive, sending)
+        finally:
+            self._note(scope, status, time.monotonic() - began, record)
+
+    def _check_token(self, scope: Scope) -> None:
+        path = scope["path"]
+        person = path in BY_PERSON
+        if not (person or path.startswith("/v1/")):
+            return
+        shown = next((value for name, value in scope["headers"] if name == b"authorization"), None)
+        if not shows_token(shown, self._token, password=person):
+            raise Refused(
+                401,
+                "the token is wrong" if shown else "a token is needed",
+                where="Authorization",
+                expected="Bearer TOKEN",
+                do="graft serve printed it when it started, or it is in the file given by --token-file",
+            )
+
+    def _answer_to(self, error: Exception, scope: Scope) -> Response | None:
+        """The response to what went wrong; None when nobody is there to read one."""
+        if isinstance(error, ClientDisconnect):
+            return None
+        if isinstance(error, HTTPException):
+            error = _refused(error, scope)
+        if isinstance(error, Refused):
+            answer = error.response()
+            if error.status == 401:
+                person = scope["path"] in BY_PERSON
+                answer.headers["WWW-Authenticate"] = f'{"Basic" if person else "Bearer"} realm="graftwork"'
+            if error.status == 405 and error.expected:
+                answer.headers["Allow"] = error.expected
+            if scope["method"] not in ("GET", "HEAD") and "read" not in scope:
+                answer.headers["Connection"] = "close"  # the rest of the body is not waited for
+            return answer
+        lines = traceback.format_exception(error)
+        self._service.records.event("internal error", path=scope["path"], traceback="".join(lines))
+        return Refused(500, "an internal error; the server's log has it").response()
+
+    def _add_headers(self, message: Message) -> None:
+        present = {name for name, _ in message["headers"]}
+        message["headers"] = [*message["headers"], *(pair for pair in HEADERS if pair[0] not in present)]
+        if self._service.draining:
+            message["headers"].append((b"connection", b"close"))
+
+    def _note(self, scope: Scope, status: int, seconds: float, record: dict[str, Any]) -> None:
+        route = scope["path"] if scope["path"] in self._routes else "other"
+        if re.fullmatch(r"/v1/tasks/[^/]+", scope["path"]):
+            route = "/v1/tasks/{name}"
+        self._service.measures.request(route, status, seconds)
+        line = {"method": scope["method"], "route": route, "status": status, "ms": round(seconds * 1000, 2)}
+        self._service.records.line(line | record)
+
+
+def _refused(error: HTTPException, scope: Scope) -> Refused:
+    """An error of the router's: an unknown path or another method."""
+    if error.status_code == 405:
+        allowed = (error.headers or {}).get("Allow", "")
+        return Refused(405, "this path takes another method", got=scope["method"], expected=allowed)
+    return Refused(error.status_code, "no such path", do="GET /docs lists them")

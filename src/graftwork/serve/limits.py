@@ -1,0 +1,39 @@
+"""What one server takes: how much at once, how much may wait, and for how long."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from graftwork.errors import ConfigError
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Beyond any of these a request is refused; none is ever shortened in silence."""
+
+    batch_tokens: int = 1024  # of the rows that are computed together, about
+    queue_tokens: int = 1024  # that may wait for the batch that runs: a queue longer than a batch only adds waiting
+    linger_seconds: float = 0.002  # how long a busy server waits for more rows before it starts a batch
+    seconds: float = 10.0  # from the last byte of a request to its answer
+    body_bytes: int = 1_000_000
+    body_seconds: float = 10.0  # for a whole body to arrive
+    head_bytes: int = 16_384  # of a request's first line and headers
+    head_seconds: float = 10.0  # for them to arrive
+    connections: int = 1_000
+    rows: int = 256
+    answers: int = 4_096  # rows times their tasks
+    characters: int = 20_000  # of all texts of a row
+    words: int = 5_000
+    choices: int = 100
+
+    def __post_init__(self) -> None:
+        for flag, value in (("--max-batch-tokens", self.batch_tokens), ("--max-queue", self.queue_tokens)):
+            if value < 1:
+                raise ConfigError(f"{flag} must be at least 1", got=str(value))
+        if not 0 < self.seconds <= 3600:
+            raise ConfigError("--timeout must be more than 0 and at most 3600", got=str(self.seconds))
+
+    @property
+    def share(self) -> int:
+        """Tokens that one request gets of a batch while others wait, and the most that it counts for in the queue."""
+        return max(1, self.batch_tokens // 4)

@@ -1,0 +1,62 @@
+"""What Prometheus reads at `/metrics`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector, generate_latest
+from prometheus_client.exposition import CONTENT_TYPE_LATEST
+
+from graftwork.serve.batching import Batch
+
+SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
+SIZES = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192)
+CONTENT_TYPE = CONTENT_TYPE_LATEST
+
+
+class Measures:
+    """One server's counts, in a registry of its own."""
+
+    def __init__(self) -> None:
+        self._registry = CollectorRegistry()
+        ProcessCollector(registry=self._registry)
+        self._requests = Counter(
+            "graftwork_requests", "Requests answered.", ["route", "status"], registry=self._registry
+        )
+        self._seconds = Histogram(
+            "graftwork_request_seconds",
+            "From a request's first line to the end of its answer.",
+            ["route"],
+            buckets=SECONDS,
+            registry=self._registry,
+        )
+        self._queued = self._histogram("queue_seconds", "From the queue to the first batch.", SECONDS)
+        self._batch_seconds = self._histogram("batch_seconds", "To compute a batch.", SECONDS)
+        self._batch_rows = self._histogram("batch_rows", "Rows in a batch.", SIZES)
+        self._batch_tokens = self._histogram("batch_tokens", "Tokens in a batch, about.", SIZES)
+
+    def _histogram(self, name: str, says: str, buckets: tuple[float, ...]) -> Histogram:
+        return Histogram(f"graftwork_{name}", says, buckets=buckets, registry=self._registry)
+
+    def gauge(self, name: str, says: str, read: Callable[[], float]) -> None:
+        """A number that is read whenever somebody asks for it."""
+        Gauge(f"graftwork_{name}", says, registry=self._registry).set_function(read)
+
+    def request(self, route: str, status: int, seconds: float) -> None:
+        """A request was answered."""
+        self._requests.labels(route, str(status)).inc()
+        self._seconds.labels(route).observe(seconds)
+
+    def queued(self, seconds: float) -> None:
+        """A request's first rows were taken into a batch."""
+        self._queued.observe(seconds)
+
+    def batch(self, batch: Batch) -> None:
+        """A batch was computed."""
+        self._batch_seconds.observe(batch.seconds)
+        self._batch_rows.observe(batch.rows)
+        self._batch_tokens.observe(batch.tokens)
+
+    def text(self) -> bytes:
+        """In the format that Prometheus reads."""
+        return generate_latest(self._registry)

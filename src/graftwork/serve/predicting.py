@@ -1,0 +1,118 @@
+"""`POST /v1/predict`: read, check, queue, wait, answer."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+
+from graftwork.errors import UnknownName
+from graftwork.files import finite
+from graftwork.serve.asked import Asked, read_request
+from graftwork.serve.batching import Answers, Ticket
+from graftwork.serve.refused import Refused, busy
+from graftwork.serve.service import Service
+
+T = TypeVar("T")
+LONG_BODY = 8_192  # bytes: reading a longer one would keep the event loop from answering others
+MANY_ANSWERS = 64
+
+
+async def predict(service: Service, request: Request) -> Response:
+    """Rows in, answers out, in order. Raises `Refused`, and `ClientDisconnect` when nobody waits any more."""
+    deadline = time.monotonic() + service.limits.seconds
+    body = await read_body(service, request)
+    if service.batcher.full:
+        raise busy("the queue is full")
+    catalogue = service.catalogue
+    asked = await _aside(len(body) > LONG_BODY, lambda: read_request(body, catalogue, service.limits))
+    record = request.scope["record"]
+    record["rows"] = len(asked.rows)
+    if service.log_texts:
+        record["inputs"] = [dict(row[0].example.inputs) for row in asked.rows]
+    ticket = service.batcher.put(asked.pieces)
+    answers = await _answers(service, request, ticket, deadline)
+    service.measures.queued(ticket.waited)
+    record["queue_ms"] = round(ticket.waited * 1000, 2)
+    cut = await _cut(service, asked)
+    content = await _aside(len(answers) > MANY_ANSWERS, lambda: _content(asked, answers, cut))
+    return Response(content, media_type="application/json")
+
+
+async def read_body(service: Service, request: Request) -> bytes:
+    """Raises `Refused`: 415 for another type than JSON, 413 for too much, 408 for too slow a client."""
+    kind = request.headers.get("content-type", "application/json").partition(";")[0].strip().lower()
+    if kind != "application/json":
+        raise Refused(415, "another content type", where="Content-Type", expected="application/json")
+    if request.headers.get("content-encoding", "identity").lower() != "identity":
+        raise Refused(415, "a compressed body is not taken", where="Content-Encoding", expected="identity")
+    limit = service.limits.body_bytes
+    too_much = Refused(413, "the body is too long", where="body", expected=f"at most {limit:,} bytes")
+    length = request.headers.get("content-length", "0")
+    if not length.isdecimal() or len(length) > 12 or int(length) > limit:
+        raise too_much
+    chunks, size = [], 0
+    try:
+        async with asyncio.timeout(service.limits.body_seconds):
+            async for chunk in request.stream():
+                chunks.append(chunk)
+                size += len(chunk)
+                if size > limit:
+                    raise too_much
+    except TimeoutError:
+        seconds = service.limits.body_seconds
+        raise Refused(408, "the body did not arrive in time", where="body", expected=f"within {seconds:g} s") from None
+    request.scope["read"] = True
+    return b"".join(chunks)
+
+
+async def _answers(service: Service, request: Request, ticket: Ticket, deadline: float) -> Answers:
+    """What the queue answers, unless time is up or the client goes away first."""
+    gone = asyncio.ensure_future(request.receive())
+    try:
+        left = max(0.0, deadline - time.monotonic())
+        await asyncio.wait({ticket.result, gone}, timeout=left, return_when=asyncio.FIRST_COMPLETED)
+        if not ticket.result.done():
+            service.batcher.drop(ticket)
+            if gone.done():
+                raise ClientDisconnect
+            raise busy(f"no answer within {service.limits.seconds:g} s; nothing more is computed for it", 503)
+        return ticket.result.result()
+    except UnknownName as error:  # its task was removed from the bank while it waited
+        raise Refused.of(error, 404, "task") from None
+    finally:
+        gone.cancel()
+        ticket.result.cancel()
+
+
+async def _cut(service: Service, asked: Asked) -> list[bool]:
+    """Per row, whether only its beginning was read. Tokens are counted for those alone that may be too long."""
+    return [False] * len(asked.rows)
+
+
+def _content(asked: Asked, answers: Answers, cut: list[bool]) -> bytes:
+    coming = iter(answers)
+    rows = [
+        {"answers": {piece.task: next(coming) for piece in row}, "cut": was_cut}
+        for row, was_cut in zip(asked.rows, cut, strict=True)
+    ]
+    return to_json({"rows": rows})
+
+
+def to_json(value: Any) -> bytes:
+    """UTF-8; a number that JSON has no word for becomes null."""
+    try:
+        return json.dumps(value, ensure_ascii=False, allow_nan=False).encode()
+    except ValueError:
+        return json.dumps(finite(value), ensure_ascii=False, allow_nan=False).encode()
+
+
+async def _aside(heavy: bool, work: Callable[[], T]) -> T:
+    """Done in a thread where it is long work, so that the event loop goes on answering."""
+    return await run_in_threadpool(work) if heavy else work()

@@ -1,0 +1,154 @@
+"""From a bank's folder to a server that answers, and back: open, bind, serve until asked to end, drain."""
+
+from __future__ import annotations
+
+import contextlib
+import ipaddress
+import signal
+import socket
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any, cast
+
+import uvicorn
+
+from graftwork.errors import ConfigError
+from graftwork.serve.app import application
+from graftwork.serve.door import Door
+from graftwork.serve.limits import Limits
+from graftwork.serve.records import Records
+from graftwork.serve.service import Service, Watcher
+
+NOTICE_SECONDS = 1.0  # between "not ready" and the closing of the door: whoever sends requests here sees it
+DRAIN_SECONDS = 20  # for what was accepted
+SWITCH_SECONDS = 0.0005  # Python's threads take turns this often: the event loop waits no longer for a batch's Python
+
+
+def bind(host: str, port: int) -> socket.socket:
+    """A listening socket. Raises `ConfigError` for a port that is taken and an address that is not this machine's."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((host, port))
+        listener.listen(2048)
+    except (OSError, OverflowError) as error:
+        listener.close()
+        raise ConfigError(
+            "cannot listen here: another server may be running",
+            where=f"{host}:{port}",
+            got=str(getattr(error, "strerror", None) or error),
+            do="choose another port with --port, or end the other server",
+        ) from None
+    return listener
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can reach it. Raises `ConfigError` for what is no address."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        raise ConfigError("--host is not an address", got=host, expected="an IP address, or localhost") from None
+
+
+class Server:
+    """A service behind a socket, in a thread of its own. `port` is the real one where 0 was asked for."""
+
+    def __init__(self, service: Service, token: str, listener: socket.socket, pause_seconds: float = 1.0):
+        self.service, self.port = service, int(listener.getsockname()[1])
+        self.ended = threading.Event()
+        self._listener = listener
+        self._watcher = Watcher(service, pause_seconds)
+        config = uvicorn.Config(
+            application(service, token),
+            loop="asyncio",
+            http=cast(Any, partial(Door, service.limits)),
+            ws="none",
+            lifespan="off",
+            log_config=None,
+            log_level="critical",
+            access_log=False,
+            proxy_headers=False,
+            server_header=False,
+            timeout_keep_alive=75,
+            timeout_graceful_shutdown=DRAIN_SECONDS,
+        )
+        self._uvicorn = uvicorn.Server(config)
+        self._thread = threading.Thread(target=self._run, name="http", daemon=True)
+
+    def start(self) -> None:
+        """Answer from now on. The tasks were opened before: `Service.renew`."""
+        self.service.records.start()
+        self.service.batcher.start()
+        self._watcher.start()
+        self._thread.start()
+        while not (self._uvicorn.started or self.ended.is_set()):
+            time.sleep(0.005)
+
+    def stop(self, notice_seconds: float = NOTICE_SECONDS) -> None:
+        """Say "not ready", go on answering for a moment, close the door, answer what was accepted."""
+        self.service.draining = True
+        self.service.records.event("draining")
+        self.ended.wait(notice_seconds)
+        self._uvicorn.should_exit = True
+        self._thread.join()
+        self.service.batcher.stop()
+        self._watcher.stop()
+        self.service.records.event("ended")
+        self.service.records.stop()
+
+    def _run(self) -> None:
+        try:
+            self._uvicorn.run(sockets=[self._listener])
+        finally:
+            self.ended.set()
+
+
+@contextlib.contextmanager
+def quick_turns() -> Iterator[None]:
+    """Threads take turns more often than Python's 5 ms, so that a request is refused while a batch is prepared."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(SWITCH_SECONDS)
+    try:
+        yield
+    finally:
+        sys.setswitchinterval(before)
+
+
+def serve_bank(
+    folder: Path,
+    listener: socket.socket,
+    token: str,
+    limits: Limits,
+    *,
+    device: str,
+    log_texts: bool,
+    say: Callable[[int], None],
+) -> None:
+    """Open a bank and serve it until SIGTERM or Ctrl-C, then drain. `say` is told the port when it answers.
+
+    A task that can't be opened is logged and listed as failed; the others are served.
+    """
+    from graftwork.bank.bank import Bank
+
+    service = Service(Bank.open(folder, device=device), limits, Records(sys.stderr), log_texts=log_texts)
+    service.renew()
+    server = Server(service, token, listener)
+    wanted = threading.Event()
+    before = {number: signal.signal(number, lambda *_: wanted.set()) for number in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        with quick_turns():
+            server.start()
+            say(server.port)
+            while not (wanted.wait(0.5) or server.ended.is_set()):
+                pass
+            server.stop()
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -1,0 +1,180 @@
+"""A bank that is served: what the routes share."""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+from graftwork.core.example import Example
+from graftwork.errors import GraftworkError
+from graftwork.run.given import Given
+from graftwork.serve.batching import Answers, Batcher, Rows
+from graftwork.serve.catalogue import Catalogue, Listed
+from graftwork.serve.limits import Limits
+from graftwork.serve.measures import Measures
+from graftwork.serve.records import Records
+
+
+class Entry(Protocol):
+    """A task in a bank."""
+
+    @property
+    def version(self) -> int:
+        """Its current one."""
+
+    @property
+    def bytes(self) -> int:
+        """Of its folder."""
+
+    @property
+    def description(self) -> Mapping[str, Any]:
+        """The content of `module.json`."""
+
+
+class Changed(Protocol):
+    """What a bank's `refresh` found."""
+
+    @property
+    def failed(self) -> Mapping[str, str]:
+        """Tasks that could not be opened, and why."""
+
+
+class Serveable(Protocol):
+    """What is needed of a bank. `answers` runs in one thread while `refresh` runs in another."""
+
+    @property
+    def path(self) -> Path:
+        """Its folder."""
+
+    @property
+    def tasks(self) -> Mapping[str, Entry]:
+        """By name."""
+
+    def answers(self, rows: Sequence[tuple[str, Example]]) -> list[dict[str, Any]]:
+        """In the order of rows."""
+
+    def cut(self, rows: Sequence[tuple[str, Given]]) -> list[bool]:
+        """Which rows are longer than the backbone takes."""
+
+    def refresh(self) -> Changed:
+        """Take in what has changed in the folder."""
+
+
+@dataclass(eq=False)
+class Service:
+    """The bank, the queue before it, and what is known of both."""
+
+    bank: Serveable
+    limits: Limits
+    records: Records
+    log_texts: bool = False
+    measures: Measures = field(default_factory=Measures)
+    catalogue: Catalogue = field(default_factory=lambda: Catalogue({}, {}))
+    draining: bool = False  # asked to end: what was accepted is answered
+    trouble: str = ""  # why the folder could not be read again; what is open goes on being served
+    batcher: Batcher = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.batcher = Batcher(self._compute, self.limits, self.measures.batch)
+        gauges = {
+            "queue_requests": ("Requests that wait.", lambda: self.batcher.waiting[0]),
+            "queue_tokens": (
+                "Tokens that wait, a long request counted for its share.",
+                lambda: self.batcher.waiting[1],
+            ),
+            "tasks": ("Tasks that are served.", lambda: len(self.catalogue.tasks)),
+            "tasks_failed": ("Tasks that could not be opened.", lambda: len(self.catalogue.failed)),
+        }
+        for name, (says, read) in gauges.items():
+            self.measures.gauge(name, says, read)
+
+    @property
+    def ready(self) -> bool:
+        """Whether new requests are welcome."""
+        return self.batcher.alive and not self.draining
+
+    def _compute(self, rows: Rows) -> Answers:
+        return self.bank.answers(rows)
+
+    def renew(self) -> None:
+        """Open what is new in the folder, and show it. Raises nothing: the log says what went wrong."""
+        try:
+            changed = self.bank.refresh()
+        except GraftworkError as error:
+            if error.message != self.trouble:
+                self.records.event("the bank can't be read; what is open goes on being served", why=error.message)
+            self.trouble = error.message
+            return
+        self.trouble = ""
+        before, failed = self.catalogue, changed.failed
+        tasks = {
+            name: Listed(name, entry.version, entry.bytes, entry.description)
+            for name, entry in self.bank.tasks.items()
+            if name not in failed or name in before.tasks
+        }
+        # A task that fails keeps its old version, and is listed with that.
+        tasks |= {name: before.tasks[name] for name in failed if name in before.tasks}
+        unopened = {name: without_places(why) for name, why in failed.items() if name not in tasks}
+        self.catalogue = Catalogue(tasks, unopened)
+        self._tell(before, failed)
+
+    def _tell(self, before: Catalogue, failed: Mapping[str, str]) -> None:
+        """The log's lines of a change."""
+        for name, why in failed.items():
+            self.records.event("task failed to open", task=name, why=why)
+        now = {name: task.version for name, task in self.catalogue.tasks.items()}
+        old = {name: task.version for name, task in before.tasks.items()}
+        for name in now.keys() | old.keys():
+            if name not in now:
+                self.records.event("task removed", task=name, version=old[name])
+            elif now[name] != old.get(name):
+                self.records.event("task opened", task=name, version=now[name])
+
+
+def without_places(message: str) -> str:
+    """The first line of an error's message, without the file it names: clients are told no paths."""
+    line = message.partition("\n")[0]
+    place, colon, what = line.partition(": ")
+    return re.sub(r"\S*[/\\]\S*", "…", what if colon and re.search(r"[/\\]", place) else line)
+
+
+class Watcher:
+    """Looks once a second whether the bank's folder has changed."""
+
+    def __init__(self, service: Service, pause_seconds: float = 1.0):
+        self._service, self._pause = service, pause_seconds
+        self._seen = self._mark()
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._work, name="watcher", daemon=True)
+
+    def start(self) -> None:
+        """Begin to look."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """A change that is being taken in is finished first, for at most five seconds."""
+        self._stop.set()
+        self._thread.join(timeout=5)
+
+    def _mark(self) -> tuple[int, ...] | None:
+        """What differs whenever `bank.json` was replaced; None while it is not there."""
+        try:
+            found = (self._service.bank.path / "bank.json").stat()
+        except OSError:
+            return None
+        return found.st_ino, found.st_mtime_ns, found.st_size
+
+    def _work(self) -> None:
+        while not self._stop.wait(self._pause):
+            mark = self._mark()
+            if mark == self._seen:
+                continue
+            self._seen = mark
+            try:
+                self._service.renew()
+            except Exception as error:
+                self._service.records.event("the change could not be taken in", why=f"{type(error).__name__}: {error}")

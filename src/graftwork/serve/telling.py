@@ -1,0 +1,98 @@
+"""What the server tells of itself and of its tasks."""
+
+from __future__ import annotations
+
+import json
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from graftwork.serve.catalogue import Listed
+from graftwork.serve.measures import CONTENT_TYPE
+from graftwork.serve.predicting import to_json
+from graftwork.serve.service import Service
+
+BOARD = "leaderboard.json"
+
+
+async def alive(service: Service, request: Request) -> Response:
+    """`GET /livez`: the event loop turns, and the thread that answers lives."""
+    lives = service.batcher.alive
+    return told({"alive": lives}, 200 if lives else 503)
+
+
+async def ready(service: Service, request: Request) -> Response:
+    """`GET /readyz`: 503 before the tasks are open, and as soon as the server was asked to end.
+
+    A task that could not be opened, or a folder that can't be read again, is told, and is no reason to send nobody.
+    """
+    content: dict[str, Any] = {
+        "ready": service.ready,
+        "draining": service.draining,
+        "tasks": len(service.catalogue.tasks),
+        "failed": sorted(service.catalogue.failed),
+    }
+    if service.trouble:
+        content["trouble"] = "the bank's folder can't be read; what is open goes on being served"
+    return told(content, 200 if service.ready else 503)
+
+
+def metrics(service: Service, request: Request) -> Response:
+    """`GET /metrics`, for Prometheus."""
+    return Response(service.measures.text(), headers={"Content-Type": CONTENT_TYPE})
+
+
+def tasks(service: Service, request: Request) -> Response:
+    """`GET /v1/tasks`: the backbone, and every task with its scores and its price tag."""
+    catalogue = service.catalogue
+    failed = [{"name": name, "failed": why} for name, why in sorted(catalogue.failed.items())]
+    listed = [
+        task.told() | {"has_board": (_folder(service, task) / BOARD).is_file()} for task in catalogue.tasks.values()
+    ]
+    return told({"bank": _bank(service), "tasks": listed + failed})
+
+
+def task(service: Service, request: Request) -> Response:
+    """`GET /v1/tasks/{name}`: with its card, its recipe and the leaderboard of the runs it was chosen from."""
+    found = service.catalogue.named(request.path_params["name"], "path")
+    folder = _folder(service, found)
+    board = _read(folder / BOARD)
+    more = {
+        "has_board": board is not None,
+        "recipe": found.description.get("recipe"),
+        "run": found.description.get("run"),
+        "card": _read(folder / "README.md"),
+        "board": None if board is None else json.loads(board),
+    }
+    return told(found.told() | more)
+
+
+def told(content: Any, status: int = 200) -> Response:
+    """JSON."""
+    return Response(to_json(content), status, media_type="application/json")
+
+
+def _bank(service: Service) -> dict[str, Any]:
+    described = [task.description for task in service.catalogue.tasks.values()]
+    first = next((each for each in described if each["backbone"] is not None), None)
+    backbone = {} if first is None else {name: first["backbone"][name] for name in ("id", "revision", "blocks")}
+    return {
+        "backbone": backbone or None,
+        "precision": None if first is None else first["precision"],
+        "tasks": len(service.catalogue.tasks),
+    }
+
+
+def _folder(service: Service, task: Listed) -> Path:
+    """Of the version that is served; its name comes from the bank, never from a client."""
+    return service.bank.path / "tasks" / task.name / str(task.version)
+
+
+def _read(path: Path) -> str | None:
+    """A text file of the bank, or None when it is not there, or not any more."""
+    with suppress(OSError, UnicodeDecodeError):
+        return path.read_text(encoding="utf-8")
+    return None

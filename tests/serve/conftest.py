@@ -1,0 +1,178 @@
+"""A real server on this machine over a bank that needs no network to answer."""
+
+from __future__ import annotations
+
+import http.client
+import io
+import json
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from graftwork.core.example import Example
+from graftwork.errors import GraftworkError, UnknownName
+from graftwork.serve.limits import Limits
+from graftwork.serve.records import Records
+from graftwork.serve.server import Server, bind
+from graftwork.serve.service import Service
+
+TOKEN = "a-token-for-tests"
+ROLES = {
+    "mood": ("text",),
+    "topic": ("text",),
+    "names": ("words",),
+    "same": ("text_a", "text_b"),
+    "asks": ("question", "words"),
+    "picks": ("text", "choices"),
+    "flowers": ("image",),
+}
+
+
+def described(roles: Sequence[str], kind: str = "classification") -> dict[str, Any]:
+    """As much of a `module.json` as the server reads."""
+    backbone = {"id": "tiny_text", "revision": "0" * 64, "blocks": 2, "max_length": 64}
+    return {
+        "format": 1,
+        "task": {"name": "x", "kind": kind, "labels": ["bad", "good"]},
+        "roles": list(roles),
+        "backbone": backbone,
+        "precision": "fp32",
+        "method": {"name": "linear_probe"},
+        "recipe": {"epochs": 1},
+        "run": "7d0ff04b",
+        "scores": {"accuracy": 0.9},
+        "costs": {"stored_bytes": {"value": 1000}},
+        "trained_parameters": 10,
+    }
+
+
+@dataclass
+class StandIn:
+    """A bank whose answers say what was asked; `gate` holds its batches up, `poison` makes a text fail."""
+
+    path: Path
+    tasks: dict[str, Any] = field(default_factory=dict)
+    seconds: float = 0.0
+    gate: threading.Event = field(default_factory=threading.Event)
+    batches: list[list[tuple[str, Example]]] = field(default_factory=list)
+    coming: dict[str, Any] | None = None  # what the next `refresh` finds
+    failing: dict[str, str] = field(default_factory=dict)
+    unreadable: GraftworkError | None = None
+
+    def answers(self, rows: Sequence[tuple[str, Example]]) -> list[dict[str, Any]]:
+        assert self.gate.wait(10)
+        self.batches.append(list(rows))
+        time.sleep(self.seconds)
+        for name, example in rows:
+            if name not in self.tasks:
+                raise UnknownName("task", name, self.tasks)
+            if "poison" in str(example.inputs.values()):
+                raise ZeroDivisionError("a secret of /the/inside")
+        return [{"label": f"{name}: {next(iter(example.inputs.values()))}"} for name, example in rows]
+
+    def cut(self, rows: Sequence[tuple[str, Any]]) -> list[bool]:
+        return [len(str(given.get("text", ""))) > 200 for _, given in rows]
+
+    def refresh(self) -> Any:
+        if self.unreadable:
+            raise self.unreadable
+        if self.coming is not None:
+            self.tasks, self.coming = self.coming, None
+        return SimpleNamespace(failed=dict(self.failing))
+
+
+def entries(names: Mapping[str, Sequence[str]], version: int = 1) -> dict[str, Any]:
+    return {
+        name: SimpleNamespace(version=version, bytes=1000, description=described(roles))
+        for name, roles in names.items()
+    }
+
+
+@dataclass
+class Client:
+    """Asks one server."""
+
+    port: int
+    token: str | None = TOKEN
+
+    def ask(self, method: str, path: str, body: Any = None, **headers: str) -> tuple[int, Any, Mapping[str, str]]:
+        """Status, JSON (or text), headers. A body that is no bytes is sent as JSON."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=10)
+        content = body if body is None or isinstance(body, bytes) else json.dumps(body).encode()
+        sent = {"Authorization": f"Bearer {self.token}"} if self.token else {}
+        if content is not None:
+            sent["Content-Type"] = "application/json"
+        try:
+            connection.request(method, path, content, sent | {k.replace("_", "-"): v for k, v in headers.items()})
+            response = connection.getresponse()
+            text = response.read().decode()
+            told = {name.lower(): value for name, value in response.getheaders()}
+            as_json = told.get("content-type", "").startswith("application/json")
+            return response.status, json.loads(text) if as_json and text else text, told
+        finally:
+            connection.close()
+
+    def predict(self, body: Any) -> tuple[int, Any]:
+        status, answer, _ = self.ask("POST", "/v1/predict", body)
+        return status, answer
+
+
+@dataclass
+class Running:
+    """A server, what it serves, and what it logged."""
+
+    server: Server
+    bank: StandIn
+    client: Client
+    log: io.StringIO
+
+    def lines(self) -> list[dict[str, Any]]:
+        self.server.service.records._write()
+        return [json.loads(line) for line in self.log.getvalue().splitlines()]
+
+    def until(self, holds: Callable[[], bool]) -> None:
+        """Wait for something that happens in another thread."""
+        end = time.monotonic() + 5
+        while not holds():
+            assert time.monotonic() < end, "it did not happen"
+            time.sleep(0.005)
+
+
+@pytest.fixture
+def bank(tmp_path: Path) -> StandIn:
+    standing = StandIn(tmp_path / "shop.bank", entries(ROLES))
+    standing.path.mkdir()
+    (standing.path / "bank.json").write_text("{}")
+    standing.gate.set()
+    return standing
+
+
+@pytest.fixture
+def serving(bank: StandIn) -> Iterator[Callable[..., Running]]:
+    """Starts servers with such limits, and ends them."""
+    started: list[Running] = []
+
+    def start(log_texts: bool = False, **limits: Any) -> Running:
+        log = io.StringIO()
+        service = Service(bank, replace(Limits(), **limits), Records(log), log_texts=log_texts)
+        service.renew()
+        server = Server(service, TOKEN, bind("127.0.0.1", 0), pause_seconds=0.02)
+        server.start()
+        started.append(Running(server, bank, Client(server.port), log))
+        return started[-1]
+
+    yield start
+    bank.gate.set()
+    for one in started:
+        one.server.stop(notice_seconds=0)
+
+
+@pytest.fixture
+def running(serving: Callable[..., Running]) -> Running:
+    return serving()

@@ -1,0 +1,181 @@
+"""What the server answers, by route."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+ROW = {"task": "mood", "text": "a warm film"}
+
+
+def test_one_row_and_many(running: Any) -> None:
+    assert running.client.predict(ROW) == (
+        200,
+        {"rows": [{"answers": {"mood": {"label": "mood: a warm film"}}, "cut": False}]},
+    )
+    status, answer = running.client.predict({"rows": [ROW, {"task": "topic", "text": "another"}]})
+    assert status == 200
+    assert [row["answers"] for row in answer["rows"]] == [
+        {"mood": {"label": "mood: a warm film"}},
+        {"topic": {"label": "topic: another"}},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("inputs", "tasks"),
+    [
+        ({"text": "a film"}, {"mood", "topic", "names"}),
+        ({"words": ["a", "film"]}, {"names"}),
+        ({"text_a": "a", "text_b": "b"}, {"same"}),
+        ({"question": "who?", "context": "he did"}, {"asks"}),
+        ({"text": "a", "choices": ["b", "c"]}, {"picks"}),
+    ],
+)
+def test_every_task_that_takes_the_inputs(running: Any, inputs: dict[str, Any], tasks: set[str]) -> None:
+    status, answer = running.client.predict({"task": "*"} | inputs)
+    assert status == 200 and answer["rows"][0]["answers"].keys() == tasks
+
+
+def test_several_tasks_each_once(running: Any) -> None:
+    status, answer = running.client.predict({"task": ["topic", "mood", "topic"], "text": "a"})
+    assert status == 200 and list(answer["rows"][0]["answers"]) == ["topic", "mood"]
+
+
+def test_tasks_share_one_example(running: Any) -> None:
+    running.client.predict({"task": ["topic", "mood"], "text": "a"})
+    (first, second) = running.bank.batches[-1]
+    assert first[1] is second[1]
+
+
+def test_a_text_that_is_cut_is_told(running: Any) -> None:
+    status, answer = running.client.predict({"rows": [ROW, {"task": "mood", "text": "long " * 100}]})
+    assert status == 200 and [row["cut"] for row in answer["rows"]] == [False, True]
+
+
+BAD = {
+    "no JSON": (b"{", 400, "body"),
+    "no UTF-8": (b'{"task": "\xff"}', 400, "body"),
+    "UTF-16": (json.dumps(ROW).encode("utf-16"), 400, "body"),
+    "NaN": (b'{"task": "mood", "text": NaN}', 400, "body"),
+    "a huge number": (b'{"task": "mood", "text": 1' + b"0" * 5000 + b"}", 400, "body"),
+    "infinity": (b'{"task": "mood", "text": 1e999}', 422, "body.text"),
+    "deep": (b"[" * 100_000, 400, "body"),
+    "half a pair": (b'{"task": "mood", "text": "\\ud800"}', 400, "body"),
+    "a list": (b"[]", 422, "body"),
+    "nothing": (b"", 400, "body"),
+    "no rows": ({"rows": []}, 422, "rows"),
+    "rows and more": ({"rows": [ROW], "task": "mood"}, 422, "body"),
+    "a row of text": ({"rows": ["a"]}, 422, "rows[0]"),
+    "no task": ({"text": "a"}, 422, "body"),
+    "a number as task": ({"task": 1, "text": "a"}, 422, "body.task"),
+    "no tasks": ({"task": [], "text": "a"}, 422, "body.task"),
+    "unknown task": ({"task": "mod", "text": "a"}, 404, "body.task"),
+    "other inputs": ({"task": "same", "text": "a"}, 422, "body"),
+    "unknown input": ({"rows": [ROW, ROW | {"extra": 1}]}, 422, "rows[1]"),
+    "a number as text": ({"task": "mood", "text": 7}, 422, "body.text"),
+    "numbers as words": ({"task": "names", "words": ["a", 7]}, 422, "body.words"),
+    "empty": ({"task": "mood", "text": "  "}, 422, "body"),
+    "one choice": ({"task": "picks", "text": "a", "choices": ["b"]}, 422, "body"),
+    "a file": ({"task": "flowers", "image": "/etc/passwd"}, 422, "body"),
+    "a file as text": ({"task": "flowers", "text": "/etc/passwd"}, 422, "body"),
+    "too many rows": ({"rows": [ROW] * 257}, 413, "rows"),
+    "too many answers": ({"rows": [{"task": ["mood", "topic"], "text": "a"}] * 4}, 413, "rows"),
+    "too many characters": ({"task": "mood", "text": "a" * 20_001}, 413, "body"),
+    "too many words": ({"task": "names", "words": ["a"] * 5_001}, 413, "body"),
+    "too many choices": ({"task": "picks", "text": "a", "choices": ["b"] * 101}, 413, "body"),
+    "too many bytes": (b" " * 1_000_001, 413, "body"),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_a_bad_body_is_told(serving: Any, name: str) -> None:
+    body, expected, where = BAD[name]
+    running = serving(answers=7) if name == "too many answers" else serving()
+    status, answer = running.client.predict(body)
+    assert (status, answer["error"]["where"]) == (expected, where)
+    assert running.client.predict(ROW)[0] == 200
+
+
+def test_the_nearest_task_is_suggested(running: Any) -> None:
+    assert "'mood'" in running.client.predict({"task": "mod", "text": "a"})[1]["error"]["do"]
+
+
+def test_nothing_takes_such_inputs(serving: Any, bank: Any) -> None:
+    bank.tasks = {"mood": bank.tasks["mood"]}
+    status, answer = serving().client.predict({"task": "*", "words": ["a"]})
+    assert status == 404 and "no task takes words" in answer["error"]["what"]
+
+
+@pytest.mark.parametrize(
+    ("headers", "expected"),
+    [
+        ({"Content_Type": "text/plain"}, 415),
+        ({"Content_Type": "application/json; charset=utf-8"}, 200),
+        ({"Content_Encoding": "gzip"}, 415),
+    ],
+)
+def test_content_types(running: Any, headers: dict[str, str], expected: int) -> None:
+    assert running.client.ask("POST", "/v1/predict", ROW, **headers)[0] == expected
+
+
+def test_tasks_are_listed(running: Any) -> None:
+    status, answer, _ = running.client.ask("GET", "/v1/tasks")
+    assert status == 200
+    assert answer["bank"] == {
+        "backbone": {"id": "tiny_text", "revision": "0" * 64, "blocks": 2},
+        "precision": "fp32",
+        "tasks": 7,
+    }
+    mood = next(task for task in answer["tasks"] if task["name"] == "mood")
+    assert mood["labels"] == ["bad", "good"] and mood["inputs"] == [["text"]] and mood["has_board"] is False
+    assert {task["name"]: task["inputs"] for task in answer["tasks"]}["flowers"] == []
+
+
+def test_a_task_is_told_with_its_card_and_board(running: Any) -> None:
+    folder = running.bank.path / "tasks" / "mood" / "1"
+    folder.mkdir(parents=True)
+    (folder / "README.md").write_text("# mood")
+    (folder / "leaderboard.json").write_text('{"rows": [1]}')
+    status, answer, _ = running.client.ask("GET", "/v1/tasks/mood")
+    assert status == 200
+    assert answer["card"] == "# mood" and answer["board"] == {"rows": [1]} and answer["recipe"] == {"epochs": 1}
+    assert running.client.ask("GET", "/v1/tasks")[1]["tasks"][0]["has_board"] is True
+
+
+def test_a_task_without_files_is_told(running: Any) -> None:
+    status, answer, _ = running.client.ask("GET", "/v1/tasks/topic")
+    assert status == 200 and answer["card"] is None and answer["board"] is None
+
+
+@pytest.mark.parametrize("name", ["none", "..", "%2e%2e", "..%2f..%2fbank.json", "a/b"])
+def test_unknown_tasks_are_not_told(running: Any, name: str) -> None:
+    assert running.client.ask("GET", f"/v1/tasks/{name}")[0] == 404
+
+
+def test_life_and_readiness_need_no_token(running: Any) -> None:
+    running.client.token = None
+    assert running.client.ask("GET", "/livez")[:2] == (200, {"alive": True})
+    status, answer, _ = running.client.ask("GET", "/readyz")
+    assert status == 200 and answer == {"ready": True, "draining": False, "tasks": 7, "failed": []}
+
+
+def test_metrics(running: Any) -> None:
+    running.client.predict(ROW)
+    running.client.predict(b"{")
+    status, text, headers = running.client.ask("GET", "/metrics")
+    assert status == 200 and headers["content-type"].startswith("text/plain")
+    assert 'graftwork_requests_total{route="/v1/predict",status="200"} 1.0' in text
+    assert 'graftwork_requests_total{route="/v1/predict",status="400"} 1.0' in text
+    assert "graftwork_batch_rows_count 1.0" in text and "graftwork_queue_tokens 0.0" in text
+    assert "graftwork_tasks 7.0" in text and "process_resident_memory_bytes" in text
+
+
+def test_the_page_is_a_fixed_list_of_files(running: Any) -> None:
+    running.client.token = None
+    status, _, headers = running.client.ask("GET", "/")
+    assert status == 200 and headers["content-type"].startswith("text/html")
+    assert "default-src 'self'" in headers["content-security-policy"]
+    for path in ("/page/index.html", "/../server.py", "/index.html.bak", "/__init__.py"):
+        assert running.client.ask("GET", path)[0] == 404
