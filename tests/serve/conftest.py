@@ -23,6 +23,7 @@ from graftwork.serve.server import Server, bind
 from graftwork.serve.service import Service
 
 TOKEN = "a-token-for-tests"
+CARD = SimpleNamespace(id="tiny_text", revision="0" * 64, blocks=2)
 ROLES = {
     "mood": ("text",),
     "topic": ("text",),
@@ -64,6 +65,8 @@ class StandIn:
     coming: dict[str, Any] | None = None  # what the next `refresh` finds
     failing: dict[str, str] = field(default_factory=dict)
     unreadable: GraftworkError | None = None
+    card: Any = field(default_factory=lambda: CARD)
+    precision: str = "fp32"
 
     def answers(self, rows: Sequence[tuple[str, Example]]) -> list[dict[str, Any]]:
         assert self.gate.wait(10)
@@ -79,17 +82,21 @@ class StandIn:
     def cut(self, rows: Sequence[tuple[str, Any]]) -> list[bool]:
         return [len(str(given.get("text", ""))) > 200 for _, given in rows]
 
-    def refresh(self) -> Any:
+    def refresh(self) -> None:
         if self.unreadable:
             raise self.unreadable
         if self.coming is not None:
             self.tasks, self.coming = self.coming, None
-        return SimpleNamespace(failed=dict(self.failing))
+
+    def load_all(self) -> dict[str, str]:
+        return dict(self.failing)
 
 
-def entries(names: Mapping[str, Sequence[str]], version: int = 1) -> dict[str, Any]:
+def entries(names: Mapping[str, Sequence[str]], folder: Path) -> dict[str, Any]:
     return {
-        name: SimpleNamespace(version=version, bytes=1000, description=described(roles))
+        name: SimpleNamespace(
+            version=1, bytes=1000, description=described(roles), folder=folder / name / "1", has_board=name == "mood"
+        )
         for name, roles in names.items()
     }
 
@@ -146,7 +153,7 @@ class Running:
 
 @pytest.fixture
 def bank(tmp_path: Path) -> StandIn:
-    standing = StandIn(tmp_path / "shop.bank", entries(ROLES))
+    standing = StandIn(tmp_path / "shop.bank", entries(ROLES, tmp_path / "shop.bank" / "tasks"))
     standing.path.mkdir()
     (standing.path / "bank.json").write_text("{}")
     standing.gate.set()

@@ -30,15 +30,17 @@ class Piece:
 
 
 @dataclass(frozen=True)
-class Asked:
-    """A request: the pieces of every row."""
+class Row:
+    """What a client asks of one input: a piece for every task that it names."""
 
-    rows: Sequence[Sequence[Piece]]
+    given: Mapping[str, Any]
+    pieces: Sequence[Piece]
+    doubtful: str | None  # a task whose backbone may not read all of it
 
-    @property
-    def pieces(self) -> list[Piece]:
-        """Those of all rows, in order."""
-        return [piece for row in self.rows for piece in row]
+
+def pieces_of(rows: Sequence[Row]) -> list[Piece]:
+    """Those of all rows, in order."""
+    return [piece for row in rows for piece in row.pieces]
 
 
 def read_json(body: bytes) -> Any:
@@ -62,13 +64,13 @@ def read_json(body: bytes) -> Any:
     return value
 
 
-def read_request(body: bytes, catalogue: Catalogue, limits: Limits) -> Asked:
+def read_request(body: bytes, catalogue: Catalogue, limits: Limits) -> list[Row]:
     """The rows of `POST /v1/predict`. Raises `Refused`: 400, 404, 413, 422, or 503 for a task that can't be opened."""
     value = read_json(body)
     if not isinstance(value, dict):
         raise _wrong("the body is not an object", "body", value, '{"task": …, "text": …} or {"rows": […]}')
     if "rows" not in value:
-        return Asked([_row(value, "body", 1, catalogue, limits)])
+        return [_row(value, "body", 1, catalogue, limits)]
     rows = value["rows"]
     if len(value) > 1:
         extra = next(name for name in value if name != "rows")
@@ -77,17 +79,17 @@ def read_request(body: bytes, catalogue: Catalogue, limits: Limits) -> Asked:
         raise _wrong("rows is not a list of rows", "rows", rows, '[{"task": …, "text": …}, …]')
     if len(rows) > limits.rows:
         raise _too_much("rows", len(rows), limits.rows, "rows", "split the request")
-    read: list[list[Piece]] = []
+    read: list[Row] = []
     answers = 0
     for i, row in enumerate(rows):
         read.append(_row(row, f"rows[{i}]", i + 1, catalogue, limits))
-        answers += len(read[-1])
+        answers += len(read[-1].pieces)
         if answers > limits.answers:
             raise _too_much("answers (rows times tasks)", answers, limits.answers, "rows", "split the request")
-    return Asked(read)
+    return read
 
 
-def _row(row: Any, where: str, number: int, catalogue: Catalogue, limits: Limits) -> list[Piece]:
+def _row(row: Any, where: str, number: int, catalogue: Catalogue, limits: Limits) -> Row:
     if not isinstance(row, dict):
         raise _wrong("a row is not an object", where, row, '{"task": …, "text": …}')
     given = {name: value for name, value in row.items() if name != "task"}
@@ -98,9 +100,10 @@ def _row(row: Any, where: str, number: int, catalogue: Catalogue, limits: Limits
     for task in tasks:
         if task.roles not in examples:
             examples[task.roles] = _example(task, number, given, where)
-        example = examples[task.roles]
-        pieces.append(Piece(task.name, example, tokens_of(given, task.longest)))
-    return pieces
+        pieces.append(Piece(task.name, examples[task.roles], tokens_of(given, task.longest)))
+    # A character makes one token at most, and two more are special.
+    doubtful = (task.name for task in tasks if task.longest is not None and _characters(given) + 2 > task.longest)
+    return Row(given, pieces, next(doubtful, None))
 
 
 def _tasks(asked: Any, names: frozenset[str], where: str, catalogue: Catalogue) -> list[Listed]:
@@ -140,7 +143,7 @@ def _check_inputs(given: Mapping[str, Any], where: str, limits: Limits) -> None:
         if name in LISTS and not (isinstance(value, list) and all(isinstance(item, str) for item in value)):
             raise _wrong(f"{name} is not a list of texts", f"{where}.{name}", value, "a list of strings")
     sizes = {
-        "characters": (sum(len("".join(value)) for value in given.values()), limits.characters),
+        "characters": (_characters(given), limits.characters),
         "words": (len(given.get("words", ())), limits.words),
         "choices": (len(given.get("choices", ())), limits.choices),
     }
@@ -163,8 +166,12 @@ def tokens_of(given: Mapping[str, Any], longest: int | None) -> int:
     if "choices" in given:
         text = len(given["text"])
         return sum(min(longest, _tokens(text + len(choice))) for choice in given["choices"])
-    whole = _tokens(sum(len("".join(value)) for value in given.values()))
+    whole = _tokens(_characters(given))
     return min(longest, whole) if given.keys() <= {"text", "text_a", "text_b"} else whole
+
+
+def _characters(given: Mapping[str, Any]) -> int:
+    return sum(len("".join(value)) for value in given.values())
 
 
 def _tokens(characters: int) -> int:

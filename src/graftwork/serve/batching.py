@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import threading
 import time
 from collections import deque
@@ -59,6 +60,7 @@ class Batcher:
         self._changed = threading.Condition()
         self._weight = 0
         self._stopped = False
+        self._running = False
         self._ended = float("-inf")  # when the last batch was done
         self._thread = threading.Thread(target=self._work, name="batches", daemon=True)
 
@@ -77,6 +79,11 @@ class Batcher:
     def alive(self) -> bool:
         """Whether its thread runs."""
         return self._thread.is_alive()
+
+    @property
+    def busy(self) -> bool:
+        """Whether a batch is being computed."""
+        return self._running
 
     @property
     def waiting(self) -> tuple[int, int]:
@@ -111,13 +118,14 @@ class Batcher:
 
     def _work(self) -> None:
         while parts := self._collect():
-            began = time.monotonic()
+            self._running, began = True, time.monotonic()
             finished = self._run(parts)
-            self._ended = time.monotonic()
+            self._running, self._ended = False, time.monotonic()
             rows = [piece for _, pieces in parts for piece in pieces]
             self._observe(Batch(len(rows), sum(piece.tokens for piece in rows), self._ended - began))
             if finished:
-                finished[0][0].result.get_loop().call_soon_threadsafe(_hand_over, finished)
+                with contextlib.suppress(RuntimeError):  # an event loop that has ended: nobody waits any more
+                    finished[0][0].result.get_loop().call_soon_threadsafe(_hand_over, finished)
 
     def _collect(self) -> list[tuple[Ticket, list[Piece]]]:
         """The next batch, or nothing when the server stops and all is answered."""

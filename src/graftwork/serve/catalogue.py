@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 from graftwork.errors import nearest
@@ -29,6 +30,8 @@ class Listed:
     version: int
     bytes: int
     description: Mapping[str, Any]
+    folder: Path  # of this version
+    has_board: bool
 
     @property
     def roles(self) -> tuple[str, ...]:
@@ -59,7 +62,8 @@ class Listed:
             "scores": self.description["scores"],
             "costs": self.description.get("costs"),
             "bytes": self.bytes,
-            "trained_parameters": self.description["trained_parameters"],
+            "trained_parameters": self.description.get("trained_parameters"),
+            "has_board": self.has_board,
         }
 
 

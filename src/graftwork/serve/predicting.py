@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from starlette.concurrency import run_in_threadpool
@@ -14,7 +14,7 @@ from starlette.responses import Response
 
 from graftwork.errors import UnknownName
 from graftwork.files import finite
-from graftwork.serve.asked import Asked, read_request
+from graftwork.serve.asked import Row, pieces_of, read_request
 from graftwork.serve.batching import Answers, Ticket
 from graftwork.serve.refused import Refused, busy
 from graftwork.serve.service import Service
@@ -31,17 +31,17 @@ async def predict(service: Service, request: Request) -> Response:
     if service.batcher.full:
         raise busy("the queue is full")
     catalogue = service.catalogue
-    asked = await _aside(len(body) > LONG_BODY, lambda: read_request(body, catalogue, service.limits))
+    rows = await _aside(len(body) > LONG_BODY, lambda: read_request(body, catalogue, service.limits))
     record = request.scope["record"]
-    record["rows"] = len(asked.rows)
+    record["rows"] = len(rows)
     if service.log_texts:
-        record["inputs"] = [dict(row[0].example.inputs) for row in asked.rows]
-    ticket = service.batcher.put(asked.pieces)
+        record["inputs"] = [row.given for row in rows]
+    ticket = service.batcher.put(pieces_of(rows))
     answers = await _answers(service, request, ticket, deadline)
     service.measures.queued(ticket.waited)
     record["queue_ms"] = round(ticket.waited * 1000, 2)
-    cut = await _cut(service, asked)
-    content = await _aside(len(answers) > MANY_ANSWERS, lambda: _content(asked, answers, cut))
+    cut = await _cut(service, rows)
+    content = await _aside(len(answers) > MANY_ANSWERS, lambda: _content(rows, answers, cut))
     return Response(content, media_type="application/json")
 
 
@@ -91,18 +91,26 @@ async def _answers(service: Service, request: Request, ticket: Ticket, deadline:
         ticket.result.cancel()
 
 
-async def _cut(service: Service, asked: Asked) -> list[bool]:
+async def _cut(service: Service, rows: Sequence[Row]) -> list[bool]:
     """Per row, whether only its beginning was read. Tokens are counted for those alone that may be too long."""
-    return [False] * len(asked.rows)
+    doubtful = {i: (row.doubtful, row.given) for i, row in enumerate(rows) if row.doubtful is not None}
+    if not doubtful:
+        return [False] * len(rows)
+    try:
+        found = await run_in_threadpool(service.bank.cut, list(doubtful.values()))
+    except UnknownName as error:
+        raise Refused.of(error, 404, "task") from None
+    cut = dict(zip(doubtful, found, strict=True))
+    return [cut.get(i, False) for i in range(len(rows))]
 
 
-def _content(asked: Asked, answers: Answers, cut: list[bool]) -> bytes:
+def _content(rows: Sequence[Row], answers: Answers, cut: list[bool]) -> bytes:
     coming = iter(answers)
-    rows = [
-        {"answers": {piece.task: next(coming) for piece in row}, "cut": was_cut}
-        for row, was_cut in zip(asked.rows, cut, strict=True)
+    told = [
+        {"answers": {piece.task: next(coming) for piece in row.pieces}, "cut": was_cut}
+        for row, was_cut in zip(rows, cut, strict=True)
     ]
-    return to_json({"rows": rows})
+    return to_json({"rows": told})
 
 
 def to_json(value: Any) -> bytes:

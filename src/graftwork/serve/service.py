@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
+from graftwork.core.backbone import BackboneCard
 from graftwork.core.example import Example
 from graftwork.errors import GraftworkError
 from graftwork.run.given import Given
@@ -34,13 +35,13 @@ class Entry(Protocol):
     def description(self) -> Mapping[str, Any]:
         """The content of `module.json`."""
 
-
-class Changed(Protocol):
-    """What a bank's `refresh` found."""
+    @property
+    def folder(self) -> Path:
+        """Of the current version."""
 
     @property
-    def failed(self) -> Mapping[str, str]:
-        """Tasks that could not be opened, and why."""
+    def has_board(self) -> bool:
+        """Whether a leaderboard stands in it."""
 
 
 class Serveable(Protocol):
@@ -54,14 +55,25 @@ class Serveable(Protocol):
     def tasks(self) -> Mapping[str, Entry]:
         """By name."""
 
+    @property
+    def card(self) -> BackboneCard | None:
+        """What is known of its backbone."""
+
+    @property
+    def precision(self) -> str | None:
+        """That its backbone computes in."""
+
     def answers(self, rows: Sequence[tuple[str, Example]]) -> list[dict[str, Any]]:
         """In the order of rows."""
 
     def cut(self, rows: Sequence[tuple[str, Given]]) -> list[bool]:
         """Which rows are longer than the backbone takes."""
 
-    def refresh(self) -> Changed:
+    def refresh(self) -> object:
         """Take in what has changed in the folder."""
+
+    def load_all(self) -> Mapping[str, str]:
+        """Open what is not open yet; every task whose newest version could not be opened, with the message."""
 
 
 @dataclass(eq=False)
@@ -103,21 +115,20 @@ class Service:
     def renew(self) -> None:
         """Open what is new in the folder, and show it. Raises nothing: the log says what went wrong."""
         try:
-            changed = self.bank.refresh()
+            self.bank.refresh()
+            failed = self.bank.load_all()
         except GraftworkError as error:
             if error.message != self.trouble:
                 self.records.event("the bank can't be read; what is open goes on being served", why=error.message)
             self.trouble = error.message
             return
         self.trouble = ""
-        before, failed = self.catalogue, changed.failed
+        before = self.catalogue
         tasks = {
-            name: Listed(name, entry.version, entry.bytes, entry.description)
+            name: Listed(name, entry.version, entry.bytes, entry.description, entry.folder, entry.has_board)
             for name, entry in self.bank.tasks.items()
-            if name not in failed or name in before.tasks
+            if name not in failed or name in before.tasks  # one that fails goes on as before
         }
-        # A task that fails keeps its old version, and is listed with that.
-        tasks |= {name: before.tasks[name] for name in failed if name in before.tasks}
         unopened = {name: without_places(why) for name, why in failed.items() if name not in tasks}
         self.catalogue = Catalogue(tasks, unopened)
         self._tell(before, failed)
@@ -147,7 +158,7 @@ class Watcher:
 
     def __init__(self, service: Service, pause_seconds: float = 1.0):
         self._service, self._pause = service, pause_seconds
-        self._seen = self._mark()
+        self._seen: tuple[int, ...] | None = ()
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._work, name="watcher", daemon=True)
 

@@ -10,7 +10,6 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
-from graftwork.serve.catalogue import Listed
 from graftwork.serve.measures import CONTENT_TYPE
 from graftwork.serve.predicting import to_json
 from graftwork.serve.service import Service
@@ -49,22 +48,18 @@ def tasks(service: Service, request: Request) -> Response:
     """`GET /v1/tasks`: the backbone, and every task with its scores and its price tag."""
     catalogue = service.catalogue
     failed = [{"name": name, "failed": why} for name, why in sorted(catalogue.failed.items())]
-    listed = [
-        task.told() | {"has_board": (_folder(service, task) / BOARD).is_file()} for task in catalogue.tasks.values()
-    ]
+    listed = [task.told() for task in catalogue.tasks.values()]
     return told({"bank": _bank(service), "tasks": listed + failed})
 
 
 def task(service: Service, request: Request) -> Response:
     """`GET /v1/tasks/{name}`: with its card, its recipe and the leaderboard of the runs it was chosen from."""
     found = service.catalogue.named(request.path_params["name"], "path")
-    folder = _folder(service, found)
-    board = _read(folder / BOARD)
+    board = _read(found.folder / BOARD) if found.has_board else None
     more = {
-        "has_board": board is not None,
         "recipe": found.description.get("recipe"),
         "run": found.description.get("run"),
-        "card": _read(folder / "README.md"),
+        "card": _read(found.folder / "README.md"),
         "board": None if board is None else json.loads(board),
     }
     return told(found.told() | more)
@@ -76,19 +71,12 @@ def told(content: Any, status: int = 200) -> Response:
 
 
 def _bank(service: Service) -> dict[str, Any]:
-    described = [task.description for task in service.catalogue.tasks.values()]
-    first = next((each for each in described if each["backbone"] is not None), None)
-    backbone = {} if first is None else {name: first["backbone"][name] for name in ("id", "revision", "blocks")}
+    card = service.bank.card
     return {
-        "backbone": backbone or None,
-        "precision": None if first is None else first["precision"],
+        "backbone": None if card is None else {"id": card.id, "revision": card.revision, "blocks": card.blocks},
+        "precision": service.bank.precision,
         "tasks": len(service.catalogue.tasks),
     }
-
-
-def _folder(service: Service, task: Listed) -> Path:
-    """Of the version that is served; its name comes from the bank, never from a client."""
-    return service.bank.path / "tasks" / task.name / str(task.version)
 
 
 def _read(path: Path) -> str | None:

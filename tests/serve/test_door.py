@@ -1,0 +1,117 @@
+"""Connections that are slow, endless, many or no HTTP at all."""
+
+from __future__ import annotations
+
+import json
+import socket
+import time
+from typing import Any
+
+import pytest
+
+ROW = json.dumps({"task": "mood", "text": "a"}).encode()
+HEAD = b"POST /v1/predict HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer a-token-for-tests\r\n"
+TYPED = HEAD + b"Content-Type: application/json\r\n"
+WHOLE = TYPED + b"Content-Length: %d\r\n\r\n" % len(ROW) + ROW
+
+
+def talk(port: int, *parts: bytes, pause: float = 0.0) -> bytes:
+    """Send the parts, then read until the server closes or is silent for a while."""
+    with socket.create_connection(("127.0.0.1", port), timeout=2) as connection:
+        heard = b""
+        try:
+            for part in parts:
+                connection.sendall(part)
+                time.sleep(pause)
+            connection.settimeout(0.5)
+            while more := connection.recv(65536):
+                heard += more
+        except (TimeoutError, ConnectionError):
+            pass
+        return heard
+
+
+def status(heard: bytes) -> int:
+    return int(heard.split()[1])
+
+
+def test_a_chunked_body_without_length(running: Any) -> None:
+    chunks = b"".join(b"%x\r\n%s\r\n" % (1, bytes([byte])) for byte in ROW)
+    heard = talk(running.server.port, TYPED + b"Transfer-Encoding: chunked\r\n\r\n", chunks, b"0\r\n\r\n")
+    assert status(heard) == 200
+
+
+def test_chunks_beyond_the_limit(serving: Any) -> None:
+    running = serving(body_bytes=1000)
+    chunk = b"1f4\r\n" + b" " * 500 + b"\r\n"
+    heard = talk(running.server.port, TYPED + b"Transfer-Encoding: chunked\r\n\r\n", *[chunk] * 5)
+    assert status(heard) == 413 and b"connection: close" in heard.lower()
+
+
+def test_a_body_that_comes_too_slowly(serving: Any) -> None:
+    running = serving(body_seconds=0.1)
+    heard = talk(running.server.port, TYPED + b"Content-Length: 100\r\n\r\n", b"{", pause=0.3)
+    assert status(heard) == 408
+
+
+def test_a_head_that_comes_too_slowly(serving: Any) -> None:
+    running = serving(head_seconds=0.1)
+    assert status(talk(running.server.port, b"GET /livez HTTP/1.1\r\n", pause=0.3)) == 408
+    assert status(talk(running.server.port, pause=0.3)) == 408
+
+
+def test_a_head_that_never_ends(serving: Any) -> None:
+    running = serving(head_bytes=2000)
+    line = b"X-A: " + b"a" * 1000 + b"\r\n"
+    assert status(talk(running.server.port, b"GET /livez HTTP/1.1\r\n", line, line, line, pause=0.02)) == 431
+
+
+def test_one_connection_too_many(serving: Any) -> None:
+    running = serving(connections=2)
+    with (
+        socket.create_connection(("127.0.0.1", running.server.port)),
+        socket.create_connection(("127.0.0.1", running.server.port)),
+    ):
+        time.sleep(0.05)
+        heard = talk(running.server.port, WHOLE)
+        assert status(heard) == 429 and b"Retry-After: 1" in heard
+    running.until(lambda: status(talk(running.server.port, WHOLE)) == 200)
+
+
+def test_requests_one_after_another_and_at_once_on_a_connection(running: Any) -> None:
+    assert talk(running.server.port, WHOLE, WHOLE, pause=0.05).count(b"HTTP/1.1 200") == 2
+    assert talk(running.server.port, WHOLE + WHOLE + WHOLE).count(b"HTTP/1.1 200") == 3
+
+
+def test_a_long_body_before_a_head_in_two_parts(serving: Any) -> None:
+    running = serving(head_bytes=300)
+    body = ROW[:-1] + b" " * 5000 + b"}"
+    first = TYPED + b"Content-Length: %d\r\n\r\n" % len(body)
+    heard = talk(running.server.port, first, body[:3000], body[3000:], WHOLE[:20], WHOLE[20:], pause=0.05)
+    assert heard.count(b"HTTP/1.1 200") == 2
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        b"\x00\xff\xfe\r\n\r\n",
+        b"GET\r\n\r\n",
+        b"GET / HTTP/9.9\r\n\r\n",
+        b"POST /v1/predict HTTP/1.1\r\nContent-Length: -5\r\n\r\n",
+        b"POST /v1/predict HTTP/1.1\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\n{}",
+        b"POST /v1/predict HTTP/1.1\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+        b"GET /\xff HTTP/1.1\r\n\r\n",
+        b"GET http://[::1 HTTP/1.1\r\n\r\n",
+        b"CONNECT x:1 HTTP/1.1\r\n\r\n",
+        b"OPTIONS * HTTP/1.1\r\n\r\n",
+        b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+        b"GET /livez HTTP/1.1\r\nA B: c\r\n\r\n",
+        TYPED + b"Transfer-Encoding: chunked\r\n\r\nzz\r\n",
+        TYPED + b"Content-Length: 99999999999999999999\r\n\r\n",
+        b"GET /v1/tasks HTTP/1.1\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n",
+    ],
+)
+def test_no_http(running: Any, raw: bytes) -> None:
+    heard = talk(running.server.port, raw)
+    assert heard == b"" or 400 <= status(heard) < 500
+    assert status(talk(running.server.port, WHOLE)) == 200
