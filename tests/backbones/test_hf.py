@@ -32,6 +32,7 @@ from transformers import (
 )  # fmt: skip
 
 from graftwork.backbones import hf_decoder, hf_text
+from graftwork.core.attention_weights import attention_weights
 from graftwork.core.example import Example
 from graftwork.core.opening import open_backbone
 from graftwork.core.transformer import TransformerBackbone, site_size
@@ -328,3 +329,16 @@ def test_long_texts_are_cut_and_counted(backbone: TransformerBackbone) -> None:
 def test_an_empty_text_has_features(backbone: TransformerBackbone) -> None:
     encoded = backbone.encode([Example("train/1", {"text": ""})])
     assert backbone.features(backbone.collate(encoded, [0])).pooled.isfinite().all()
+
+
+@pytest.mark.parametrize(("block", "head"), [(0, 1), (2, 0)])
+def test_attention_weights_are_the_networks_own(backbone: TransformerBackbone, block: int, head: int) -> None:
+    folder = backbone.card.id.removeprefix("hf:")
+    theirs = AutoModel.from_pretrained(folder, attn_implementation="eager", dtype=torch.float32).eval()
+    inputs = backbone.collate(backbone.encode(EXAMPLES[:1]), [0])
+    with torch.no_grad():
+        expected = theirs(**inputs, **backbone.layout.options, output_attentions=True).attentions[block][0, head]
+    found = attention_weights(backbone, TEXTS[0], block, head)
+    assert found.blocks == backbone.card.blocks
+    torch.testing.assert_close(torch.from_numpy(found.weights), expected, atol=2e-6, rtol=2e-6)
+    torch.testing.assert_close(expected.sum(dim=1), torch.ones(len(expected)))
