@@ -1,0 +1,103 @@
+// The page: which view is shown, the form that asks for the token, and what goes wrong on the way.
+
+import { attentionView } from "./attention.js";
+import { element } from "./element.js";
+import { place } from "./links.js";
+import { hasToken, keepToken, NoToken, shownError, takeToken } from "./server.js";
+import { taskView } from "./task.js";
+import { tasksView } from "./tasks.js";
+
+const main = document.getElementById("main");
+const forget = document.getElementById("forget");
+let leaving = new AbortController(); // ends what the view before was still waiting for
+let shown = null; // the address of the view that is on the screen
+
+function viewOf([first, name]) {
+  if (first === "tasks" && name) return (signal) => taskView(name, signal);
+  return first === "attention" ? attentionView : tasksView;
+}
+
+async function show() {
+  takeToken();
+  if (location.hash && !location.hash.startsWith("#/")) return; // the skip link
+  leaving.abort();
+  const { signal } = leaving = new AbortController();
+  main.setAttribute("aria-busy", "true");
+  let view;
+  try {
+    view = await viewOf(place())(signal);
+  } catch (error) {
+    if (signal.aborted) return;
+    view = error instanceof NoToken ? tokenView(error) : failedView(error);
+  }
+  if (!signal.aborted) put(view);
+}
+
+/** Show a view, and after the first one move the focus to its heading, as a new page would. */
+function put({ title, content }) {
+  main.replaceChildren(...content.flat(Infinity).filter(Boolean));
+  main.removeAttribute("aria-busy");
+  document.title = `${title} · Graftwork`;
+  forget.hidden = !hasToken();
+  const address = place().join("/");
+  for (const link of document.querySelectorAll("nav a")) {
+    const own = link.hash.slice(2).split("/")[0];
+    link.toggleAttribute("aria-current", own === (place()[0] === "attention" ? "attention" : ""));
+  }
+  if (shown !== null && shown !== address) {
+    main.querySelector("h1").focus({ preventScroll: true });
+    scrollTo(0, 0);
+  }
+  shown = address;
+}
+
+function failedView(error) {
+  return {
+    title: "Error",
+    content: [element("h1", { tabindex: -1 }, "This can't be shown"), shownError(error),
+      element("p", { class: "buttons" }, element("button", { type: "button", class: "main", click: show }, "Try again"),
+        element("a", { href: "#/" }, "All tasks"))],
+  };
+}
+
+/** Asks for the token; says so when the one that was tried is refused. */
+function tokenView(error) {
+  const refused = hasToken();
+  keepToken("");
+  const trouble = element("div", {}, refused && shownError(error));
+  const field = element("input", { type: "password", name: "token", required: true, autocomplete: "off", spellcheck: "false", "aria-describedby": "where" });
+  const submit = (event) => {
+    event.preventDefault();
+    const token = field.value.trim();
+    if (!/^[!-~]+$/.test(token)) {
+      trouble.replaceChildren(element("p", { class: "error", role: "alert" }, "A token has letters, digits and signs only, without spaces."));
+      return field.focus();
+    }
+    keepToken(token);
+    return show();
+  };
+  shown = shown ?? ""; // the heading is focused when the view behind the form appears
+  return {
+    title: "Token",
+    content: [
+      element("h1", { tabindex: -1 }, "This server asks for a token"),
+      element("p", { id: "where" }, element("code", {}, "graft serve"), " printed a link when it started that holds the token; "
+        + "or it stands in the file given by ", element("code", {}, "--token-file"), ". It is kept until this tab is closed."),
+      trouble,
+      element("form", { class: "ask token", submit }, element("label", {}, "Token", field),
+        element("p", { class: "buttons" }, element("button", { type: "submit", class: "main" }, "Open"))),
+    ],
+  };
+}
+
+addEventListener("hashchange", show);
+main.addEventListener("notoken", (event) => put(tokenView(event.detail)));
+forget.addEventListener("click", () => {
+  keepToken("");
+  show();
+});
+document.querySelector(".skip").addEventListener("click", (event) => {
+  event.preventDefault();
+  main.focus();
+});
+show();

@@ -1,0 +1,63 @@
+"""`POST /v1/attention`: what a head of the bank's backbone attends to in one text, word by word."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+from graftwork.core.attention_weights import attention_weights
+from graftwork.core.backbone import Backbone
+from graftwork.core.transformer import TransformerBackbone
+from graftwork.errors import ConfigError, clip
+
+MOST_WORDS = 128  # a picture of more has no place for them
+
+
+class HasBackbone(Protocol):
+    """What is needed of a bank."""
+
+    def open_backbone(self) -> Backbone:
+        """The one that all tasks share. Raises `ConfigError` before there is one."""
+
+
+def attention(bank: HasBackbone, body: Any) -> dict[str, Any]:
+    """The answer to `{"text": …, "block": 0, "head": 0}`, blocks and heads counted from 0.
+
+    `words` as they stand in the text, `weights` (words, words) whose rows sum to 1, how many `blocks` and `heads` there
+    are, and whether the text was `cut`. Raises `ConfigError` for another body, a text of too many words, a block or
+    head that is not there, and a backbone that does not read texts or keeps its weights to itself.
+    """
+    text, block, head = _asked(body)
+    backbone = bank.open_backbone()
+    if not isinstance(backbone, TransformerBackbone):
+        reads = f"{backbone.card.id} reads {backbone.card.modality}s"
+        raise ConfigError("this bank's backbone has no attention over words", got=reads)
+    found = attention_weights(backbone, text, block, head)
+    if len(found.words) > MOST_WORDS:
+        raise ConfigError(
+            "too many words for a picture",
+            got=str(len(found.words)),
+            expected=f"at most {MOST_WORDS}",
+            do="shorten the text",
+        )
+    return {
+        "words": list(found.words),
+        "weights": [[round(weight, 5) for weight in row] for row in found.of_words().tolist()],
+        "blocks": found.blocks,
+        "heads": found.heads,
+        "cut": found.cut,
+    }
+
+
+def _asked(body: Any) -> tuple[str, int, int]:
+    """The text, the block and the head of a request's body."""
+    wanted = '{"text": "…", "block": 0, "head": 0}'
+    if not isinstance(body, Mapping) or not {"text"} <= body.keys() <= {"text", "block", "head"}:
+        raise ConfigError("the body is not what attention is asked by", got=clip(str(body)), expected=wanted)
+    text = body["text"]
+    if not isinstance(text, str) or not text.strip():
+        raise ConfigError("text is not a text", got=clip(str(text)), expected="a string that is not empty")
+    numbers = [body.get(name, 0) for name in ("block", "head")]
+    if not all(type(number) is int for number in numbers):
+        raise ConfigError("block or head is not a number", got=clip(str(numbers)), expected="whole numbers from 0")
+    return text, numbers[0], numbers[1]

@@ -1,0 +1,85 @@
+// The leaderboard of the comparison behind a task, as the report shows it.
+
+import { element, table, words } from "./element.js";
+import { costName, gradesLegend, LISTED, price } from "./prices.js";
+import { percent } from "./units.js";
+
+/** The board that was stored with a task: scores with spread, baselines, prices, what was dropped and why. */
+export function boardSection(task) {
+  const board = task.board;
+  const title = element("h2", { id: "board" }, "Leaderboard");
+  const within = (...content) => element("section", { "aria-labelledby": "board" }, title, content);
+  if (!board) {
+    return within(element("p", {}, "None was stored with this task, so nothing here says what the other methods reach. "
+      + "To compare them and keep the board with it: ", element("code", {}, "graft compare DATA"), ", then ",
+    element("code", {}, "graft bank add … --board FOLDER"), "."));
+  }
+  const said = task.board_in_words ?? {};
+  return within(
+    said.answer && element("p", { class: "answer" }, said.answer),
+    notes(board.notes),
+    boardTable(board, task.method?.name),
+    legend(board),
+    notes(board.rows.filter((row) => row.errors?.length > 0).map((row) => `${row.method}: ${row.errors[0].split("\n")[0]}`)),
+    list("What can be told apart", said.verdicts),
+    list("The race", said.race),
+    list("About the data", said.warnings),
+    said.search && element("p", { class: "legend" }, `${said.search}.`),
+  );
+}
+
+function boardTable(board, own) {
+  const metric = board.headline_metric;
+  const others = [...new Set(board.rows.flatMap((row) => Object.keys(row.scores)))].filter((name) => name !== metric);
+  const columns = [
+    { title: "method" }, { title: "runs", number: true }, { title: words(metric), number: true }, { title: "95 % interval" },
+    ...others.map((name) => ({ title: words(name), number: true })),
+    ...LISTED.map((name) => ({ title: costName(name), number: true })),
+  ];
+  const rows = board.rows.map((row) => ({
+    className: [row.status !== "ok" && "lost", row.config?.name === own && "own"].filter(Boolean).join(" ") || null,
+    cells: [
+      [mark(row, board), row.method],
+      String(row.n_seeds),
+      score(row, metric),
+      interval(row.scores[metric]),
+      ...others.map((name) => row.scores[name] ? percent(row.scores[name].mean) : "–"),
+      ...LISTED.map((name) => price(row.costs[name])),
+    ],
+  }));
+  return table(columns, rows, { className: "wide cards board" });
+}
+
+function mark(row, board) {
+  const [sign, meaning] = row.below_majority ? ["!", "below the majority class"]
+    : board.frontier.includes(row.method) ? ["◆", "no other method is both better and cheaper to train"] : ["", ""];
+  return element("span", { class: "mark" }, sign && element("abbr", { title: meaning }, sign));
+}
+
+function score(row, metric) {
+  if (row.status === "dropped") return `dropped, validation ${percent(row.dropped.validation)}`;
+  const found = row.scores[metric];
+  if (!found) return words(row.status);
+  return row.n_seeds > 1 ? `${percent(found.mean)} ± ${percent(found.sd)}` : percent(found.mean);
+}
+
+function interval(found) {
+  return found ? element("span", { class: "quiet" }, `[${percent(found.low)}, ${percent(found.high)}]`) : "–";
+}
+
+function legend(board) {
+  return element("p", { class: "legend" },
+    "Scores in points: mean ± standard deviation over seeds; the interval is over seeds and examples. Prices are of one run, median over runs. ",
+    board.frontier.length > 0 && "◆ no other method is both better and cheaper to train. ",
+    board.rows.some((row) => row.below_majority) && "! below the majority class. ",
+    gradesLegend(board.rows.map((row) => row.costs)));
+}
+
+function notes(lines) {
+  return (lines ?? []).map((line) => element("p", { class: "note" }, line));
+}
+
+function list(title, lines) {
+  if (!lines?.length) return null;
+  return [element("h3", {}, title), element("ul", {}, lines.map((line) => element("li", {}, line)))];
+}

@@ -1,0 +1,72 @@
+// One task: try it, its scores, its price tag, the leaderboard behind it, its card.
+
+import { boardSection } from "./board.js";
+import { element, table, tree, words } from "./element.js";
+import { askForm } from "./form.js";
+import { costName, costNames, gradesLegend, price } from "./prices.js";
+import { ask } from "./server.js";
+import { percent, show } from "./units.js";
+
+/** The view of one task: `#/tasks/NAME`. */
+export async function taskView(name, signal) {
+  const task = await ask(`v1/tasks/${encodeURIComponent(name)}`, { signal });
+  return {
+    title: task.name,
+    content: [
+      element("p", { class: "back" }, element("a", { href: "#/" }, "All tasks")),
+      element("h1", { tabindex: -1 }, task.name),
+      element("p", { class: "about" }, about(task)),
+      section("try", "Try a text", askForm([task])),
+      scores(task),
+      prices(task),
+      boardSection(task),
+      labels(task),
+      card(task),
+    ],
+  };
+}
+
+function section(id, title, ...content) {
+  return element("section", { "aria-labelledby": id }, element("h2", { id }, title), content);
+}
+
+function about(task) {
+  const facts = [
+    `${words(task.kind)} by ${task.method?.name ?? "no method"}`,
+    task.version && `version ${task.version}`,
+    task.run && `run ${task.run}`,
+    task.bytes !== undefined && `${show(task.bytes, "bytes")} in the bank`,
+  ];
+  return `${facts.filter(Boolean).join(", ")}.`;
+}
+
+function scores(task) {
+  const found = Object.entries(task.scores ?? {});
+  if (found.length === 0) return section("scores", "Scores", element("p", {}, "None is recorded."));
+  const rows = found.map(([metric, value]) => ({ cells: [words(metric), percent(value)] }));
+  return section("scores", "Scores",
+    table([{ title: "metric" }, { title: "points", number: true }], rows),
+    element("p", { class: "legend" }, "Of one run on the test split, which it saw neither while it fitted nor while it chose."));
+}
+
+function prices(task) {
+  const names = costNames([task.costs]);
+  if (names.length === 0) return section("price", "Price tag", element("p", {}, "None is recorded."));
+  const rows = names.map((name) => ({ cells: [costName(name), price(task.costs[name])] }));
+  return section("price", "Price tag",
+    table([{ title: "of the run", plain: true }, { title: "price", number: true }], rows),
+    element("p", { class: "legend" }, "What the run would cost alone. ", gradesLegend([task.costs])));
+}
+
+function labels(task) {
+  if (!task.labels?.length) return null;
+  return section("labels", `${task.labels.length} labels`,
+    element("ul", { class: "labels" }, task.labels.map((label) => element("li", {}, label))));
+}
+
+function card(task) {
+  if (!task.card && !task.recipe) return null;
+  return section("card", "Card",
+    task.card && element("pre", { class: "card", tabindex: 0, "aria-label": "The card of this task" }, task.card),
+    element("details", {}, element("summary", {}, "Method and recipe"), tree({ method: task.method, recipe: task.recipe })));
+}
