@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from functools import partial
 from importlib.resources import files
+from pathlib import Path
 
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-PAGE = {  # path -> (file beside this one, its type)
-    "/": ("index.html", "text/html; charset=utf-8"),
-    "/page.css": ("page.css", "text/css; charset=utf-8"),
-    "/page.js": ("page.js", "text/javascript; charset=utf-8"),
+TYPES = {
+    ".html": "text/html; charset=utf-8",
+    ".css": "text/css; charset=utf-8",
+    ".js": "text/javascript; charset=utf-8",
+    ".svg": "image/svg+xml",
 }
 HEADERS = {
     "Content-Security-Policy": "default-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
@@ -22,12 +24,12 @@ HEADERS = {
 
 
 def page_routes() -> list[Route]:
-    """A route per file, each read once."""
-    folder = files("graftwork.serve") / "page"
+    """`/` and, under `/page/`, every file beside it; each is read once."""
     routes = []
-    for path, (name, media_type) in PAGE.items():
-        content = (folder / name).read_bytes()
-        routes.append(Route(path, partial(_answer, content, media_type), methods=["GET"]))
+    for file in (files("graftwork.serve") / "page").iterdir():
+        path = "/" if file.name == "index.html" else f"/page/{file.name}"
+        answer = partial(_answer, file.read_bytes(), TYPES[Path(file.name).suffix])
+        routes.append(Route(path, answer, methods=["GET"]))
     return routes
 
 
