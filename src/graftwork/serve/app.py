@@ -7,6 +7,7 @@ from functools import partial
 from starlette.routing import Route, Router
 
 from graftwork.serve import predicting, telling
+from graftwork.serve.attention import Attending
 from graftwork.serve.documents import document_routes
 from graftwork.serve.gate import Gate
 from graftwork.serve.pages import page_routes
@@ -17,6 +18,7 @@ def application(service: Service, token: str) -> Gate:
     """An ASGI application over `service`; clients show `token`."""
     answering = {
         ("POST", "/v1/predict"): predicting.predict,
+        ("POST", "/v1/attention"): Attending().answer,
         ("GET", "/v1/tasks"): telling.tasks,
         ("GET", "/v1/tasks/{name}"): telling.task,
         ("GET", "/livez"): telling.alive,

@@ -5,10 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Protocol
 
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import Response
+
 from graftwork.core.attention_weights import attention_weights
 from graftwork.core.backbone import Backbone
 from graftwork.core.transformer import TransformerBackbone
 from graftwork.errors import ConfigError, clip
+from graftwork.serve.asked import read_json
+from graftwork.serve.predicting import read_body, to_json
+from graftwork.serve.refused import Refused, busy
+from graftwork.serve.service import Service
 
 MOST_WORDS = 128  # a picture of more has no place for them
 
@@ -18,6 +26,27 @@ class HasBackbone(Protocol):
 
     def open_backbone(self) -> Backbone:
         """The one that all tasks share. Raises `ConfigError` before there is one."""
+
+
+class Attending:
+    """The route: one picture at a time, so that pictures never take more than a thread from the answers."""
+
+    def __init__(self) -> None:
+        self._busy = False
+
+    async def answer(self, service: Service, request: Request) -> Response:
+        """Raises `Refused`: 400 and 422 for another body, 429 while another picture is computed."""
+        body = read_json(await read_body(service, request))
+        if self._busy:
+            raise busy("the attention in another text is being computed")
+        self._busy = True
+        try:
+            found = await run_in_threadpool(attention, service.bank, body)
+        except ConfigError as error:
+            raise Refused.of(error, 422, "body") from None
+        finally:
+            self._busy = False
+        return Response(to_json(found), media_type="application/json")
 
 
 def attention(bank: HasBackbone, body: Any) -> dict[str, Any]:

@@ -123,9 +123,28 @@ def openapi() -> dict[str, Any]:
         "responses": {"200": _json("Answered.", {"$ref": REF + "Answers"})}
         | {code: _json(says, {"$ref": REF + "Error"}) for code, says in ERRORS.items()},
     }
-    text = {"type": "string"}
+    text, place = {"type": "string"}, {"type": "integer", "minimum": 0, "default": 0}
+    shape = {"type": "object", "properties": {"text": TEXT, "block": place, "head": place}, "required": ["text"]}
+    attention = {
+        "summary": "What a head of the backbone attends to in a text: words, and per word its shares of all words.",
+        "requestBody": {
+            "required": True,
+            "content": {
+                "application/json": {
+                    "schema": shape | {"additionalProperties": False},
+                    "example": {"text": "my card is lost", "block": 0, "head": 0},
+                }
+            },
+        },
+        "responses": {"200": _json("Answered.", {"type": "object"})}
+        | {
+            code: _json(ERRORS[code], {"$ref": REF + "Error"})
+            for code in ("400", "401", "408", "413", "415", "422", "429")
+        },
+    }
     paths: dict[str, Any] = {
         "/v1/predict": {"post": predict},
+        "/v1/attention": {"post": attention},
         "/v1/tasks": _get("The backbone, and every task with its scores and its price tag.", "401"),
         "/v1/tasks/{name}": _get("A task with its card, its recipe and its leaderboard.", "401", "404", "503")
         | {"parameters": [name]},

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
-from graftwork.core.backbone import BackboneCard
+from graftwork.core.backbone import Backbone, BackboneCard
 from graftwork.core.example import Example
 from graftwork.errors import GraftworkError
 from graftwork.run.given import Given
@@ -62,6 +62,9 @@ class Serveable(Protocol):
     @property
     def precision(self) -> str | None:
         """That its backbone computes in."""
+
+    def open_backbone(self) -> Backbone:
+        """The one that all tasks share. Raises `ConfigError` before there is one."""
 
     def answers(self, rows: Sequence[tuple[str, Example]]) -> list[dict[str, Any]]:
         """In the order of rows."""

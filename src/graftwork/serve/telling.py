@@ -10,6 +10,7 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
+from graftwork.serve.boards import in_words
 from graftwork.serve.measures import CONTENT_TYPE
 from graftwork.serve.predicting import to_json
 from graftwork.serve.service import Service
@@ -55,12 +56,14 @@ def tasks(service: Service, request: Request) -> Response:
 def task(service: Service, request: Request) -> Response:
     """`GET /v1/tasks/{name}`: with its card, its recipe and the leaderboard of the runs it was chosen from."""
     found = service.catalogue.named(request.path_params["name"], "path")
-    board = _read(found.folder / BOARD) if found.has_board else None
+    read = _read(found.folder / BOARD) if found.has_board else None
+    board = None if read is None else json.loads(read)
     more = {
         "recipe": found.description.get("recipe"),
         "run": found.description.get("run"),
         "card": _read(found.folder / "README.md"),
-        "board": None if board is None else json.loads(board),
+        "board": board,
+        "board_in_words": None if board is None else in_words(board),
     }
     return told(found.told() | more)
 

@@ -10,6 +10,7 @@ const LETTER = 6.7; // pixels of width, about, at 12 pixels of height
 const LARGEST = 30; // pixels of a cell
 const READABLE = 11; // pixels that a label needs
 const LONGEST = 12; // letters of a label
+const FEW = 40; // words: up to here the picture leaves room beside it
 const LISTED = 8; // words of a row that are told as bars
 
 let kept = { text: EXAMPLE, block: 0, head: 0, blocks: 1, heads: 1 };
@@ -112,17 +113,18 @@ function shownPicture({ words, weights, cut }) {
   select(first);
   return [
     cut && element("p", { class: "note" }, "The text is longer than the backbone reads: only its beginning was read."),
-    element("figure", {}, map.node,
-      element("figcaption", { class: "caption" }, "A row is a word, a column what it reads: the darker, the more. ",
-        `The darkest is ${chance(most)}; a row sums to 100 %. Choose a word below, or point at the picture.`)),
-    list, detail, told,
+    element("div", { class: words.length <= FEW ? "few" : null },
+      element("figure", {}, map.node, element("figcaption", { class: "caption" },
+        "A row is a word, a column what it reads: the stronger the colour, the more. ",
+        `The strongest is ${chance(most)}; a row sums to 100 %. Choose a word, or point at the picture.`)),
+      element("div", {}, list, detail, told)),
   ].filter(Boolean);
 }
 
 /** An SVG that is drawn anew when its width changes. */
 function heatMap(words, weights, most, pointed) {
   const node = element("div", { class: "map", role: "img", "aria-label":
-    `Heat map of ${words.length} by ${words.length} words; the words below it tell the same, row by row` });
+    `Heat map of ${words.length} by ${words.length} words; the list of words after it tells the same, row by row` });
   const labels = words.map((word) => (Array.from(word).length > LONGEST ? `${Array.from(word).slice(0, LONGEST - 1).join("")}…` : word));
   const margin = 10 + LETTER * Math.max(...labels.map((label) => Array.from(label).length));
   let at = { row: 0, column: null };

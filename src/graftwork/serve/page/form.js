@@ -33,9 +33,20 @@ export function askForm(tasks) {
     chosen = choice;
     fields.replaceChildren(...FORMS[choice.inputs].fields.map((field) => control(field, form)));
   };
+  let asked = new AbortController();
+  const send = async () => {
+    asked.abort(); // a second question takes the place of the first
+    const { signal } = asked = new AbortController();
+    await answer(chosen, inputsOf(form, chosen), tasks, { form, status, results, stop }, signal);
+  };
+  stop.addEventListener("click", () => {
+    asked.abort();
+    stop.hidden = true;
+    status.textContent = "Stopped; nothing was answered.";
+  });
   const form = element("form", { class: "ask", submit: (event) => {
     event.preventDefault();
-    send(chosen, tasks, { form, status, results, stop });
+    send();
   } });
   form.append(choices.length > 1 ? selection(choices, choose) : "", fields,
     element("p", { class: "buttons" }, element("button", { type: "submit", class: "main" }, "Answer"), stop,
@@ -92,29 +103,22 @@ function inputsOf(form, choice) {
   }));
 }
 
-async function send(choice, tasks, { form, status, results, stop }) {
-  form.asked?.abort(); // a second question takes the place of the first
-  const asked = form.asked = new AbortController();
-  const inputs = inputsOf(form, choice);
+async function answer(choice, inputs, tasks, { form, status, results, stop }, signal) {
   const tell = (text) => { status.textContent = text; };
   const waits = (seconds) => {
     stop.hidden = false;
     tell(`The server is busy. The next try is in ${seconds} s, as it asks for.`);
   };
-  stop.onclick = () => asked.abort();
   tell("Asking …");
   try {
-    const { rows: [row] } = await ask("v1/predict", { body: { task: choice.task, ...inputs }, signal: asked.signal, waits });
-    if (form.asked !== asked) return;
+    const { rows: [row] } = await ask("v1/predict", { body: { task: choice.task, ...inputs }, signal, waits });
     results.replaceChildren(...answersView(row, inputs, tasks));
     tell(summary(row));
   } catch (error) {
-    if (form.asked !== asked) return;
-    if (error.name === "AbortError") return tell("Stopped; nothing was answered.");
+    if (signal.aborted) return;
     tell("");
     results.replaceChildren(shownError(error));
     if (error instanceof NoToken) form.dispatchEvent(new CustomEvent("notoken", { bubbles: true, detail: error }));
-  } finally {
-    if (form.asked === asked) stop.hidden = true;
   }
+  stop.hidden = true;
 }

@@ -17,8 +17,7 @@ export async function taskView(name, signal) {
       element("h1", { tabindex: -1 }, task.name),
       element("p", { class: "about" }, about(task)),
       section("try", "Try a text", askForm([task])),
-      scores(task),
-      prices(task),
+      element("div", { class: "halves" }, scores(task), prices(task)),
       boardSection(task),
       labels(task),
       card(task),
@@ -67,6 +66,6 @@ function labels(task) {
 function card(task) {
   if (!task.card && !task.recipe) return null;
   return section("card", "Card",
-    task.card && element("pre", { class: "card", tabindex: 0, "aria-label": "The card of this task" }, task.card),
+    task.card && element("pre", { class: "card" }, task.card),
     element("details", {}, element("summary", {}, "Method and recipe"), tree({ method: task.method, recipe: task.recipe })));
 }
