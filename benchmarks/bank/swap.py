@@ -8,7 +8,6 @@ import time
 from pathlib import Path
 
 from graftwork.bank.bank import Bank
-
 from graftwork.files import read_json, write_json
 
 

@@ -69,7 +69,7 @@ def command(
     """
     from graftwork.serve.limits import Limits
     from graftwork.serve.secret import make_token, read_token
-    from graftwork.serve.server import bind, is_loopback, serve_bank
+    from graftwork.serve.server import is_loopback, serve_bank
 
     limits = Limits(batch_tokens=max_batch_tokens, queue_tokens=max_queue, seconds=timeout)
     if not (is_loopback(host) or token_file):
@@ -87,4 +87,4 @@ def command(
         click.echo(f"http://{shown}:{port}/{secret}")
         sys.stdout.flush()
 
-    serve_bank(Path(bank), bind(host, port), token, limits, device=device, log_texts=log_texts, say=say)
+    serve_bank(Path(bank), (host, port), token, limits, device=device, log_texts=log_texts, say=say)

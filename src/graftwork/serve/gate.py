@@ -27,7 +27,7 @@ class Gate:
     def __init__(self, inner: ASGIApp, service: Service, token: str, routes: list[str]):
         """`routes` are the known paths; in the counts all others are one."""
         self._inner, self._service, self._token = inner, service, token
-        self._routes = frozenset(routes)
+        self.routes = frozenset(routes)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Only HTTP comes here: the server speaks no WebSocket and has no lifespan."""
@@ -99,7 +99,7 @@ class Gate:
             message["headers"].append((b"connection", b"close"))
 
     def _note(self, scope: Scope, status: int, seconds: float, record: dict[str, Any]) -> None:
-        route = scope["path"] if scope["path"] in self._routes else "other"
+        route = scope["path"] if scope["path"] in self.routes else "other"
         if re.fullmatch(r"/v1/tasks/[^/]+", scope["path"]):
             route = "/v1/tasks/{name}"
         self._service.measures.request(route, status, seconds)

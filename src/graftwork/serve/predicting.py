@@ -77,7 +77,8 @@ async def _answers(service: Service, request: Request, ticket: Ticket, deadline:
     gone = asyncio.ensure_future(request.receive())
     try:
         left = max(0.0, deadline - time.monotonic())
-        await asyncio.wait({ticket.result, gone}, timeout=left, return_when=asyncio.FIRST_COMPLETED)
+        first: list[asyncio.Future[Any]] = [ticket.result, gone]
+        await asyncio.wait(first, timeout=left, return_when=asyncio.FIRST_COMPLETED)
         if not ticket.result.done():
             service.batcher.drop(ticket)
             if gone.done():

@@ -65,8 +65,10 @@ class Server:
         self.ended = threading.Event()
         self._listener = listener
         self._watcher = Watcher(service, pause_seconds)
+        gate = application(service, token)
+        self.routes = gate.routes
         config = uvicorn.Config(
-            application(service, token),
+            gate,
             loop="asyncio",
             http=cast(Any, partial(Door, service.limits)),
             ws="none",
@@ -123,7 +125,7 @@ def quick_turns() -> Iterator[None]:
 
 def serve_bank(
     folder: Path,
-    listener: socket.socket,
+    address: tuple[str, int],
     token: str,
     limits: Limits,
     *,
@@ -133,22 +135,28 @@ def serve_bank(
 ) -> None:
     """Open a bank and serve it until SIGTERM or Ctrl-C, then drain. `say` is told the port when it answers.
 
-    A task that can't be opened is logged and listed as failed; the others are served.
+    A task that can't be opened is logged and listed as failed; the others are served. Raises as `bind` and `Bank.open`.
     """
     from graftwork.bank.bank import Bank
 
-    service = Service(Bank.open(folder, device=device), limits, Records(sys.stderr), log_texts=log_texts)
-    service.renew()
-    server = Server(service, token, listener)
     wanted = threading.Event()
+    service = Service(Bank.open(folder, device=device), limits, Records(sys.stderr), log_texts=log_texts)
+    with bind(*address) as listener, signals(wanted), quick_turns():
+        service.renew()
+        server = Server(service, token, listener)
+        server.start()
+        say(server.port)
+        while not (wanted.wait(0.5) or server.ended.is_set()):
+            pass
+        server.stop()
+
+
+@contextlib.contextmanager
+def signals(wanted: threading.Event) -> Iterator[None]:
+    """SIGTERM and Ctrl-C set `wanted`, and nothing else happens."""
     before = {number: signal.signal(number, lambda *_: wanted.set()) for number in (signal.SIGTERM, signal.SIGINT)}
     try:
-        with quick_turns():
-            server.start()
-            say(server.port)
-            while not (wanted.wait(0.5) or server.ended.is_set()):
-                pass
-            server.stop()
+        yield
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
