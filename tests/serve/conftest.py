@@ -183,3 +183,8 @@ def serving(bank: StandIn) -> Iterator[Callable[..., Running]]:
 @pytest.fixture
 def running(serving: Callable[..., Running]) -> Running:
     return serving()
+
+
+@pytest.fixture
+def client_of() -> Callable[[int], Client]:
+    return Client

@@ -69,11 +69,11 @@ class Batcher:
         self._thread.start()
 
     def stop(self) -> None:
-        """Answer what is in the queue, then end the thread."""
+        """Answer what is in the queue, then end the thread; one that hangs is left to the end of the process."""
         with self._changed:
             self._stopped = True
             self._changed.notify()
-        self._thread.join()
+        self._thread.join(timeout=5)
 
     @property
     def alive(self) -> bool:

@@ -1,0 +1,198 @@
+"""Requests that no client should send, and what must hold of every answer.
+
+Half are JSON around the schema: a valid body of the schema with a few places changed. The others are bytes: valid
+requests that are cut, doubled, stirred, mis-sized or mis-framed.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+import socket
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+ODD: Sequence[Any] = (
+    None, True, False, 0, -1, 1e308, 10**400, 0.1, "", " ", "\x00", "\ud800", "é" * 300, "a" * 30_000, "\u202e", "*",
+    "..", "../../etc/passwd", "file:///etc/passwd", "http://127.0.0.1/", "%s%n", "{{7*7}}", "' or 1=1 --", [], {}, [[]],
+    [None], {"a": {}}, ["a"] * 300, {"text": "a"}, "NaN", "ﷺ" * 50, "\u0000" * 20, "🏳️‍🌈" * 20,
+)  # fmt: skip
+NAMES = ("task", "rows", "text", "text_a", "text_b", "words", "question", "context", "choices", "image", "block",
+         "head", "__class__", "")  # fmt: skip
+TEXTS = ("a warm film", "where is my parcel?", "x", "1,000.50 € …", "ü", "你好 世界", "\n\t.")
+PATHS = ("/v1/predict", "/v1/predict", "/v1/predict", "/v1/attention", "/v1/tasks", "/v1/tasks/mood", "/v1/tasks/%00",
+         "/v1/tasks/..%2f..", "/metrics", "/docs", "/openapi.json", "/livez", "/readyz", "/", "/nothing", "//", "/v1/",
+         "/page/page.js", "/page/..%2fserver.py", "/" + "a" * 3000, "*", "http://x/livez", "/livez?x=%ff",
+         "/é")  # fmt: skip
+METHODS = (
+    "POST",
+    "POST",
+    "POST",
+    "GET",
+    "GET",
+    "PUT",
+    "DELETE",
+    "HEAD",
+    "OPTIONS",
+    "PATCH",
+    "TRACE",
+    "CONNECT",
+    "BREW",
+)
+INSIDE = re.compile(
+    rb"Traceback|\.py\b|site-packages|graftwork\.|/home/|/root/|/tmp/|/usr/|/opt/|/work/|<class |object at 0x"
+    rb"|[A-Z][a-z]+Error\b|Exception\b"
+)  # of the program or the machine it runs on
+
+
+class Fuzzer:
+    """Draws requests for a server; the same seed draws the same ones."""
+
+    def __init__(self, schema: Mapping[str, Any], tasks: Sequence[str], token: str, seed: int):
+        self._schemas = schema["components"]["schemas"]
+        self._draw = random.Random(seed)
+        self._tasks, self._token = list(tasks), token
+
+    def request(self) -> bytes:
+        """One request, or what is sent in the place of one."""
+        whole = self._whole()
+        return whole if self._draw.random() < 0.5 else self._spoilt(whole)
+
+    def _whole(self) -> bytes:
+        """Well framed: an odd body, an odd path or odd headers."""
+        draw = self._draw
+        body = self._body()
+        content = self._encoded(body)
+        path = "/v1/predict" if draw.random() < 0.7 else draw.choice(PATHS)
+        method = "POST" if path == "/v1/predict" and draw.random() < 0.9 else draw.choice(METHODS)
+        headers = [
+            b"Host: x",
+            b"Authorization: "
+            + draw.choice([f"Bearer {self._token}".encode()] * 20 + [b"Bearer", b"Basic ::", b"\xff", b""]),
+            b"Content-Type: "
+            + draw.choice([b"application/json"] * 20 + [b"text/plain", b"application/json; charset=utf-16", b"x"]),
+        ]
+        if draw.random() < 0.05:
+            headers.append(
+                draw.choice([b"Content-Encoding: gzip", b"Expect: 100-continue", b"X: " + b"y" * 9000, b"Upgrade: h2c"])
+            )
+        if draw.random() < 0.1:
+            cut = draw.randrange(len(content) + 1)
+            parts = [part for part in (content[:cut], content[cut:]) if part]
+            content = b"".join(b"%x\r\n%s\r\n" % (len(part), part) for part in parts) + b"0\r\n\r\n"
+            headers.append(b"Transfer-Encoding: chunked")
+        else:
+            headers.append(b"Content-Length: %d" % len(content))
+        return b"\r\n".join([f"{method} {path} HTTP/1.1".encode(), *headers, b"", content])
+
+    def _spoilt(self, whole: bytes) -> bytes:
+        """A well framed request that something happened to on its way."""
+        draw = self._draw
+        place = draw.randrange(len(whole))
+        noise = draw.randbytes(draw.randrange(1, 40))
+        kind = draw.randrange(8)
+        if kind == 0:
+            return whole[:place]
+        if kind == 1:
+            return whole[:place] + noise + whole[place:]
+        if kind == 2:
+            return whole[:place] + noise + whole[place + len(noise) :]
+        if kind == 3:
+            return re.sub(
+                rb"Content-Length: \d+", b"Content-Length: %d" % draw.choice([-1, 0, 1, 10**6, 10**7, 10**30]), whole
+            )
+        if kind == 4:
+            return whole.replace(b"\r\n", draw.choice([b"\n", b"\r", b"\r\n\r\n", b"\0\r\n"]), draw.randrange(1, 5))
+        if kind == 5:
+            return whole + whole[:place]
+        if kind == 6:
+            return draw.randbytes(draw.randrange(1, 300))
+        return whole[:place] + bytes([whole[place] ^ 1 << draw.randrange(8)]) + whole[place + 1 :]
+
+    def _body(self) -> Any:
+        body = self._valid({"$ref": f"#/components/schemas/{self._draw.choice(['Row', 'Rows'])}"}, "")
+        for _ in range(self._draw.choice([0, 0, 1, 1, 1, 2, 4])):
+            body = self._changed(body)
+        return body
+
+    def _valid(self, schema: Mapping[str, Any], name: str) -> Any:
+        """A value that fits a schema, of the field `name`."""
+        draw = self._draw
+        if "$ref" in schema:
+            return self._valid(self._schemas[schema["$ref"].rpartition("/")[2]], name)
+        if "oneOf" in schema:
+            return self._valid(draw.choice(schema["oneOf"]), name)
+        if schema["type"] == "object":
+            return {key: self._valid(of, key) for key, of in schema["properties"].items()}
+        if schema["type"] == "array":
+            least = schema.get("minItems", 0)
+            return [self._valid(schema["items"], name) for _ in range(draw.randrange(least, least + 4))]
+        return draw.choice([*self._tasks, "*"]) if name == "task" else draw.choice(TEXTS)
+
+    def _changed(self, value: Any) -> Any:
+        """The same value but for one place in it."""
+        draw = self._draw
+        if isinstance(value, dict) and value and draw.random() < 0.8:
+            key = draw.choice(list(value))
+            kind = draw.randrange(4)
+            if kind == 0:
+                return {name: item for name, item in value.items() if name != key}
+            if kind == 1:
+                return value | {draw.choice(NAMES): draw.choice(ODD)}
+            return value | {key: self._changed(value[key])}
+        if isinstance(value, list) and value and draw.random() < 0.8:
+            place = draw.randrange(len(value))
+            return [*value[:place], self._changed(value[place]), *value[place + 1 :]]
+        return draw.choice(ODD)
+
+    def _encoded(self, body: Any) -> bytes:
+        draw = self._draw
+        kind = draw.randrange(40)
+        text = json.dumps(body, ensure_ascii=draw.random() < 0.5 or "\\ud8" in json.dumps(body))
+        if kind == 0:
+            return text.encode("utf-16", errors="surrogatepass")
+        if kind == 1:
+            return text.encode("latin-1", errors="replace")
+        if kind == 2:
+            return b"[" * draw.choice([10, 1000, 100_000])
+        if kind == 3:
+            return text.encode() + b" " * draw.choice([10, 999_000, 1_100_000])
+        if kind == 4:
+            return (
+                b'{"task":' + draw.choice([b"NaN", b"-Infinity", b"1" * 5000, b'"\\ud800"', b"1e999", b"\xff"]) + b"}"
+            )
+        if kind == 5:
+            return b'{"a":' * draw.choice([5, 900, 3000]) + b"1" + b"}" * draw.choice([5, 900, 3000])
+        return text.encode()
+
+
+def exchange(port: int, raw: bytes, seconds: float = 5.0) -> bytes:
+    """Send bytes over a connection of their own, say that no more come, and hear what is answered until the end."""
+    heard = b""
+    with socket.create_connection(("127.0.0.1", port), timeout=seconds) as connection:
+        try:
+            connection.sendall(raw)
+            connection.shutdown(socket.SHUT_WR)
+            while more := connection.recv(65536):
+                heard += more
+        except ConnectionError:
+            pass  # closed before all was sent: what was heard counts
+    return heard
+
+
+def faults(heard: bytes) -> list[str]:
+    """What must not be: a status of 500 and more, something of the inside, or no HTTP."""
+    found = []
+    statuses = [int(code) for code in re.findall(rb"^HTTP/1\.1 (\d{3})", heard, flags=re.MULTILINE)]
+    if heard and not statuses:
+        found.append("no HTTP")
+    found += [f"status {status}" for status in statuses if status >= 500]
+    if leak := INSIDE.search(without_answers(heard)):
+        found.append(f"inside: {leak.group().decode(errors='replace')}")
+    return found
+
+
+def without_answers(heard: bytes) -> bytes:
+    """What the page's own files and the schema say is meant to be read; only refusals and answers are searched."""
+    return b"" if b"text/html" in heard or b"text/javascript" in heard or b"text/css" in heard else heard

@@ -1,0 +1,156 @@
+"""The server over a real bank: tiny modules on the tiny backbone, swapped, spoilt and emptied while it serves."""
+
+from __future__ import annotations
+
+import io
+import shutil
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from graftwork.bank.bank import Bank
+from graftwork.core.method import Setting
+from graftwork.core.opening import open_backbone
+from graftwork.files import read_json, write_json
+from graftwork.registry import kinds
+from graftwork.run.methods import parse_method
+from graftwork.run.task_module import save_module
+from graftwork.serve.limits import Limits
+from graftwork.serve.records import Records
+from graftwork.serve.server import Server, bind
+from graftwork.serve.service import Service
+from graftwork.testing import tiny_bench, tiny_dataset
+
+TOKEN = "a-token-for-tests"
+TEXT = "the film was so good"
+
+
+@pytest.fixture(scope="module")
+def modules(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """A linear probe for classes, another one for words, and a baseline without a backbone."""
+    wanted = {
+        "mood": ("linear_probe", "classification"),
+        "names": ("linear_probe", "tagging"),
+        "guess": ("majority", "classification"),
+    }
+    made = {}
+    for name, (method, kind) in wanted.items():
+        data, parsed = tiny_dataset(kind), parse_method(method)
+        backbone = open_backbone("tiny_text", precision="fp32") if parsed.method.uses_backbone else None
+        fitted = parsed.method.fit(tiny_bench(data, backbone, epochs=1))
+        told = {"run": "run0", "method": parsed.config, "recipe": {}, "precision": "fp32", "backbone_seed": 0}
+        told |= {"scores": {data.task.metrics[0]: 0.5}, "trained_parameters": fitted.trained_parameters}
+        kept = data.test.examples[:2]
+        setting = Setting(data.task.resolved(name=name), kinds.get(kind), backbone)
+        made[name] = tmp_path_factory.mktemp(name) / "module"
+        save_module(made[name], setting, fitted, told, kept, fitted.logits(kept))
+    return made
+
+
+@pytest.fixture
+def shop(modules: dict[str, Path], tmp_path: Path) -> Bank:
+    """As another process sees it."""
+    bank = Bank.create(tmp_path / "shop.bank")
+    for name, module in modules.items():
+        bank.add(module, name)
+    return bank
+
+
+@pytest.fixture
+def real(shop: Bank, client_of: Any) -> Iterator[Any]:
+    service = Service(Bank.open(shop.path), Limits(), Records(io.StringIO()))
+    service.renew()
+    server = Server(service, TOKEN, bind("127.0.0.1", 0), pause_seconds=0.02)
+    server.start()
+    yield client_of(server.port)
+    server.stop(notice_seconds=0)
+
+
+def again(module: Path, folder: Path) -> Path:
+    """The same module with another card: another version of it."""
+    shutil.copytree(module, folder)
+    write_json(folder / "module.json", read_json(folder / "module.json") | {"note": "again"})
+    return folder
+
+
+def until(holds: Any) -> None:
+    gate = threading.Event()
+    for _ in range(500):
+        if holds():
+            return
+        gate.wait(0.01)
+    raise AssertionError("it did not happen")
+
+
+def test_answers_are_those_of_the_bank(real: Any, shop: Bank) -> None:
+    status, answer = real.predict({"rows": [{"task": "*", "text": TEXT}, {"task": "names", "words": TEXT.split()}]})
+    assert status == 200
+    first, second = (row["answers"] for row in answer["rows"])
+    alone = shop.predict_all(TEXT)
+    assert first.keys() == alone.keys() == {"mood", "names", "guess"}
+    assert first["mood"]["label"] == alone["mood"]["label"] and second["names"]["tags"] == alone["names"]["tags"]
+    assert first["mood"]["probabilities"] == pytest.approx(alone["mood"]["probabilities"], abs=1e-5)
+
+
+def test_a_long_text_is_cut_and_a_short_one_is_not(real: Any) -> None:
+    rows = [{"task": "mood", "text": "so good " * 2000}, {"task": "mood", "text": TEXT}]
+    assert [row["cut"] for row in real.predict({"rows": rows})[1]["rows"]] == [True, False]
+
+
+def test_swaps_while_clients_ask_fail_nobody(real: Any, shop: Bank, modules: dict[str, Path], tmp_path: Path) -> None:
+    shop.add(again(modules["mood"], tmp_path / "again"), "mood")
+    statuses: list[int] = []
+    done = threading.Event()
+
+    def ask() -> None:
+        while not done.is_set():
+            statuses.append(real.predict({"task": ["mood", "guess"], "text": TEXT})[0])
+
+    clients = [threading.Thread(target=ask) for _ in range(2)]
+    for client in clients:
+        client.start()
+    seen = set()
+    for number in range(6):
+        shop.rollback("mood", to=1 + number % 2)
+        until(lambda number=number: real.ask("GET", "/v1/tasks/mood")[1]["version"] == 1 + number % 2)
+        seen.add(1 + number % 2)
+    done.set()
+    for client in clients:
+        client.join()
+    assert seen == {1, 2} and len(statuses) > 5 and set(statuses) == {200}
+
+
+def test_a_delta_that_was_edited_is_told_and_the_others_answer(shop: Bank, client_of: Any) -> None:
+    delta = shop.tasks["mood"].folder / "delta.safetensors"
+    delta.write_bytes(delta.read_bytes()[:-1] + b"\x00")
+    service = Service(Bank.open(shop.path), Limits(), Records(io.StringIO()))
+    service.renew()
+    server = Server(service, TOKEN, bind("127.0.0.1", 0), pause_seconds=0.02)
+    server.start()
+    try:
+        client = client_of(server.port)
+        status, answer = client.predict({"task": "mood", "text": TEXT})
+        assert status == 503 and "'mood' could not be opened" in answer["error"]["what"]
+        assert str(shop.path) not in str(answer)
+        assert client.predict({"task": "guess", "text": TEXT})[0] == 200
+        assert client.ask("GET", "/readyz")[1]["failed"] == ["mood"]
+        assert {task["name"] for task in client.ask("GET", "/v1/tasks")[1]["tasks"] if "failed" in task} == {"mood"}
+    finally:
+        server.stop(notice_seconds=0)
+
+
+def test_a_folder_that_is_removed_goes_on_being_served(real: Any, shop: Bank) -> None:
+    shutil.rmtree(shop.path)
+    until(lambda: "trouble" in real.ask("GET", "/readyz")[1])
+    assert real.predict({"task": "mood", "text": TEXT})[0] == 200
+    assert real.ask("GET", "/v1/tasks/mood")[0] == 200
+
+
+def test_a_bank_that_is_emptied_says_so(real: Any, shop: Bank) -> None:
+    for name in list(shop.tasks):
+        shop.remove(name)
+    until(lambda: real.predict({"task": "mood", "text": TEXT})[0] == 404)
+    assert real.ask("GET", "/v1/tasks")[1]["tasks"] == []
