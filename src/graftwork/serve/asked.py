@@ -96,13 +96,15 @@ def _row(row: Any, where: str, number: int, catalogue: Catalogue, limits: Limits
     _check_inputs(given, where, limits)
     tasks = _tasks(row.get("task"), frozenset(given), where, catalogue)
     examples: dict[tuple[str, ...], Example] = {}  # one for all tasks of the same roles, which share the work over it
-    pieces = []
+    tokens: dict[int | None, int] = {}
     for task in tasks:
         if task.roles not in examples:
             examples[task.roles] = _example(task, number, given, where)
-        pieces.append(Piece(task.name, examples[task.roles], tokens_of(given, task.longest)))
+        if task.longest not in tokens:
+            tokens[task.longest] = tokens_of(given, task.longest)
     # A character makes one token at most, and two more are special.
     doubtful = (task.name for task in tasks if task.longest is not None and _characters(given) + 2 > task.longest)
+    pieces = [Piece(task.name, examples[task.roles], tokens[task.longest]) for task in tasks]
     return Row(given, pieces, next(doubtful, None))
 
 
@@ -171,7 +173,7 @@ def tokens_of(given: Mapping[str, Any], longest: int | None) -> int:
 
 
 def _characters(given: Mapping[str, Any]) -> int:
-    return sum(len("".join(value)) for value in given.values())
+    return sum(len(value) if isinstance(value, str) else sum(map(len, value)) for value in given.values())
 
 
 def _tokens(characters: int) -> int:
