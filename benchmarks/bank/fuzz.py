@@ -20,6 +20,7 @@ from served import HERE, TOKEN, Served, graft_serve
 from graftwork.files import write_json
 from graftwork.run.environment import environment
 
+PATIENCE_SECONDS = 0.25  # for an answer to what may be no request at all
 SHOWN = 20  # requests with a fault, that are kept
 PACKAGES = ("starlette", "uvicorn", "httptools")
 
@@ -42,10 +43,10 @@ def fuzz(served: Served, count: int, seed: int, workers: int) -> dict[str, Any]:
     def work(number: int) -> None:
         fuzzer = Fuzzer(schema, tasks, TOKEN, seed * 1000 + number)
         for _ in range(count // workers):
-            raw = fuzzer.request()
+            raw, whole = fuzzer.request()
             try:
-                heard = exchange(served.port, raw, seconds=30)
-                wrong = faults(heard)
+                heard = exchange(served.port, raw, 30.0 if whole else PATIENCE_SECONDS)
+                wrong = faults(heard) or ["no answer"] * (whole and not heard)
             except OSError as error:
                 heard, wrong = b"", [f"no answer: {error}"]
             statuses.update(

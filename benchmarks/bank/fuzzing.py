@@ -54,10 +54,10 @@ class Fuzzer:
         self._draw = random.Random(seed)
         self._tasks, self._token = list(tasks), token
 
-    def request(self) -> bytes:
-        """One request, or what is sent in the place of one."""
+    def request(self) -> tuple[bytes, bool]:
+        """One request, or what is sent in the place of one; and whether it is well framed, so that an answer is due."""
         whole = self._whole()
-        return whole if self._draw.random() < 0.5 else self._spoilt(whole)
+        return (whole, True) if self._draw.random() < 0.5 else (self._spoilt(whole), False)
 
     def _whole(self) -> bytes:
         """Well framed: an odd body, an odd path or odd headers."""
@@ -167,18 +167,26 @@ class Fuzzer:
         return text.encode()
 
 
-def exchange(port: int, raw: bytes, seconds: float = 5.0) -> bytes:
-    """Send bytes over a connection of their own, say that no more come, and hear what is answered until the end."""
+def exchange(port: int, raw: bytes, seconds: float) -> bytes:
+    """Send bytes over a connection of their own; what is answered, as far as it comes within so many seconds."""
     heard = b""
     with socket.create_connection(("127.0.0.1", port), timeout=seconds) as connection:
         try:
             connection.sendall(raw)
-            connection.shutdown(socket.SHUT_WR)
-            while more := connection.recv(65536):
+            while not is_whole(heard, raw.startswith(b"HEAD ")) and (more := connection.recv(65536)):
                 heard += more
-        except ConnectionError:
-            pass  # closed before all was sent: what was heard counts
+        except (TimeoutError, ConnectionError):
+            pass  # closed before all was sent, or no request was seen: what was heard counts
     return heard
+
+
+def is_whole(heard: bytes, only_head: bool) -> bool:
+    """Whether this is a whole answer, and not the leave to go on sending."""
+    while heard.startswith(b"HTTP/1.1 100"):
+        heard = heard.partition(b"\r\n\r\n")[2]
+    head, end, body = heard.partition(b"\r\n\r\n")
+    length = re.search(rb"content-length: (\d+)", head.lower())
+    return bool(end) and (only_head or (length is not None and len(body) >= int(length[1])))
 
 
 def faults(heard: bytes) -> list[str]:

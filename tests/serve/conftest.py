@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from graftwork.core.example import Example
-from graftwork.errors import GraftworkError, UnknownName
+from graftwork.errors import GraftworkError, IncompatibleModule, UnknownName
 from graftwork.serve.limits import Limits
 from graftwork.serve.records import Records
 from graftwork.serve.server import Server, bind
@@ -75,6 +75,8 @@ class StandIn:
         for name, example in rows:
             if name not in self.tasks:
                 raise UnknownName("task", name, self.tasks)
+            if "damaged" in str(example.inputs.values()):
+                raise IncompatibleModule("delta.safetensors is another one", where=f"{self.path}/tasks")
             if "poison" in str(example.inputs.values()):
                 raise ZeroDivisionError("a secret of /the/inside")
         return [{"label": f"{name}: {next(iter(example.inputs.values()))}"} for name, example in rows]

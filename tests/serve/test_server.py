@@ -139,6 +139,7 @@ def test_tasks_come_change_and_go_without_a_restart(running: Any) -> None:
     running.until(lambda: running.client.predict({"task": "tone", "text": "a"})[0] == 200)
     assert running.client.predict(ROW)[0] == 404
     assert running.client.ask("GET", "/v1/tasks/topic")[1]["version"] == 2
+    assert {task["name"] for task in running.client.ask("GET", "/v1/tasks")[1]["tasks"]} == running.bank.tasks.keys()
     events = {(line["event"], line["task"]) for line in running.lines() if "task" in line}
     assert {("task opened", "tone"), ("task opened", "topic"), ("task removed", "mood")} <= events
 
@@ -162,6 +163,12 @@ def test_a_broken_task_is_listed_and_the_others_answer(serving: Any, bank: Any) 
     assert {"name": "mood", "failed": "delta.safetensors is another one"} in listed
     status, answer, _ = running.client.ask("GET", "/readyz")
     assert status == 200 and answer["failed"] == ["mood"]
+
+
+def test_a_task_that_turns_out_to_be_broken_is_told(running: Any) -> None:
+    status, answer, headers = running.client.ask("POST", "/v1/predict", {"task": "mood", "text": "damaged"})
+    assert (status, answer["error"]["what"]) == (503, "delta.safetensors is another one") and "retry-after" in headers
+    assert str(running.bank.path) not in str(answer)
 
 
 def test_a_new_version_that_is_broken_leaves_the_old_one_served(running: Any) -> None:

@@ -12,12 +12,12 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
-from graftwork.errors import UnknownName
+from graftwork.errors import GraftworkError, UnknownName
 from graftwork.files import finite
 from graftwork.serve.asked import Row, pieces_of, read_request
 from graftwork.serve.batching import Answers, Ticket
 from graftwork.serve.refused import Refused, busy
-from graftwork.serve.service import Service
+from graftwork.serve.service import Service, without_places
 
 T = TypeVar("T")
 LONG_BODY = 8_192  # bytes: reading a longer one would keep the event loop from answering others
@@ -26,8 +26,8 @@ MANY_ANSWERS = 64
 
 async def predict(service: Service, request: Request) -> Response:
     """Rows in, answers out, in order. Raises `Refused`, and `ClientDisconnect` when nobody waits any more."""
-    deadline = time.monotonic() + service.limits.seconds
     body = await read_body(service, request)
+    deadline = time.monotonic() + service.limits.seconds
     if service.batcher.full:
         raise busy("the queue is full")
     catalogue = service.catalogue
@@ -85,8 +85,12 @@ async def _answers(service: Service, request: Request, ticket: Ticket, deadline:
                 raise ClientDisconnect
             raise busy(f"no answer within {service.limits.seconds:g} s; nothing more is computed for it", 503)
         return ticket.result.result()
+    except Refused:
+        raise
     except UnknownName as error:  # its task was removed from the bank while it waited
         raise Refused.of(error, 404, "task") from None
+    except GraftworkError as error:  # changed on disk, and not to be opened
+        raise Refused(503, without_places(error.message), where="task", retry_after=60) from None
     finally:
         gone.cancel()
         ticket.result.cancel()

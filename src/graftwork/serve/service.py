@@ -91,6 +91,7 @@ class Service:
     catalogue: Catalogue = field(default_factory=lambda: Catalogue({}, {}))
     draining: bool = False  # asked to end: what was accepted is answered
     trouble: str = ""  # why the folder could not be read again; what is open goes on being served
+    listing: tuple[Catalogue, bytes] | None = None  # what is told of all tasks, and of which
     batcher: Batcher = field(init=False)
 
     def __post_init__(self) -> None:
