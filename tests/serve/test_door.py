@@ -42,10 +42,24 @@ def test_a_chunked_body_without_length(running: Any) -> None:
 
 
 def test_chunks_beyond_the_limit(serving: Any) -> None:
-    running = serving(body_bytes=1000)
+    running = serving(body_bytes=1000, discard_seconds=0.1)
     chunk = b"1f4\r\n" + b" " * 500 + b"\r\n"
     heard = talk(running.server.port, TYPED + b"Transfer-Encoding: chunked\r\n\r\n", *[chunk] * 5)
     assert status(heard) == 413 and b"connection: close" in heard.lower()
+
+
+@pytest.mark.parametrize("head", [TYPED, TYPED.replace(b"Bearer", b"Wrong"), TYPED.replace(b"/json", b"/xml")])
+def test_a_refused_client_may_send_to_the_end_and_ask_again(serving: Any, head: bytes) -> None:
+    running = serving(body_bytes=1000)
+    refused = head + b"Content-Length: 3000\r\n\r\n"
+    heard = talk(running.server.port, refused, b" " * 1500, b" " * 1500, WHOLE, pause=0.02)
+    assert status(heard) in (401, 413, 415) and heard.count(b"HTTP/1.1 200") == 1
+
+
+def test_a_client_that_asks_first_is_not_told_to_go_on(serving: Any) -> None:
+    running = serving(body_bytes=1000)
+    heard = talk(running.server.port, TYPED + b"Content-Length: 3000\r\nExpect: 100-continue\r\n\r\n")
+    assert status(heard) == 413 and b"100 Continue" not in heard
 
 
 def test_a_body_that_comes_too_slowly(serving: Any) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import re
 import time
 import traceback
@@ -17,6 +19,7 @@ from graftwork.serve.secret import shows_token
 from graftwork.serve.service import Service
 
 BY_PERSON = ("/docs", "/openapi.json", "/metrics")  # opened in a browser too, which asks for a password
+DISCARDED = 4  # times the longest body
 CLIENT_GONE = 499  # in the log and the counts only: nobody is there to be told
 HEADERS = ((b"x-content-type-options", b"nosniff"), (b"cache-control", b"no-store"))
 
@@ -50,6 +53,8 @@ class Gate:
             if status:  # the answer has begun: all that is left is to break it off
                 raise
             answer = self._answer_to(error, scope)
+            if answer is not None and not await self._rest_is_read(scope, receive, answer.status_code):
+                answer.headers["Connection"] = "close"
             if answer is None:
                 status = CLIENT_GONE
             else:
@@ -85,12 +90,29 @@ class Gate:
                 answer.headers["WWW-Authenticate"] = f'{"Basic" if person else "Bearer"} realm="graftwork"'
             if error.status == 405 and error.expected:
                 answer.headers["Allow"] = error.expected
-            if scope["method"] not in ("GET", "HEAD") and "read" not in scope:
-                answer.headers["Connection"] = "close"  # the rest of the body is not waited for
             return answer
         lines = traceback.format_exception(error)
         self._service.records.event("internal error", path=scope["path"], traceback="".join(lines))
         return Refused(500, "an internal error; the server's log has it").response()
+
+    async def _rest_is_read(self, scope: Scope, receive: Receive, status: int) -> bool:
+        """Take in what is left of a refused body, within limits: a client that is cut off while it sends hears nothing.
+
+        False where there may be more of it: its connection can't be used again.
+        """
+        if scope["method"] in ("GET", "HEAD") or "read" in scope:
+            return True
+        if status == 408 or any(name == b"expect" for name, _ in scope["headers"]):
+            return False
+        limits, size = self._service.limits, 0
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(limits.discard_seconds):
+                while size <= DISCARDED * limits.body_bytes:
+                    message = await receive()
+                    size += len(message.get("body", b""))
+                    if not message.get("more_body", False):
+                        return True
+        return False
 
     def _add_headers(self, message: Message) -> None:
         present = {name for name, _ in message["headers"]}

@@ -17,6 +17,7 @@ class Limits:
     seconds: float = 10.0  # from the last byte of a request to its answer
     body_bytes: int = 1_000_000
     body_seconds: float = 10.0  # for a whole body to arrive
+    discard_seconds: float = 1.0  # for the rest of one that is refused
     head_bytes: int = 16_384  # of a request's first line and headers
     head_seconds: float = 10.0  # for them to arrive
     connections: int = 1_000
