@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from graftwork.errors import ConfigError, StorageError
-from graftwork.serve.server import bind, is_loopback, quick_turns
+from graftwork.serve.server import SWITCH_SECONDS, bind, is_loopback, quick_turns
 
 ROW = {"task": "mood", "text": "a warm film"}
 
@@ -201,7 +201,7 @@ def test_an_emptied_bank_answers_that_it_is_empty(running: Any) -> None:
 def test_threads_take_turns_quickly_while_it_serves() -> None:
     before = sys.getswitchinterval()
     with quick_turns():
-        assert sys.getswitchinterval() == pytest.approx(0.0005)
+        assert sys.getswitchinterval() == pytest.approx(SWITCH_SECONDS)
     assert sys.getswitchinterval() == before
 
 
