@@ -37,7 +37,8 @@ def main() -> None:
         async with turns:
             return JSONResponse(await run_in_threadpool(answer, row["text"]))
 
-    listener = socket.create_server(("127.0.0.1", 0))
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)  # as the server beside it
+    listener.bind(("127.0.0.1", 0))
     print(f"http://127.0.0.1:{listener.getsockname()[1]}/", flush=True)
     app = Starlette(routes=[Route("/v1/predict", predict, methods=["POST"])])
     config = uvicorn.Config(app, http="httptools", loop="asyncio", log_level="critical", access_log=False)

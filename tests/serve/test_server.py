@@ -107,6 +107,11 @@ def test_two_servers_on_one_port(running: Any) -> None:
     assert f"127.0.0.1:{running.server.port}" in error.value.message and "--port" in error.value.do
 
 
+def test_answers_are_sent_at_once() -> None:
+    with bind("127.0.0.1", 0) as listener:  # of any other protocol asyncio leaves Nagle's algorithm on
+        assert listener.proto == socket.IPPROTO_TCP
+
+
 def test_an_address_of_another_machine() -> None:
     with pytest.raises(ConfigError, match="cannot listen here"):
         bind("192.0.2.1", 0)
