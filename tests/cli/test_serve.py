@@ -20,6 +20,12 @@ from graftwork.cli.main import main
 TOKEN = "0123456789abcdef0123456789abcdef"
 
 
+@pytest.fixture(autouse=True)
+def own_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the command sets for its process is forgotten with the test."""
+    monkeypatch.setattr(os, "environ", os.environ.copy())
+
+
 @pytest.fixture
 def bank(tmp_path: Path) -> Path:
     return Bank.create(tmp_path / "shop.bank").path

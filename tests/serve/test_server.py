@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import json
+import os
 import socket
 import sys
 import threading
@@ -14,7 +15,7 @@ from typing import Any
 import pytest
 
 from graftwork.errors import ConfigError, StorageError
-from graftwork.serve.server import SWITCH_SECONDS, bind, is_loopback, quick_turns
+from graftwork.serve.server import SWITCH_SECONDS, bind, is_loopback, keep_few_kernels, quick_turns
 
 ROW = {"task": "mood", "text": "a warm film"}
 
@@ -208,6 +209,12 @@ def test_threads_take_turns_quickly_while_it_serves() -> None:
     with quick_turns():
         assert sys.getswitchinterval() == pytest.approx(SWITCH_SECONDS)
     assert sys.getswitchinterval() == before
+
+
+def test_kernels_are_kept_within_bounds_unless_the_user_says_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("os.environ", {"LRU_CACHE_CAPACITY": "7"})
+    keep_few_kernels()
+    assert os.environ == {"LRU_CACHE_CAPACITY": "7", "ONEDNN_PRIMITIVE_CACHE_CAPACITY": "32"}
 
 
 def test_many_clients_at_once(running: Any) -> None:

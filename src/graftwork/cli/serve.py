@@ -31,7 +31,7 @@ from graftwork.errors import ConfigError
 @click.option(
     "--max-batch-tokens",
     type=int,
-    default=1024,
+    default=512,
     show_default=True,
     metavar="N",
     help="Of the rows computed together, about.",
@@ -39,7 +39,7 @@ from graftwork.errors import ConfigError
 @click.option(
     "--max-queue",
     type=int,
-    default=1024,
+    default=512,
     show_default=True,
     metavar="N",
     help="Tokens that may wait; beyond them the answer is 429.",

@@ -11,8 +11,8 @@ from graftwork.errors import ConfigError
 class Limits:
     """Beyond any of these a request is refused; none is ever shortened in silence."""
 
-    batch_tokens: int = 1024  # of the rows that are computed together, about
-    queue_tokens: int = 1024  # that may wait for the batch that runs: a queue longer than a batch only adds waiting
+    batch_tokens: int = 512  # of the rows that are computed together, about
+    queue_tokens: int = 512  # that may wait for the batch that runs: a queue longer than a batch only adds waiting
     linger_seconds: float = 0.002  # how long a busy server waits for more rows before it starts a batch
     seconds: float = 10.0  # from the last byte of a request to its answer
     body_bytes: int = 1_000_000

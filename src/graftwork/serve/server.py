@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import ipaddress
+import os
 import signal
 import socket
 import sys
@@ -25,6 +26,7 @@ from graftwork.serve.service import Service, Watcher
 
 NOTICE_SECONDS = 1.0  # between "not ready" and the closing of the door: whoever sends requests here sees it
 DRAIN_SECONDS = 20  # for what was accepted
+KERNELS = "32"
 SWITCH_SECONDS = 0.0001  # torch gives its thread up at every operation: it waits this long, at most, to go on
 
 
@@ -113,6 +115,16 @@ class Server:
             self.ended.set()
 
 
+def keep_few_kernels() -> None:
+    """Bound the memory of kernels that oneDNN compiles for every shape of a batch: a server sees ever new ones.
+
+    Read when the first one is compiled; what the user has set is left. The default, 1,024 in each of two caches, grows
+    to a gigabyte, and is no faster: the blocks of one batch share their shapes.
+    """
+    for variable in ("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "LRU_CACHE_CAPACITY"):
+        os.environ.setdefault(variable, KERNELS)
+
+
 @contextlib.contextmanager
 def quick_turns() -> Iterator[None]:
     """Python's threads take turns more often than every 5 ms: requests and batches wait less for each other."""
@@ -140,6 +152,7 @@ def serve_bank(
     """
     from graftwork.bank.bank import Bank
 
+    keep_few_kernels()
     wanted = threading.Event()
     service = Service(Bank.open(folder, device=device), limits, Records(sys.stderr), log_texts=log_texts)
     with bind(*address) as listener, signals(wanted), quick_turns():
