@@ -18,7 +18,7 @@ export function boardSection(task) {
   return within(
     said.answer && element("p", { class: "answer" }, said.answer),
     notes(board.notes),
-    boardTable(board, task.method?.name),
+    boardTable(board, ownRow(task)),
     legend(board),
     notes(board.rows.filter((row) => row.errors?.length > 0).map((row) => `${row.method}: ${row.errors[0].split("\n")[0]}`)),
     list("What can be told apart", said.verdicts),
@@ -26,6 +26,13 @@ export function boardSection(task) {
     list("About the data", said.warnings),
     said.search && element("p", { class: "legend" }, `${said.search}.`),
   );
+}
+
+/** The row of the board that the task's run belongs to: the same settings, or else the same method. */
+export function ownRow({ board, method }) {
+  const rows = board?.rows ?? [];
+  const same = JSON.stringify(method);
+  return rows.find((row) => JSON.stringify(row.config) === same) ?? rows.find((row) => row.config?.name === method?.name);
 }
 
 function boardTable(board, own) {
@@ -37,11 +44,11 @@ function boardTable(board, own) {
     ...LISTED.map((name) => ({ title: costName(name), number: true })),
   ];
   const rows = board.rows.map((row) => ({
-    className: [row.status !== "ok" && "lost", row.config?.name === own && "own"].filter(Boolean).join(" ") || null,
+    className: [row.status !== "ok" && "lost", row === own && "own"].filter(Boolean).join(" ") || null,
     cells: [
       [mark(row, board), row.method],
       String(row.n_seeds),
-      score(row, metric),
+      status(row, metric) ?? spread(row, metric),
       interval(row.scores[metric]),
       ...others.map((name) => row.scores[name] ? percent(row.scores[name].mean) : "–"),
       ...LISTED.map((name) => price(row.costs[name])),
@@ -56,14 +63,19 @@ function mark(row, board) {
   return element("span", { class: "mark" }, sign && element("abbr", { title: meaning }, sign));
 }
 
-function score(row, metric) {
+function status(row, metric) {
   if (row.status === "dropped") return `dropped, validation ${percent(row.dropped.validation)}`;
-  const found = row.scores[metric];
-  if (!found) return words(row.status);
-  return row.n_seeds > 1 ? `${percent(found.mean)} ± ${percent(found.sd)}` : percent(found.mean);
+  return row.scores[metric] ? null : words(row.status);
 }
 
-function interval(found) {
+/** `96.6 ± 0.4`: the mean over seeds and, where there are several, its standard deviation. */
+export function spread(row, metric) {
+  const { mean, sd } = row.scores[metric];
+  return row.n_seeds > 1 ? `${percent(mean)} ± ${percent(sd)}` : percent(mean);
+}
+
+/** `[95.1, 97.9]`. */
+export function interval(found) {
   return found ? element("span", { class: "quiet" }, `[${percent(found.low)}, ${percent(found.high)}]`) : "–";
 }
 

@@ -33,8 +33,8 @@ async function show() {
   if (!signal.aborted) put(view);
 }
 
-/** Show a view, and after the first one move the focus to its heading, as a new page would. */
-function put({ title, content }) {
+/** Show a view; after the first one the focus goes to its heading, as on a new page, or to what the view names. */
+function put({ title, content, focus }) {
   main.replaceChildren(...content.flat(Infinity).filter(Boolean));
   main.removeAttribute("aria-busy");
   document.title = `${title} · Graftwork`;
@@ -44,11 +44,12 @@ function put({ title, content }) {
     const own = link.hash.slice(2).split("/")[0];
     link.toggleAttribute("aria-current", own === (place()[0] === "attention" ? "attention" : ""));
   }
-  if (shown !== null && shown !== address) {
+  if (focus) focus.focus();
+  else if (shown !== null && shown !== address) {
     main.querySelector("h1").focus({ preventScroll: true });
     scrollTo(0, 0);
   }
-  shown = address;
+  shown = focus ? "token" : address;
 }
 
 function failedView(error) {
@@ -76,9 +77,9 @@ function tokenView(error) {
     keepToken(token);
     return show();
   };
-  shown = shown ?? ""; // the heading is focused when the view behind the form appears
   return {
     title: "Token",
+    focus: field,
     content: [
       element("h1", { tabindex: -1 }, "This server asks for a token"),
       element("p", { id: "where" }, element("code", {}, "graft serve"), " printed a link when it started that holds the token; "

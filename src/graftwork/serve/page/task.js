@@ -1,6 +1,6 @@
 // One task: try it, its scores, its price tag, the leaderboard behind it, its card.
 
-import { boardSection } from "./board.js";
+import { boardSection, interval, ownRow, spread } from "./board.js";
 import { element, table, tree, words } from "./element.js";
 import { askForm } from "./form.js";
 import { costName, costNames, gradesLegend, price } from "./prices.js";
@@ -42,10 +42,15 @@ function about(task) {
 function scores(task) {
   const found = Object.entries(task.scores ?? {});
   if (found.length === 0) return section("scores", "Scores", element("p", {}, "None is recorded."));
-  const rows = found.map(([metric, value]) => ({ cells: [words(metric), percent(value)] }));
-  return section("scores", "Scores",
-    table([{ title: "metric" }, { title: "points", number: true }], rows),
-    element("p", { class: "legend" }, "Of one run on the test split, which it saw neither while it fitted nor while it chose."));
+  const row = ownRow(task);
+  const columns = [{ title: "metric" }, { title: "this run", number: true }];
+  if (row) columns.push({ title: `over ${row.n_seeds} seeds`, number: true }, { title: "95 % interval" });
+  const rows = found.map(([metric, value]) => {
+    const over = row && (row.scores[metric] ? [spread(row, metric), interval(row.scores[metric])] : ["–", "–"]);
+    return { cells: [words(metric), percent(value), ...(over || [])] };
+  });
+  return section("scores", "Scores", table(columns, rows),
+    element("p", { class: "legend" }, "In points, on the test split, which no run saw while it fitted or chose."));
 }
 
 function prices(task) {
