@@ -13,7 +13,9 @@ from graftwork.serve.pages import TYPES, page_routes
 FOLDER = Path(graftwork.__file__).parent / "serve" / "page"
 FILES = sorted(FOLDER.iterdir())
 INDEX = (FOLDER / "index.html").read_text()
-MARKUP = re.compile(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|createContextualFragment|DOMParser|\beval\b")
+MARKUP = re.compile(
+    r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|createContextualFragment|DOMParser|\beval\b"
+)
 ELSEWHERE = re.compile(r"(https?:)?//(?!www\.w3\.org/2000/svg)[a-z]+\.[a-z]")
 
 

@@ -46,7 +46,7 @@ function boardTable(board, own) {
   const rows = board.rows.map((row) => ({
     className: [row.status !== "ok" && "lost", row === own && "own"].filter(Boolean).join(" ") || null,
     cells: [
-      [mark(row, board), row.method],
+      [mark(row, board), " ", row.method],
       String(row.n_seeds),
       status(row, metric) ?? spread(row, metric),
       interval(row.scores[metric]),
@@ -54,7 +54,7 @@ function boardTable(board, own) {
       ...LISTED.map((name) => price(row.costs[name])),
     ],
   }));
-  return table(columns, rows, { className: "wide cards board" });
+  return element("div", { class: "scroll" }, table(columns, rows, { className: "wide cards board" }));
 }
 
 function mark(row, board) {
