@@ -8,11 +8,11 @@ DEMO_METHODS := majority,tfidf_svm,linear_probe,top_layers,full,adapter,lora,bit
 CODE := src tests $(wildcard benchmarks)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test real check fix clean
+.PHONY: help setup demo test real browser check fix clean
 
-test real: export HF_HUB_OFFLINE = 1
-test real: export OMP_NUM_THREADS = 1
-test real: export TOKENIZERS_PARALLELISM = false
+test real browser: export HF_HUB_OFFLINE = 1
+test real browser: export OMP_NUM_THREADS = 1
+test real browser: export TOKENIZERS_PARALLELISM = false
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -26,7 +26,10 @@ test: $(INSTALLED) ## unit tests: about two minutes on 2 cores, no network
 	$(BIN)/pytest -n 2 -m "not real and not slow"
 
 real: $(INSTALLED) ## slow tests, and tests on real data and weights, which skip when ../shared is missing
-	$(BIN)/pytest -n 2 -m "real or slow"
+	$(BIN)/pytest -n 2 -m "(real or slow) and not browser"
+
+browser: $(INSTALLED) ## the server's page in chromium, by keyboard, on a phone's width; skips when chromium is missing
+	$(BIN)/pytest -n 2 -m browser -rs
 
 check: $(INSTALLED) ## format, lint and types
 	$(BIN)/ruff format --check $(CODE)

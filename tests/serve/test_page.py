@@ -17,6 +17,7 @@ import pytest
 
 import graftwork
 from graftwork import units
+from graftwork.core.opening import open_backbone
 from graftwork.serve.pages import HEADERS, TYPES
 
 pytestmark = [pytest.mark.slow, pytest.mark.browser]
@@ -633,3 +634,31 @@ def test_names_of_costs_are_those_of_the_report(page: Stage) -> None:
     assert listed == list(BOARD_COSTS)
     source = (FOLDER / "prices.js").read_text()
     assert all(f"{grade}: {json.dumps(list(told))}" in source for grade, told in GRADES.items())
+
+
+def test_over_the_real_server(browser: Any, running: Any) -> None:
+    """Its own headers, routes and refusals; the link as `graft serve` prints it."""
+    running.bank.answers = lambda rows: [{"label": "good", "probabilities": {"good": 0.75, "bad": 0.25}} for _ in rows]
+    running.bank.open_backbone = lambda: open_backbone("tiny_text", precision="fp32")
+    tab = browser.new_page()
+    wrong: list[str] = []
+    tab.on("console", lambda told: wrong.append(told.text))
+    tab.on("pageerror", lambda error: wrong.append(str(error)))
+    site = f"http://127.0.0.1:{running.server.port}"
+    tab.goto(f"{site}/#token={running.client.token}")
+    tab.wait_for_selector("h1:has-text('7 tasks on tiny_text')")
+    tab.select_option("[name=task]", label="mood")
+    tab.fill("[name=text]", "a warm film")
+    tab.click("button.main")
+    tab.wait_for_selector("p.status:has-text('mood: good, 75.0 %')")
+    tab.click("a:text-is('mood')")
+    tab.wait_for_selector(".back")
+    tab.click("nav a:has-text('Attention')")
+    tab.wait_for_selector("[role=option]:has-text('river')")
+    assert tab.locator("[name=block] option").count() == tab.locator("[name=head] option").count() == 2
+    assert wrong == []
+    tab.click("#forget")
+    tab.fill("[name=token]", "another-token-than-its")
+    tab.keyboard.press("Enter")
+    tab.wait_for_selector("[role=alert]:has-text('the token is wrong')")
+    tab.close()
