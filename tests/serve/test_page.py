@@ -385,6 +385,11 @@ def test_a_task_with_its_leaderboard(page: Stage) -> None:
         assert said in page.text()
     assert "not enough runs to rank" in page.text() and f"{canned.SAID['search']}." in page.text()
     assert page.text("pre.card").startswith("# trec6: adapter")
+    page.tab.click("summary:has-text('All prices')")
+    prices = re.sub(r"\s+", " ", page.tab.locator("details[open] tbody tr").last.inner_text())
+    assert prices == "predictions per second" + " 793A" * 7
+    page.tab.click("summary:has-text('Runs')")
+    assert "tfidf_svm: 54408718a4b6" in page.text()
 
 
 def test_a_task_without_a_board_and_one_over_files(page: Stage) -> None:
@@ -495,6 +500,7 @@ def test_whatever_has_the_focus_shows_it(page: Stage, view: str) -> None:
 def test_nothing_is_wider_than_the_screen(stage: Callable[..., Stage], view: str, width: int) -> None:
     page = stage(width).open(view)
     page.type(text=f"{canned.PROSE} {'x' * 90}").send(".answer-of" if view != "#/attention" else ".map svg")
+    page.tab.eval_on_selector_all("details", "all => all.forEach(each => { each.open = true; })")
     page.tab.wait_for_timeout(100)
     assert page.tab.evaluate("document.documentElement.scrollWidth") <= width
     assert (
@@ -589,7 +595,7 @@ def test_names_roles_and_headings(page: Stage, view: str) -> None:
     assert len(ids) == len(set(ids))
     named = tab.eval_on_selector_all("[aria-labelledby]", "all => all.map(e => e.getAttribute('aria-labelledby'))")
     assert set(named) <= set(ids)
-    assert tab.locator("nav [aria-current]").count() == 1
+    assert tab.locator("nav [aria-current=page]").inner_text() == ("Attention" if view == "#/attention" else "Tasks")
     assert tab.locator("[role=status]").count() >= 1
     assert tab.get_attribute("html", "lang") == "en"
 

@@ -1,7 +1,7 @@
 // The leaderboard of the comparison behind a task, as the report shows it.
 
 import { element, table, words } from "./element.js";
-import { costName, gradesLegend, LISTED, price } from "./prices.js";
+import { costName, costNames, gradesLegend, LISTED, price } from "./prices.js";
 import { percent } from "./units.js";
 
 /** The board that was stored with a task: scores with spread, baselines, prices, what was dropped and why. */
@@ -21,6 +21,8 @@ export function boardSection(task) {
     boardTable(board, ownRow(task)),
     legend(board),
     notes(board.rows.filter((row) => row.errors?.length > 0).map((row) => `${row.method}: ${row.errors[0].split("\n")[0]}`)),
+    folded("All prices", pricesTable(board)),
+    folded("Runs", runs(board)),
     list("What can be told apart", said.verdicts),
     list("The race", said.race),
     list("About the data", said.warnings),
@@ -85,6 +87,22 @@ function legend(board) {
     board.frontier.length > 0 && "◆ no other method is both better and cheaper to train. ",
     board.rows.some((row) => row.below_majority) && "! below the majority class. ",
     gradesLegend(board.rows.map((row) => row.costs)));
+}
+
+function pricesTable(board) {
+  const columns = [{ title: "of one run, median", plain: true }, ...board.rows.map((row) => ({ title: row.method, number: true }))];
+  const rows = costNames(board.rows.map((row) => row.costs)).map((name) =>
+    ({ cells: [costName(name), ...board.rows.map((row) => price(row.costs[name]))] }));
+  return element("div", { class: "scroll" }, table(columns, rows, { className: "wide cards board" }));
+}
+
+function runs(board) {
+  return element("ul", {}, board.rows.map((row) =>
+    element("li", {}, `${row.method}: `, element("code", {}, row.runs.join(" ") || "–"))));
+}
+
+function folded(title, content) {
+  return element("details", {}, element("summary", {}, title), content);
 }
 
 function notes(lines) {

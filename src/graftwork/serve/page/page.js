@@ -41,8 +41,9 @@ function put({ title, content, focus }) {
   forget.hidden = !hasToken();
   const address = place().join("/");
   for (const link of document.querySelectorAll("nav a")) {
-    const own = link.hash.slice(2).split("/")[0];
-    link.toggleAttribute("aria-current", own === (place()[0] === "attention" ? "attention" : ""));
+    const attention = link.hash === "#/attention";
+    if (attention === (place()[0] === "attention")) link.setAttribute("aria-current", "page");
+    else link.removeAttribute("aria-current");
   }
   if (focus) focus.focus();
   else if (shown !== null && shown !== address) {

@@ -66,7 +66,7 @@ function listed(tasks) {
     element("div", { class: "beside" }, element("h2", { id: "tasks" }, "Tasks"), tasks.length > 8 && find),
     told, element("div", { class: "scroll" }, shown),
     element("p", { class: "legend" }, "Scores in points, each task's headline metric on its test split, of one run; "
-      + "the spread over seeds and the baselines stand in its leaderboard. A price is what the run would cost alone. ",
+      + "the spread over seeds and the baselines stand in its leaderboard, where one was stored with it. A price is what the run would cost alone. ",
     gradesLegend(tasks.map((task) => task.costs))));
 }
 
