@@ -41,7 +41,7 @@ function boardTable(board, own) {
   const metric = board.headline_metric;
   const others = [...new Set(board.rows.flatMap((row) => Object.keys(row.scores)))].filter((name) => name !== metric);
   const columns = [
-    { title: "method" }, { title: "runs", number: true }, { title: words(metric), number: true }, { title: "95 % interval" },
+    { title: "method" }, { title: "runs", number: true }, { title: words(metric), number: true, wraps: true }, { title: "95 % interval" },
     ...others.map((name) => ({ title: words(name), number: true })),
     ...LISTED.map((name) => ({ title: costName(name), number: true })),
   ];
@@ -73,7 +73,7 @@ function status(row, metric) {
 /** `96.6 ± 0.4`: the mean over seeds and, where there are several, its standard deviation. */
 export function spread(row, metric) {
   const { mean, sd } = row.scores[metric];
-  return row.n_seeds > 1 ? `${percent(mean)} ± ${percent(sd)}` : percent(mean);
+  return row.n_seeds > 1 ? `${percent(mean)}\u00a0±\u00a0${percent(sd)}` : percent(mean);
 }
 
 /** `[95.1, 97.9]`. */

@@ -21,15 +21,15 @@ function filled(made, attributes, children) {
   return made;
 }
 
-/** A table that a narrow screen shows as blocks: each cell knows its column's title. Columns: {title, number, wide}. */
+/** A table that a narrow screen shows as blocks: each cell knows its column's title. Columns: {title, number, plain, wraps}. */
 export function table(columns, rows, { caption, className = "" } = {}) {
   const heads = columns.map(({ title, number }) =>
     element("th", { role: "columnheader", scope: "col", class: number ? "n" : null }, title));
   const lines = rows.map(({ cells, className: kind }) => element("tr", { role: "row", class: kind }, cells.map((cell, at) => {
-    const { title, number, plain } = columns[at];
+    const { title, number, plain, wraps } = columns[at];
     const tag = at === 0 ? "th" : "td";
     const described = { role: at === 0 ? "rowheader" : "cell", scope: at === 0 ? "row" : null };
-    const look = [number && "n", plain && "plain"].filter(Boolean).join(" ");
+    const look = [number && "n", plain && "plain", wraps && "wraps"].filter(Boolean).join(" ");
     return element(tag, { ...described, class: look || null, "data-title": title }, cell);
   })));
   return element("table", { role: "table", class: className },
