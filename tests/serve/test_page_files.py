@@ -25,6 +25,7 @@ def test_files_make_no_markup_and_fetch_nothing_from_elsewhere(path: Path) -> No
     assert not MARKUP.search(text)
     assert not ELSEWHERE.search(text)
     assert "@import" not in text and len(text.splitlines()) <= 400
+    assert path.suffix != ".js" or max(map(len, text.splitlines())) <= 120
 
 
 def test_markup_and_foreign_addresses_would_be_found() -> None:

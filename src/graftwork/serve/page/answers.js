@@ -5,11 +5,13 @@ import { chance, count } from "./units.js";
 import { taskLink } from "./links.js";
 
 const SHOWN = 5; // bars before the rest is folded away
+/** What is said of a text that was cut. */
+export const CUT = "The text is longer than the backbone reads: only its beginning was read.";
 
 /** A row's answers as nodes: one at full length, or many side by side. */
 export function answersView({ answers, cut }, inputs, tasks) {
   const names = Object.keys(answers);
-  const note = cut && element("p", { class: "note" }, "The text is longer than the backbone reads: only its beginning was read.");
+  const note = cut && element("p", { class: "note" }, CUT);
   const blocks = names.map((name) => element("article", { class: "answer-of" },
     tasks.length > 1 && element("h3", {}, element("a", { href: taskLink(name) }, name)),
     answerView(answers[name], inputs)));
@@ -20,7 +22,8 @@ export function answersView({ answers, cut }, inputs, tasks) {
 export function summary({ answers }) {
   const names = Object.keys(answers);
   if (names.length === 0) return "No task answered.";
-  return names.length === 1 ? `${names[0]}: ${inWords(answers[names[0]])}` : `${count(names.length)} tasks have answered.`;
+  if (names.length > 1) return `${count(names.length)} tasks have answered.`;
+  return `${names[0]}: ${inWords(answers[names[0]])}`;
 }
 
 function inWords(answer) {
@@ -62,7 +65,8 @@ function labels({ label, probabilities }) {
 }
 
 function choice({ index, probabilities }, choices) {
-  return bars(probabilities.map((probability, at) => ({ name: choices[at], probability, chosen: at === index })), Infinity);
+  const items = probabilities.map((probability, at) => ({ name: choices[at], probability, chosen: at === index }));
+  return bars(items, Infinity);
 }
 
 /** A bar for each item; those after the first few are folded away, but never one that is chosen. */
@@ -80,14 +84,16 @@ function bar({ name, probability, chosen }) {
   const filled = element("span", { class: "filled" });
   filled.style.inlineSize = `${Math.min(Math.max(100 * probability, 0), 100)}%`;
   return element("li", { class: chosen ? "chosen" : null },
-    element("span", { class: "name", dir: "auto" }, name, chosen && element("span", { class: "unseen" }, " (the answer)")),
+    element("span", { class: "name", dir: "auto" }, name,
+      chosen && element("span", { class: "unseen" }, " (the answer)")),
     " ", element("span", { class: "n" }, chance(probability)),
     element("span", { class: "track", "aria-hidden": "true" }, filled));
 }
 
 function ranking(listed) {
   return element("ol", { class: "ranking" }, listed.map(({ choice: name, score }) =>
-    element("li", {}, element("span", { dir: "auto" }, name), " ", element("span", { class: "quiet n" }, score.toFixed(2)))));
+    element("li", {}, element("span", { dir: "auto" }, name), " ",
+      element("span", { class: "quiet" }, score.toFixed(2)))));
 }
 
 function spans(found, text) {
@@ -111,14 +117,11 @@ function marked(text, marks) {
   let reached = 0;
   for (const { start, end, label, hue, title } of marks) {
     if (start < reached) continue;
-    parts.push(cut(reached, start), element("mark", { class: `hue${hue}`, title }, cut(start, end), label && tag(label)));
+    const named = label && [" ", element("span", { class: "tag" }, label)];
+    parts.push(cut(reached, start), element("mark", { class: `hue${hue}`, title }, cut(start, end), named));
     reached = end;
   }
   return element("p", { class: "marked", dir: "auto" }, parts, cut(reached));
-}
-
-function tag(label) {
-  return [" ", element("span", { class: "tag" }, label)];
 }
 
 function tags({ tags: found, words, probabilities }) {
@@ -131,7 +134,8 @@ function tags({ tags: found, words, probabilities }) {
 
 function passageAnswer({ answer, start, end, n_best: ranked }, context) {
   const there = start !== null && start !== undefined;
-  const items = ranked.map(({ answer: text, probability }, at) => ({ name: text || "no answer", probability, chosen: at === 0 }));
+  const items = ranked.map(({ answer: text, probability }, at) =>
+    ({ name: text || "no answer", probability, chosen: at === 0 }));
   return [
     element("p", { class: "verdict", dir: "auto" }, there ? answer : "no answer"),
     marked(context, there ? [{ start, end, label: "", hue: 0, title: "the answer" }] : []),

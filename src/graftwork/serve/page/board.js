@@ -20,7 +20,7 @@ export function boardSection(task) {
     notes(board.notes),
     boardTable(board, ownRow(task)),
     legend(board),
-    notes(board.rows.filter((row) => row.errors?.length > 0).map((row) => `${row.method}: ${row.errors[0].split("\n")[0]}`)),
+    notes(errors(board)),
     folded("All prices", pricesTable(board)),
     folded("Runs", runs(board)),
     list("What can be told apart", said.verdicts),
@@ -34,14 +34,16 @@ export function boardSection(task) {
 export function ownRow({ board, method }) {
   const rows = board?.rows ?? [];
   const same = JSON.stringify(method);
-  return rows.find((row) => JSON.stringify(row.config) === same) ?? rows.find((row) => row.config?.name === method?.name);
+  return rows.find((row) => JSON.stringify(row.config) === same)
+    ?? rows.find((row) => row.config?.name === method?.name);
 }
 
 function boardTable(board, own) {
   const metric = board.headline_metric;
   const others = [...new Set(board.rows.flatMap((row) => Object.keys(row.scores)))].filter((name) => name !== metric);
   const columns = [
-    { title: "method" }, { title: "runs", number: true }, { title: words(metric), number: true, wraps: true }, { title: "95 % interval" },
+    { title: "method" }, { title: "runs", number: true },
+    { title: words(metric), number: true, wraps: true }, { title: "95 % interval" },
     ...others.map((name) => ({ title: words(name), number: true })),
     ...LISTED.map((name) => ({ title: costName(name), number: true })),
   ];
@@ -81,16 +83,24 @@ export function interval(found) {
   return found ? element("span", { class: "quiet" }, `[${percent(found.low)}, ${percent(found.high)}]`) : "–";
 }
 
+/** The first line of what went wrong in a row. */
+function errors(board) {
+  const failed = board.rows.filter((row) => row.errors?.length > 0);
+  return failed.map((row) => `${row.method}: ${row.errors[0].split("\n")[0]}`);
+}
+
 function legend(board) {
   return element("p", { class: "legend" },
-    "Scores in points: mean ± standard deviation over seeds; the interval is over seeds and examples. Prices are of one run, median over runs. ",
+    "Scores in points: mean ± standard deviation over seeds; the interval is over seeds and examples. ",
+    "Prices are of one run, median over runs. ",
     board.frontier.length > 0 && "◆ no other method is both better and cheaper to train. ",
     board.rows.some((row) => row.below_majority) && "! below the majority class. ",
     gradesLegend(board.rows.map((row) => row.costs)));
 }
 
 function pricesTable(board) {
-  const columns = [{ title: "of one run, median", plain: true }, ...board.rows.map((row) => ({ title: row.method, number: true }))];
+  const methods = board.rows.map((row) => ({ title: row.method, number: true }));
+  const columns = [{ title: "of one run, median", plain: true }, ...methods];
   const rows = costNames(board.rows.map((row) => row.costs)).map((name) =>
     ({ cells: [costName(name), ...board.rows.map((row) => price(row.costs[name]))] }));
   return element("div", { class: "scroll" }, table(columns, rows, { className: "wide cards board" }));

@@ -15,27 +15,34 @@ export function drawn(tag, attributes = {}, ...children) {
 function filled(made, attributes, children) {
   for (const [name, value] of Object.entries(attributes)) {
     if (typeof value === "function") made.addEventListener(name, value);
-    else if (value !== null && value !== undefined && value !== false) made.setAttribute(name, value === true ? "" : value);
+    else if (shown(value)) made.setAttribute(name, value === true ? "" : value);
   }
-  made.append(...children.flat(Infinity).filter((child) => child !== null && child !== undefined && child !== false));
+  made.append(...children.flat(Infinity).filter(shown));
   return made;
 }
 
-/** A table that a narrow screen shows as blocks: each cell knows its column's title. Columns: {title, number, plain, wraps}. */
-export function table(columns, rows, { caption, className = "" } = {}) {
+function shown(value) {
+  return value !== null && value !== undefined && value !== false;
+}
+
+/**
+ * A table whose rows a narrow screen shows as blocks: each cell knows its column's title, and the roles stay.
+ * Columns are {title, number, plain, wraps}, rows {cells, className}; the first cell is the row's heading.
+ */
+export function table(columns, rows, { className = "" } = {}) {
   const heads = columns.map(({ title, number }) =>
     element("th", { role: "columnheader", scope: "col", class: number ? "n" : null }, title));
-  const lines = rows.map(({ cells, className: kind }) => element("tr", { role: "row", class: kind }, cells.map((cell, at) => {
-    const { title, number, plain, wraps } = columns[at];
-    const tag = at === 0 ? "th" : "td";
-    const described = { role: at === 0 ? "rowheader" : "cell", scope: at === 0 ? "row" : null };
-    const look = [number && "n", plain && "plain", wraps && "wraps"].filter(Boolean).join(" ");
-    return element(tag, { ...described, class: look || null, "data-title": title }, cell);
-  })));
+  const lines = rows.map(({ cells, className: kind }) =>
+    element("tr", { role: "row", class: kind }, cells.map((cell, at) => tableCell(cell, columns[at], at === 0))));
   return element("table", { role: "table", class: className },
-    caption && element("caption", {}, caption),
     element("thead", { role: "rowgroup" }, element("tr", { role: "row" }, heads)),
     element("tbody", { role: "rowgroup" }, lines));
+}
+
+function tableCell(content, { title, number, plain, wraps }, first) {
+  const look = [number && "n", plain && "plain", wraps && "wraps"].filter(Boolean).join(" ") || null;
+  const told = first ? { role: "rowheader", scope: "row" } : { role: "cell" };
+  return element(first ? "th" : "td", { ...told, class: look, "data-title": title }, content);
 }
 
 /** JSON as nested lists of terms, for what has no table of its own. */
@@ -44,7 +51,8 @@ export function tree(value) {
   if (typeof value !== "object") return String(value);
   if (Array.isArray(value)) {
     const plain = value.every((item) => item === null || typeof item !== "object");
-    return plain ? value.map(String).join(", ") || "–" : element("ul", {}, value.map((item) => element("li", {}, tree(item))));
+    if (plain) return value.map(String).join(", ") || "–";
+    return element("ul", {}, value.map((item) => element("li", {}, tree(item))));
   }
   return element("dl", { class: "pairs" }, Object.entries(value).map(([key, item]) =>
     element("div", {}, element("dt", {}, words(key)), element("dd", {}, tree(item)))));

@@ -13,7 +13,8 @@ const FORMS = {
   "context question": { noun: "a question about a passage", fields: [
     { name: "question", label: "Question", rows: 1 }, { name: "context", label: "Passage", rows: 7 }] },
   "choices text": { noun: "a text and choices", fields: [
-    { name: "text", label: "Text", rows: 3 }, { name: "choices", label: "Choices, one to a line", rows: 4, lines: true }] },
+    { name: "text", label: "Text", rows: 3 },
+    { name: "choices", label: "Choices, one to a line", rows: 4, lines: true }] },
   "words": { noun: "words", fields: [{ name: "words", label: "Words, one to a line", rows: 6, lines: true }] },
 };
 const drafts = new Map(); // what was typed, by name of the input: it survives a change of task, of view and of token
@@ -22,7 +23,8 @@ const drafts = new Map(); // what was typed, by name of the input: it survives a
 export function askForm(tasks) {
   const choices = choicesOf(tasks);
   if (choices.length === 0) {
-    return element("p", {}, "It answers for files, which a server does not take: use ", element("code", {}, "graft predict"), ".");
+    return element("p", {}, "It answers for files, which a server does not take: use ",
+      element("code", {}, "graft predict"), ".");
   }
   const fields = element("div", { class: "fields" });
   const results = element("div", { class: "results" });
@@ -75,7 +77,8 @@ function selection(choices, choose) {
     if (!groups.has(title)) groups.set(title, element("optgroup", { label: title }));
     groups.get(title).append(element("option", { value: at }, choice.label));
   });
-  const select = element("select", { name: "task", change: () => choose(choices[Number(select.value)]) }, [...groups.values()]);
+  const change = () => choose(choices[Number(select.value)]);
+  const select = element("select", { name: "task", change }, [...groups.values()]);
   return element("label", {}, "Ask", select);
 }
 
@@ -98,7 +101,7 @@ function control(field, form) {
 function inputsOf(form, choice) {
   const typed = new FormData(form);
   return Object.fromEntries(FORMS[choice.inputs].fields.map(({ name, lines }) => {
-    const text = typed.get(name).replaceAll("\r\n", "\n"); // a form turns line ends into two characters; spans count them
+    const text = typed.get(name).replaceAll("\r\n", "\n"); // a form makes two characters of a line end; spans count
     return [name, lines ? text.split("\n").map((line) => line.trim()).filter(Boolean) : text];
   }));
 }

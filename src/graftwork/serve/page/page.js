@@ -67,12 +67,14 @@ function tokenView(error) {
   const refused = hasToken();
   keepToken("");
   const trouble = element("div", {}, refused && shownError(error));
-  const field = element("input", { type: "password", name: "token", required: true, autocomplete: "off", spellcheck: "false", "aria-describedby": "where" });
+  const field = element("input", { type: "password", name: "token", required: true, autocomplete: "off",
+    spellcheck: "false", "aria-describedby": "where" });
   const submit = (event) => {
     event.preventDefault();
     const token = field.value.trim();
     if (!/^[!-~]+$/.test(token)) {
-      trouble.replaceChildren(element("p", { class: "error", role: "alert" }, "A token has letters, digits and signs only, without spaces."));
+      trouble.replaceChildren(element("p", { class: "error", role: "alert" },
+        "A token has letters, digits and signs only, without spaces."));
       return field.focus();
     }
     keepToken(token);
@@ -83,8 +85,9 @@ function tokenView(error) {
     focus: field,
     content: [
       element("h1", { tabindex: -1 }, "This server asks for a token"),
-      element("p", { id: "where" }, element("code", {}, "graft serve"), " printed a link when it started that holds the token; "
-        + "or it stands in the file given by ", element("code", {}, "--token-file"), ". It is kept until this tab is closed."),
+      element("p", { id: "where" }, element("code", {}, "graft serve"),
+        " printed a link when it started that holds the token; or it stands in the file given by ",
+        element("code", {}, "--token-file"), ". It is kept until this tab is closed."),
       trouble,
       element("form", { class: "ask token", submit }, element("label", {}, "Token", field),
         element("p", { class: "buttons" }, element("button", { type: "submit", class: "main" }, "Open"))),

@@ -23,7 +23,9 @@ export const COSTS = {
   predict_per_second: "predictions per second",
 };
 /** Those that stand in a list of tasks or methods. */
-export const LISTED = ["train_seconds", "trained_parameters", "stored_bytes", "peak_memory_bytes", "predict_latency_seconds"];
+export const LISTED = [
+  "train_seconds", "trained_parameters", "stored_bytes", "peak_memory_bytes", "predict_latency_seconds",
+];
 
 const GRADES = {
   meter: ["A", "read off an instrument"],

@@ -78,7 +78,8 @@ async function sent(path, body, signal) {
     });
   } catch (error) {
     if (error.name === "AbortError") throw error;
-    throw new Refused({ what: "the server does not answer", where: path, do: "see whether `graft serve` is still running, then try again" });
+    throw new Refused({ what: "the server does not answer", where: path,
+      do: "see whether `graft serve` is still running, then try again" });
   }
 }
 

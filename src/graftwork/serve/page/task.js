@@ -72,5 +72,6 @@ function card(task) {
   if (!task.card && !task.recipe) return null;
   return section("card", "Card",
     task.card && element("pre", { class: "card" }, task.card),
-    element("details", {}, element("summary", {}, "Method and recipe"), tree({ method: task.method, recipe: task.recipe })));
+    element("details", {}, element("summary", {}, "Method and recipe"),
+      tree({ method: task.method, recipe: task.recipe })));
 }

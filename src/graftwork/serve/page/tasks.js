@@ -46,7 +46,8 @@ function trial(tasks) {
 }
 
 function listed(tasks) {
-  const rows = tasks.map((task) => ({ cells: cells(task), found: `${task.name} ${task.kind} ${task.method?.name}`.toLowerCase() }));
+  const rows = tasks.map((task) => ({ cells: cells(task) }));
+  const found = tasks.map((task) => `${task.name} ${task.kind} ${task.method?.name}`.toLowerCase());
   const columns = [
     { title: "task" }, { title: "kind" }, { title: "method" }, { title: "score", number: true },
     ...LISTED.map((name) => ({ title: costName(name), number: true })),
@@ -56,7 +57,7 @@ function listed(tasks) {
   const told = element("p", { class: "caption", role: "status" });
   const search = (event) => {
     const wanted = event.target.value.trim().toLowerCase();
-    lines.forEach((line, at) => { line.hidden = !rows[at].found.includes(wanted); });
+    lines.forEach((line, at) => { line.hidden = !found[at].includes(wanted); });
     const left = lines.filter((line) => !line.hidden).length;
     told.textContent = wanted ? `${count(left)} of ${count(lines.length)} tasks` : "";
   };
@@ -65,8 +66,9 @@ function listed(tasks) {
   return element("section", { "aria-labelledby": "tasks" },
     element("div", { class: "beside" }, element("h2", { id: "tasks" }, "Tasks"), tasks.length > 8 && find),
     told, element("div", { class: "scroll" }, shown),
-    element("p", { class: "legend" }, "Scores in points, each task's headline metric on its test split, of one run; "
-      + "the spread over seeds and the baselines stand in its leaderboard, where one was stored with it. A price is what the run would cost alone. ",
+    element("p", { class: "legend" },
+      "Scores in points, each task's headline metric on its test split, of one run; the spread over seeds and the ",
+      "baselines stand in its leaderboard, where one was stored with it. A price is what the run would cost alone. ",
     gradesLegend(tasks.map((task) => task.costs))));
 }
 
