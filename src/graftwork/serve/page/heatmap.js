@@ -13,7 +13,7 @@ const FAINTEST = 0.004; // of the strongest: below it nothing is to be seen
 export function heatMap(words, weights, most, pointed) {
   const labels = words.map(shortened);
   const margin = GAP + 4 + LETTER * Math.max(...labels.map((label) => Array.from(label).length));
-  const told = `Heat map of ${words.length} by ${words.length} words; the list of words after it tells the same by rows`;
+  const told = `Heat map of ${words.length} by ${words.length} words; the list of words after it tells it row by row`;
   const node = element("div", { class: "map", role: "img", "aria-label": told });
   let chosen = { row: 0, column: null };
   let size = 0; // of a cell, in pixels

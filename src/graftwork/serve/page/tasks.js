@@ -49,7 +49,7 @@ function listed(tasks) {
   const rows = tasks.map((task) => ({ cells: cells(task) }));
   const found = tasks.map((task) => `${task.name} ${task.kind} ${task.method?.name}`.toLowerCase());
   const columns = [
-    { title: "task" }, { title: "kind" }, { title: "method" }, { title: "score", number: true },
+    { title: "task" }, { title: "kind" }, { title: "method" }, { title: "score", number: true, wraps: true },
     ...LISTED.map((name) => ({ title: costName(name), number: true })),
   ];
   const shown = table(columns, rows, { className: "wide cards" });
