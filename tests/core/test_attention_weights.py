@@ -59,12 +59,13 @@ def test_words_are_stretches_of_the_text(backbone: TransformerBackbone) -> None:
     assert found.words == words
     assert found.tokens[:5] == ("[CLS]", "My", "ca", "rd", "is")
     assert found.word_of[:5] == (0, 1, 2, 2, 3)
+    assert found.added == (True, *(False,) * 11, True)
     assert not found.cut
 
 
 def test_to_a_word_is_the_sum_and_from_a_word_the_mean() -> None:
     weights = np.array([[0.5, 0.3, 0.2], [0.1, 0.6, 0.3], [0.3, 0.2, 0.5]], dtype=np.float32)
-    found = AttentionWeights(("a", "b", "c"), (0, 1, 1), ("a", "bc"), weights, 1, 1, False)
+    found = AttentionWeights(("a", "b", "c"), (0, 1, 1), ("a", "bc"), (False, False), weights, 1, 1, False)
     np.testing.assert_allclose(found.of_words(), [[0.5, 0.5], [0.2, 0.8]], atol=1e-6)
 
 

@@ -172,4 +172,5 @@ def attended(asked: dict[str, Any]) -> dict[str, Any]:
     near = 0.4 + 0.04 * asked["head"]
     rest = (1 - near) / (len(words) - 1)
     weights = [[near if j == max(i - 1, 0) else rest for j in range(len(words))] for i in range(len(words))]
-    return {"words": words, "weights": weights, "blocks": 6, "heads": 12, "cut": False}
+    added = [i in (0, len(words) - 1) for i in range(len(words))]
+    return {"words": words, "added": added, "weights": weights, "blocks": 6, "heads": 12, "cut": False}

@@ -32,6 +32,7 @@ def tiny() -> WithBackbone:
 def test_words_and_a_share_for_each_pair_of_them(tiny: WithBackbone) -> None:
     found = attention(tiny, {"text": "my card is lost", "block": 1, "head": 1})
     assert found["words"] == ["[CLS]", "my", "card", "is", "lost", "[SEP]"]
+    assert found["added"] == [True, False, False, False, False, True]
     assert [sum(row) for row in found["weights"]] == pytest.approx([1] * 6, abs=1e-4)
     assert (found["blocks"], found["heads"], found["cut"]) == (2, 2, False)
     assert attention(tiny, {"text": "my card is lost"}) != found

@@ -428,6 +428,18 @@ def test_the_block_and_the_head_are_chosen(page: Stage) -> None:
     assert page.asked[-1][1]["block"] == 3 and "84.0 %" in page.text("figcaption")
 
 
+def test_added_tokens_can_be_left_out(page: Stage) -> None:
+    page.open("#/attention").type(text="my card is lost").send("[role=option]:has-text('lost')")
+    page.tab.get_by_label("without added tokens").check()
+    assert page.tab.locator("[role=option]").all_inner_texts() == ["my", "card", "is", "lost"]
+    assert page.tab.locator(".cells rect").count() == 16 and "100 % with the tokens left out" in page.text("figcaption")
+    page.tab.select_option("[name=head]", "5")
+    page.tab.wait_for_selector("p.status:has-text('head 5')")
+    assert page.tab.locator("[role=option]").count() == 4
+    page.tab.get_by_label("without added tokens").uncheck()
+    assert page.tab.locator("[role=option]").count() == 6
+
+
 def test_pointing_at_the_picture_tells_row_and_column(page: Stage) -> None:
     page.open("#/attention").type(text="my card is lost").send("[role=option]:has-text('lost')")
     cell = page.tab.locator(".cells rect").nth(2 * 6 + 1)  # row "card", column "my"
@@ -626,6 +638,13 @@ def test_points_are_shown_as_the_report_shows_them(page: Stage) -> None:
     script = "async all => { const u = await import('/page/units.js'); return all.map(u.percent); }"
     fractions = [0, 1, 0.9664, 0.17, 0.0004, -0.031, 0.12345]
     assert page.tab.evaluate(script, fractions) == [units.percent(fraction) for fraction in fractions]
+
+
+def test_probabilities_are_neither_nothing_nor_certain_by_rounding(page: Stage) -> None:
+    page.open()
+    script = "async all => { const u = await import('/page/units.js'); return all.map(u.chance); }"
+    shown = page.tab.evaluate(script, [0, 0.0004, 0.0006, 0.5, 0.9994, 0.9996, 1])
+    assert shown == ["0.0 %", "< 0.1 %", "0.1 %", "50.0 %", "99.9 %", "> 99.9 %", "100.0 %"]
 
 
 def test_names_of_costs_are_those_of_the_report(page: Stage) -> None:

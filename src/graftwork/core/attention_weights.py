@@ -21,6 +21,7 @@ class AttentionWeights:
     tokens: tuple[str, ...]  # as they stand in the text; those that the tokenizer adds by their names
     word_of: tuple[int, ...]  # (T,) the word that each token is a part of; an added token is a word of its own
     words: tuple[str, ...]
+    added: tuple[bool, ...]  # which words are tokens that the tokenizer adds: [CLS], [SEP], …
     weights: NDArray[np.float32]  # (T, T): how much of what token i reads is token j; rows sum to 1
     blocks: int
     heads: int  # of this block
@@ -61,6 +62,7 @@ def attention_weights(backbone: TransformerBackbone, text: str, block: int, head
             _shown(text, encoding.offsets[first][0], encoding.offsets[end - 1][1], tokens[first])
             for first, end in zip(starts, ends, strict=True)
         ),
+        added=tuple(bool(encoding.special_tokens_mask[first]) for first in starts),
         weights=weights.float().cpu().numpy(),
         blocks=len(of_blocks),
         heads=len(chosen),

@@ -52,9 +52,10 @@ class Attending:
 def attention(bank: HasBackbone, body: Any) -> dict[str, Any]:
     """The answer to `{"text": …, "block": 0, "head": 0}`, blocks and heads counted from 0.
 
-    `words` as they stand in the text, `weights` (words, words) whose rows sum to 1, how many `blocks` and `heads` there
-    are, and whether the text was `cut`. Raises `ConfigError` for another body, a text of too many words, a block or
-    head that is not there, and a backbone that does not read texts or keeps its weights to itself.
+    `words` as they stand in the text, which of them are `added` by the tokenizer, `weights` (words, words) whose rows
+    sum to 1, how many `blocks` and `heads` there are, and whether the text was `cut`. Raises `ConfigError` for another
+    body, a text of too many words, a block or head that is not there, and a backbone that does not read texts or keeps
+    its weights to itself.
     """
     text, block, head = _asked(body)
     backbone = bank.open_backbone()
@@ -71,6 +72,7 @@ def attention(bank: HasBackbone, body: Any) -> dict[str, Any]:
         )
     return {
         "words": list(found.words),
+        "added": list(found.added),
         "weights": [[round(weight, 5) for weight in row] for row in found.of_words().tolist()],
         "blocks": found.blocks,
         "heads": found.heads,

@@ -14,6 +14,7 @@ const ABOUT = "How much of what a word reads is which other word, in one head of
 
 let kept = { text: EXAMPLE, block: 0, head: 0 }; // what was asked last
 let sizes = { blocks: 1, heads: 1 }; // of the backbone, as far as it has told
+let leaveOut = false; // the tokens that the tokenizer adds
 
 /** The view `#/attention`. */
 export async function attentionView(leaving) {
@@ -27,10 +28,18 @@ export async function attentionView(leaving) {
   const change = () => form.requestSubmit();
   const block = element("select", { name: "block", change });
   const head = element("select", { name: "head", change });
+  let found = null; // what was answered last
+  const put = () => picture.replaceChildren(...shownPicture(leaveOut ? withoutAdded(found) : found));
+  const left = element("input", { type: "checkbox", change: () => {
+    leaveOut = left.checked;
+    if (found) put();
+  } });
+  left.checked = leaveOut;
   const form = element("form", { class: "ask", submit },
     element("label", {}, "Text", area),
     element("div", { class: "beside controls" },
       element("label", {}, "Block", block), element("label", {}, "Head", head),
+      element("label", { class: "tick" }, left, "without added tokens"),
       element("button", { type: "submit", class: "main" }, "Show")));
   const offer = () => {
     fill(block, sizes.blocks, kept.block);
@@ -44,14 +53,15 @@ export async function attentionView(leaving) {
     kept = { text: area.value, block: Number(block.value), head: Number(head.value) };
     const waits = (seconds) => { status.textContent = `The server is busy. The next try is in ${seconds} s.`; };
     try {
-      const found = await ask("v1/attention", { body: kept, signal, waits });
+      found = await ask("v1/attention", { body: kept, signal, waits });
       sizes = found;
       offer();
-      picture.replaceChildren(...shownPicture(found));
+      put();
       status.textContent = `Block ${kept.block}, head ${kept.head}, ${found.words.length} words.`;
     } catch (error) {
       if (signal.aborted) return;
       status.textContent = "";
+      found = null;
       picture.replaceChildren(shownError(error));
       if (error instanceof NoToken) form.dispatchEvent(new CustomEvent("notoken", { bubbles: true, detail: error }));
     }
@@ -71,8 +81,15 @@ function fill(select, number, chosen) {
   select.value = chosen;
 }
 
+/** The same without the tokens that the tokenizer adds, which often take most of what is read. */
+function withoutAdded({ words, added, weights, cut }) {
+  const own = (row) => row.filter((_, at) => !added[at]);
+  return { words: own(words), weights: own(weights).map(own), cut, partly: true };
+}
+
 /** The heat map, and the words to choose a row by; `weights` has a row per word, its shares of all words. */
-function shownPicture({ words, weights, cut }) {
+function shownPicture({ words, weights, cut, partly }) {
+  if (words.length === 0) return [element("p", {}, "No word is left.")];
   const most = Math.max(...weights.flat());
   const share = (row, column) => `${Math.round((100 * weights[row][column]) / most)}%`;
   const sentence = element("p", { class: "caption", "aria-live": "polite" });
@@ -94,7 +111,8 @@ function shownPicture({ words, weights, cut }) {
   choose(words.length > 2 ? 1 : 0); // the first is often a token that the tokenizer adds
   const caption = element("figcaption", { class: "caption" },
     "A row is a word, a column what it reads: the stronger the colour, the more. ",
-    `The strongest is ${chance(most)}; a row sums to 100 %. Choose a word, or point at the picture.`);
+    `The strongest is ${chance(most)}; a row sums to 100 %${partly ? " with the tokens left out" : ""}. `,
+    "Choose a word, or point at the picture.");
   const figure = element("figure", {}, map.node, caption);
   const beside = element("div", {}, list.node, sentence, told);
   const note = cut && element("p", { class: "note" }, CUT);

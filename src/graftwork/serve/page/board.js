@@ -1,6 +1,6 @@
 // The leaderboard of the comparison behind a task, as the report shows it.
 
-import { element, table, words } from "./element.js";
+import { breakable, element, table, words } from "./element.js";
 import { costName, costNames, gradesLegend, LISTED, price } from "./prices.js";
 import { percent } from "./units.js";
 
@@ -50,7 +50,7 @@ function boardTable(board, own) {
   const rows = board.rows.map((row) => ({
     className: [row.status !== "ok" && "lost", row === own && "own"].filter(Boolean).join(" ") || null,
     cells: [
-      [mark(row, board), " ", row.method],
+      [mark(row, board), " ", breakable(row.method)],
       String(row.n_seeds),
       status(row, metric) ?? spread(row, metric),
       interval(row.scores[metric]),

@@ -58,6 +58,11 @@ export function tree(value) {
     element("div", {}, element("dt", {}, words(key)), element("dd", {}, tree(item)))));
 }
 
+/** A name that may be broken after its underscores, dots and hyphens. */
+export function breakable(name) {
+  return name.split(/(?<=[_.-])/).map((part, at) => [at > 0 && element("wbr"), part]);
+}
+
 /** `trained_parameters` as words. */
 export function words(name) {
   return String(name).replaceAll("_", " ");

@@ -65,5 +65,5 @@ export function gradesLegend(tags) {
 /** `accuracy 94.0`: the headline of one run's scores. */
 export function headline(scores) {
   const [first] = Object.entries(scores ?? {});
-  return first ? [element("span", { class: "quiet" }, `${words(first[0])} `), percent(first[1])] : ["–"];
+  return first ? [element("span", { class: "quiet" }, words(first[0])), `\u00a0${percent(first[1])}`] : ["–"];
 }

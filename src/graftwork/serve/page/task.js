@@ -44,7 +44,10 @@ function scores(task) {
   if (found.length === 0) return section("scores", "Scores", element("p", {}, "None is recorded."));
   const row = ownRow(task);
   const columns = [{ title: "metric" }, { title: "this run", number: true }];
-  if (row) columns.push({ title: `over ${row.n_seeds} seeds`, number: true }, { title: "95 % interval" });
+  if (row) {
+    const over = `over ${row.n_seeds} ${row.n_seeds === 1 ? "seed" : "seeds"}`;
+    columns.push({ title: over, number: true }, { title: "95 % interval" });
+  }
   const rows = found.map(([metric, value]) => {
     const over = row && (row.scores[metric] ? [spread(row, metric), interval(row.scores[metric])] : ["–", "–"]);
     return { cells: [words(metric), percent(value), ...(over || [])] };

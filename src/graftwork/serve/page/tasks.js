@@ -1,6 +1,6 @@
 // All tasks of the bank, and the box to try a text on one or all of them.
 
-import { element, table } from "./element.js";
+import { breakable, element, table } from "./element.js";
 import { askForm } from "./form.js";
 import { taskLink } from "./links.js";
 import { gradesLegend, headline, costName, LISTED, price } from "./prices.js";
@@ -74,7 +74,7 @@ function listed(tasks) {
 
 function cells(task) {
   return [
-    element("a", { href: taskLink(task.name) }, task.name),
+    element("a", { href: taskLink(task.name) }, breakable(task.name)),
     task.kind,
     task.method?.name ?? "–",
     headline(task.scores),

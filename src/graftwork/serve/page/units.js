@@ -35,9 +35,10 @@ export function percent(fraction) {
   return (100 * fraction).toFixed(1);
 }
 
-/** A probability: what is small and not nothing is said to be so. */
+/** A probability: what is nearly nothing, or nearly certain, is said to be so. */
 export function chance(probability) {
-  return probability > 0 && probability < 0.0005 ? "< 0.1 %" : `${percent(probability)} %`;
+  if (probability > 0 && probability < 0.0005) return "< 0.1 %";
+  return probability < 1 && probability >= 0.9995 ? "> 99.9 %" : `${percent(probability)} %`;
 }
 
 /** A whole number with commas. */
