@@ -10,9 +10,10 @@ from numpy.typing import NDArray
 
 from graftwork.core.run import Recipe
 from graftwork.registry import metrics
-from graftwork.run.evidence import validation_evidence, weigh
+from graftwork.run.evidence import evidence_of, validation_evidence, weigh
 from graftwork.run.execute import Shop, execute
 from graftwork.run.methods import parse_method
+from graftwork.run.store import read_logits
 
 ROWS = 200
 
@@ -43,8 +44,11 @@ def test_a_gain_is_paired() -> None:
     assert low < more.score - base.score < high
 
 
-def test_it_is_of_the_validation_rows_of_a_run(open_tiny: Callable[..., Shop]) -> None:
+def test_it_is_of_the_rows_of_a_split(open_tiny: Callable[..., Shop]) -> None:
     shop = open_tiny()
     result, _ = execute(shop, parse_method("tfidf_svm"), Recipe(), 0, lambda done, text: None)
     evidence = validation_evidence(shop.dataset, shop.store.root / result.id)
     assert evidence.score == result.validation[shop.dataset.task.metrics[0]]
+    tested = evidence_of(shop.dataset, "test", read_logits(shop.store.root / result.id, "test"))
+    assert tested.score == result.scores[shop.dataset.task.metrics[0]]
+    assert len(shop.dataset.test.examples) != len(shop.dataset.validation.examples)

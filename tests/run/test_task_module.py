@@ -64,6 +64,13 @@ def test_a_runs_folder_opens_too(trained: Callable[..., Path], tmp_path: Path) -
     assert TaskModule.load(tmp_path).folder == TaskModule.load(str(tmp_path / "module")).folder
 
 
+def test_an_open_module_knows_what_its_self_test_gave(trained: Callable[..., Path]) -> None:
+    folder = trained()
+    stored = read_json(folder / "selftest.json")["logits"]
+    tested = TaskModule.load(folder).tested
+    assert tested is not None and tested.tolist() == stored  # to the last bit: the same processor computed both
+
+
 def test_a_module_that_was_moved_answers(trained: Callable[..., Path], tmp_path: Path) -> None:
     folder = trained()
     before = TaskModule.load(folder).predict(["good film"])

@@ -8,9 +8,12 @@ from pathlib import Path
 import pytest
 
 from graftwork.core.method import Workbench
+from graftwork.core.run import Recipe
 from graftwork.core.task import Task
 from graftwork.errors import ConfigError, DataError, GraftworkError, StorageError, UnknownName
-from graftwork.run.train import train
+from graftwork.run.methods import parse_method
+from graftwork.run.shop import open_shared, open_shop
+from graftwork.run.train import train, train_in
 
 Write = Callable[..., Path]
 During = dict[str, Callable[[Workbench], None]]
@@ -78,3 +81,22 @@ def test_a_run_that_fails_says_why_and_keeps_its_receipt(write: Write, tmp_path:
     with pytest.raises(GraftworkError, match="the run ended as failed: no luck") as caught:
         train(write(), method="staged:act=fail", runs=tmp_path / "runs")
     assert (Path(caught.value.where) / "result.json").is_file()
+
+
+def test_shops_of_several_tasks_share_what_is_open(write: Write, tmp_path: Path) -> None:
+    """Two tasks over the same texts: the second finds the passes of the first, and is charged for them."""
+    adapter = parse_method("adapter")
+    shared = open_shared("tiny_text", [adapter], "fp32", tmp_path / "cache")
+    path = write()
+    one = Task.from_file(path, name="one")
+    other = Task.from_file(path, name="other", labels=("good", "bad"))
+    shops = [
+        open_shop(task, "tiny_text", [adapter], tmp_path / "runs", "fp32", None, tmp_path / "cache", shared=shared)
+        for task in (one, other)
+    ]
+    assert shops[0].backbone is shops[1].backbone and shops[0].load == shops[1].load
+    assert shops[0].dataset.task.labels != shops[1].dataset.task.labels
+    runs = [train_in(shop, adapter, Recipe(epochs=1), 0, lambda done, text: None) for shop in shops]
+    assert "prefix" in runs[0].result.profile and "prefix" not in runs[1].result.profile
+    alone = train(one, method="adapter", backbone="tiny_text", epochs=1, runs=tmp_path / "alone", precision="fp32")
+    assert alone.result.id == runs[0].result.id and alone.result.validation == runs[0].result.validation

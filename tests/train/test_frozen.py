@@ -166,6 +166,16 @@ def test_a_pass_larger_than_the_cap_still_serves(backbone: Backbone) -> None:
     assert kept.kept.bytes > 1 and kept.pooled(2).shape[0] == len(DATA.train.examples)
 
 
+def test_what_belongs_to_other_data_can_be_forgotten(backbone: Backbone) -> None:
+    user, store = bench(backbone), FrozenStore()
+    one, two = (store.get(backbone, name, DATA.train, 1, user) for name in ("one", "two"))
+    store.forget_all_but("two")
+    assert store.holds(backbone, "two", DATA.train, 1) and not store.holds(backbone, "one", DATA.train, 1)
+    assert store.encoded(backbone, "two", DATA.train) is two.encoded
+    assert store.encoded(backbone, "one", DATA.train) is not one.encoded
+    assert store.get(backbone, "two", DATA.train, 1, user) is two
+
+
 def test_a_split_is_tokenised_once(backbone: Backbone, store: FrozenStore, monkeypatch: pytest.MonkeyPatch) -> None:
     real, calls = TransformerBackbone.encode, []
 

@@ -136,6 +136,8 @@ def progress_bar(shown: bool = True) -> Iterator[Callable[[float, str], None]]:
         TimeElapsedColumn(),
         TextColumn("{task.description}"),
     )
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+    shown_together = sys.stdout.isatty()  # what is printed meanwhile goes above the bar, and never into it from a file
+    console = Console(stderr=True)
+    with Progress(*columns, console=console, transient=True, redirect_stdout=shown_together) as bar:
         whole = bar.add_task("reading the data", total=1.0)
         yield lambda done, text: bar.update(whole, completed=done, description=text)

@@ -1,4 +1,4 @@
-"""How far a validation score can be trusted: a bootstrap over the validation rows, paired between runs."""
+"""How far a score can be trusted: a bootstrap over the rows of its split, paired between runs."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from graftwork.core.method import Logits
 from graftwork.core.metric import Metric
 from graftwork.core.task import Dataset
 from graftwork.registry import kinds, metrics
@@ -19,7 +20,7 @@ INTERVAL = (2.5, 97.5)  # percentiles
 
 @dataclass(frozen=True)
 class Evidence:
-    """The headline score of one run on the validation split, and what it would be on other draws of its rows."""
+    """The headline score of one run on one split, and what it would be on other draws of its rows."""
 
     score: float  # a fraction
     draws: NDArray[np.float64]  # (DRAWS,), the same rows in the same draw of every run
@@ -42,9 +43,14 @@ class Evidence:
 
 def validation_evidence(dataset: Dataset, folder: Path) -> Evidence:
     """From the stored logits of the run in `folder`."""
+    return evidence_of(dataset, "validation", read_logits(folder, "validation"))
+
+
+def evidence_of(dataset: Dataset, split: str, logits: Logits) -> Evidence:
+    """That of these logits of a split."""
     task, metric = dataset.task, metrics.get(dataset.task.metrics[0])
-    predictions = kinds.get(task.kind).predictions(read_logits(folder, "validation"), task)
-    return weigh(metric.statistics(dataset.validation.targets, predictions, task), metric)
+    predictions = kinds.get(task.kind).predictions(logits, task)
+    return weigh(metric.statistics(dataset.splits[split].targets, predictions, task), metric)
 
 
 def weigh(statistics: NDArray[np.float64], metric: Metric) -> Evidence:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from graftwork.config import Prices
 from graftwork.core.backbone import Backbone
-from graftwork.core.meter import Stopwatch
+from graftwork.core.meter import Phase, Stopwatch
 from graftwork.core.opening import open_backbone
 from graftwork.core.task import Dataset, Task
 from graftwork.data.load import load
@@ -25,6 +25,33 @@ from graftwork.train.prefix_store import PrefixStore
 from graftwork.units import parse_bytes
 
 
+@dataclass(frozen=True)
+class Opened:
+    """What shops over several tasks share: the open backbone and its frozen passes."""
+
+    backbone: Backbone | None  # None where no method uses one
+    load: Phase  # what opening it took: every run is charged for it
+    frozen: FrozenStore
+
+
+def open_shared(
+    backbone: str,
+    methods: Sequence[Named],
+    precision: str,
+    cache: str | Path | None = None,
+    cache_size: str = CACHE_SIZE,
+    device: str = "auto",
+) -> Opened:
+    """Open the backbone if any of `methods` uses one, and the store of its passes."""
+    computed_in = numerics(precision, device)
+    frozen = FrozenStore(disk=_disk(cache, cache_size, computed_in))
+    loading = Stopwatch()
+    uses = any(item.method.uses_backbone for item in methods)
+    precision, device = computed_in["precision"], computed_in["device"]
+    opened = open_backbone(backbone, precision=precision, device=device) if uses else None
+    return Opened(opened, loading.read(), frozen)
+
+
 def open_shop(
     task: Task,
     backbone: str,
@@ -35,26 +62,28 @@ def open_shop(
     cache: str | Path | None = None,
     cache_size: str = CACHE_SIZE,
     device: str = "auto",
+    shared: Opened | None = None,
 ) -> Shop:
-    """Read the data, then open the backbone if any of `methods` uses one; only then is anything written."""
+    """Read the data, then open the backbone if any of `methods` uses one; only then is anything written.
+
+    `shared` is what `open_shared` opened for the same methods and settings, for the shops of several tasks.
+    """
     listed = Prices.from_file(Path(prices) if prices is not None else None)
     computed_in = numerics(precision, device)
-    frozen = FrozenStore(disk=_disk(cache, cache_size, computed_in))
+    parse_bytes(cache_size)
     dataset = load(task)
-    loading = Stopwatch()
-    uses = any(item.method.uses_backbone for item in methods)
-    precision, device = computed_in["precision"], computed_in["device"]
-    opened = open_backbone(backbone, precision=precision, device=device) if uses else None
-    opening = loading.read()
+    if shared is None:
+        shared = open_shared(backbone, methods, precision, cache, cache_size, device)
+    opened = shared.backbone
     _require_reads(opened, dataset.task)
     require_writable(Path(runs))
     return Shop(
-        dataset=replace(dataset, report=_with_cut(dataset, opened, frozen)) if opened else dataset,
+        dataset=replace(dataset, report=_with_cut(dataset, opened, shared.frozen)) if opened else dataset,
         backbone=opened,
         backbone_seed=0,
-        load=opening,
+        load=shared.load,
         store=RunStore(Path(runs)),
-        frozen=frozen,
+        frozen=shared.frozen,
         numerics=computed_in,
         prices=listed,
         opened_by={

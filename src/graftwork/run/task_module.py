@@ -9,6 +9,7 @@ from typing import Any
 from weakref import WeakValueDictionary
 
 import numpy as np
+from numpy.typing import NDArray
 
 from graftwork.core.backbone import Backbone, BackboneCard
 from graftwork.core.decoding import identify, small_copy
@@ -47,6 +48,7 @@ class TaskModule:
     description: Mapping[str, Any]
     backbone: Backbone | None
     difference: float = 0.0  # the largest of a logit of the self-test when it was opened; 0.0: the same bits
+    tested: NDArray[np.float64] | None = None  # (N, C) or (W, C): the logits of its self-test when it was opened
 
     @classmethod
     def load(cls, folder: str | Path, *, device: str = "auto", backbone: Backbone | None = None) -> TaskModule:
@@ -137,6 +139,7 @@ class TaskModule:
             for i, (inputs, source) in enumerate(zip(stored["inputs"], sources, strict=True))
         ]
         expected, found = flat(from_lists(stored["logits"])), flat(self.fitted.logits(examples))
+        self.tested = found
         difference = float(np.abs(found - expected).max())
         allowed = TOLERANCE[self.description["precision"]] * max(1.0, float(np.abs(expected).max()))
         if not difference <= allowed:

@@ -62,12 +62,22 @@ def train(
         task = Task.from_file(task)
     chosen = parse_method(method)
     shop = open_shop(task, backbone, [chosen], runs, precision, prices, cache, cache_size, device)
-    reason = chosen.method.unfit(shop.dataset.task, shop.backbone.card if shop.backbone else None)
-    if reason:
-        raise ConfigError(f"method {chosen.label!r} can't be used here: {reason}")
     recipe = Recipe(epochs=epochs, learning_rate=learning_rate, augment=augment)
-    shop = _as_it_was_run(shop, chosen, recipe, seed)
-    result, known = execute(shop, chosen, recipe, seed, progress)
+    return train_in(shop, chosen, recipe, seed, progress)
+
+
+def require_fit(shop: Shop, method: Named) -> None:
+    """Raise `ConfigError` where the method can't be used for the task of this shop."""
+    reason = method.method.unfit(shop.dataset.task, shop.backbone.card if shop.backbone else None)
+    if reason:
+        raise ConfigError(f"method {method.label!r} can't be used here: {reason}")
+
+
+def train_in(shop: Shop, method: Named, recipe: Recipe, seed: int, progress: Callable[[float, str], None]) -> Run:
+    """One run of an open shop, found where it is there already. Raises `GraftworkError` as `train` does."""
+    require_fit(shop, method)
+    shop = _as_it_was_run(shop, method, recipe, seed)
+    result, known = execute(shop, method, recipe, seed, progress)
     folder = shop.store.root / result.id
     if result.status != "ok":
         raise GraftworkError(f"the run ended as {result.status}: {result.error}", where=str(folder))

@@ -89,6 +89,12 @@ class FrozenStore:
             self._passes.popitem(last=False)
         return known
 
+    def forget_all_but(self, data: str) -> None:
+        """Drop from memory the tokens and passes of every other data set than `data` (its digest)."""
+        self._encoded = {key: kept for key, kept in self._encoded.items() if key[1] == data}
+        for key in [key for key in self._passes if key[1] != data]:
+            del self._passes[key]
+
     def holds(self, backbone: Backbone, data: str, split: Split, depth: int | None) -> bool:
         """Whether `get` would compute nothing."""
         asked = (backbone.card.revision, data, split.name)
