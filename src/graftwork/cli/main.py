@@ -29,6 +29,7 @@ _STOPPED = {
     "bank": "the bank is as it was before",
     "benchmark": _KEPT,
     "compare": _KEPT,
+    "stream": "the tasks that were learnt are kept, and the same command goes on with the missing ones",
     "train": _KEPT,
     "predict": "no file was written or changed",
 }  # what Ctrl-C leaves
@@ -37,8 +38,8 @@ _STOPPED = {
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code.
 
-    0: done. 2: a mistake the user can mend, told in one message. 130: stopped by Ctrl-C. 1: a mistake of ours, or a
-    comparison in which no method finished.
+    0: done. 2: a mistake the user can mend, told in one message. 130: stopped by Ctrl-C. 1: a mistake of ours, a
+    comparison in which no method finished, or a stream in which a task could not be learnt.
     """
     given = list(sys.argv[1:] if arguments is None else arguments)
     rest = _without_debug(given)

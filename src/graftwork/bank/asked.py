@@ -1,0 +1,113 @@
+"""The tasks of a stream, and how every one of them is trained."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from graftwork.core.run import Recipe
+from graftwork.core.task import Task, read_task_file
+from graftwork.errors import ConfigError, GraftworkError
+from graftwork.files import digest
+from graftwork.run.execute import Shop
+from graftwork.run.methods import Named
+from graftwork.run.shop import Opened, open_shared, open_shop
+from graftwork.run.train import require_fit
+
+
+class TaskFailed(GraftworkError):
+    """One task of a stream can't be learnt; the others can."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A task, and what its file says of how it is trained."""
+
+    task: Task
+    settings: Mapping[str, Any]
+
+    @classmethod
+    def of(cls, given: Task | str | Path) -> Asked:
+        """From a task, or whatever `Task.from_file` takes. Raises `GraftworkError`."""
+        if isinstance(given, Task):
+            return cls(given, {})
+        path = Task.find(given)
+        return cls(Task.from_file(given), read_task_file(path)[1] if path.suffix == ".toml" else {})
+
+
+@dataclass(frozen=True)
+class How:
+    """How every task is trained, as by `train`. What is None stands in the task's file, or has its default."""
+
+    method: Named
+    backbone: str
+    overrides: bool  # the backbone was asked for: what task files say of theirs does not count
+    seed: int
+    epochs: int | None
+    augment: bool | None
+    learning_rate: float | None
+    runs: Path
+    precision: str
+    device: str
+    prices: str | Path | None
+    cache: str | Path | None
+    cache_size: str
+
+    def open(self) -> Opened:
+        """What the shops of all tasks share."""
+        return open_shared(self.backbone, [self.method], self.precision, self.cache, self.cache_size, self.device)
+
+    def shop(self, asked: Asked, shared: Opened) -> Shop:
+        """The task's data beside what is open already. Raises `TaskFailed` where the task can't be learnt so."""
+        with of_this_task():
+            named = asked.settings.get("backbone", self.backbone)
+            if shared.backbone is not None and named != self.backbone and not self.overrides:
+                raise ConfigError(
+                    "this task is for another backbone than the stream's",
+                    got=named,
+                    expected=self.backbone,
+                    do="take the line out of its file, or name the backbone for all of them: --backbone",
+                )
+            shop = open_shop(
+                asked.task, self.backbone, [self.method], self.runs, self.precision, self.prices, self.cache,
+                self.cache_size, self.device, shared,
+            )  # fmt: skip
+            require_fit(shop, self.method)
+            return shop
+
+    def recipe(self, asked: Asked) -> Recipe:
+        """How long and how fast."""
+        epochs = self.epochs if self.epochs is not None else asked.settings.get("epochs")
+        augment = self.augment if self.augment is not None else asked.settings.get("augment", True)
+        return Recipe(epochs=epochs, learning_rate=self.learning_rate, augment=augment)
+
+    def question(self, asked: Asked, shop: Shop) -> str:
+        """A hash of what is learnt and how, whatever it is learnt after and on however many threads."""
+        spec = shop.spec(self.method, self.recipe(asked), self.seed)
+        return digest([spec.question, spec.data, spec.method, spec.recipe, spec.seed])
+
+    def identity(self, shared: Opened) -> dict[str, Any]:
+        """What makes two commands parts of one stream, as JSON."""
+        card = shared.backbone.card if shared.backbone is not None else None
+        return {
+            "method": dict(self.method.config),
+            "seed": self.seed,
+            "epochs": self.epochs,
+            "learning_rate": self.learning_rate,
+            "backbone": None if card is None else {"id": card.id, "revision": card.revision},
+        }
+
+
+@contextlib.contextmanager
+def of_this_task(but: tuple[type[GraftworkError], ...] = ()) -> Iterator[None]:
+    """What goes wrong inside, except for errors of the types `but`, is the matter of one task: a `TaskFailed`."""
+    try:
+        yield
+    except but:
+        raise
+    except GraftworkError as error:
+        parts = {"where": error.where, "got": error.got, "expected": error.expected, "do": error.do}
+        raise TaskFailed(error.what, **parts) from error

@@ -1,0 +1,161 @@
+"""Tasks one after another: each leaves a module in the bank and the earlier ones as they were, bit for bit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Protocol
+
+from graftwork.bank.adding import IntoBank
+from graftwork.bank.asked import Asked, How, TaskFailed
+from graftwork.bank.history import History, Row
+from graftwork.bank.sequential import Sequential
+from graftwork.bank.store import BankFolder, State, require_name
+from graftwork.config import Prices
+from graftwork.core.task import Task
+from graftwork.errors import ConfigError, GraftworkError
+from graftwork.files import require_writable
+from graftwork.run.methods import parse_method
+from graftwork.train.cache_folder import CACHE_SIZE
+
+CONTRAST = "full-sequential"
+Progress = Callable[[float, str], None]
+
+
+class Learner(Protocol):
+    """Takes the tasks of a stream one after another."""
+
+    history: History
+
+    def take(self, asked: Asked, progress: Progress) -> Row:
+        """Learn one task, unless it is learnt already. Raises `TaskFailed` where only this task is concerned."""
+
+
+@dataclass(frozen=True)
+class Stream:
+    """What came of it. `content` is exactly what stands in `stream.json`, at `path`."""
+
+    content: Mapping[str, Any]
+    path: Path
+
+    @property
+    def failed(self) -> Mapping[str, str]:
+        """The tasks that could not be learnt, and why."""
+        failed: Mapping[str, str] = self.content["failed"]
+        return failed
+
+
+def stream(
+    tasks: Sequence[Task | str | Path],
+    bank: str | Path | None = None,
+    *,
+    method: str = "adapter",
+    backbone: str | None = None,
+    seed: int = 0,
+    epochs: int | None = None,
+    augment: bool | None = None,
+    learning_rate: float | None = None,
+    strict: bool = False,
+    out: str | Path | None = None,
+    runs: str | Path = "runs",
+    precision: str = "auto",
+    device: str = "auto",
+    prices: str | Path | None = None,
+    cache: str | Path | None = None,
+    cache_size: str = CACHE_SIZE,
+    told: Callable[[Row], None] = lambda row: None,
+    progress: Progress = lambda done, text: None,
+) -> Stream:
+    """Train `tasks` in their order, each as `train` does, and add each to `bank`, which is made where it is not there.
+
+    After each one the self-tests of all other tasks of the bank are computed again and compared, bit for bit, with
+    what they gave when they were added, and the hashes of their files. `told` gets a row for each task. What was
+    learnt by an earlier call with the same settings is not learnt again.
+
+    With `method="full-sequential"` one network is fine-tuned on one task after another, and all earlier tasks are
+    measured again after each: the contrast that forgets. It leaves nothing in a bank.
+
+    `out` is the folder of `stream.json`: by default the one in which the bank stands, of the contrast a folder
+    `full-sequential` there. A task that can't be learnt stands in it under `failed`; with `strict` it is raised.
+    Raises `IncompatibleModule` where an earlier task is not what it was, and `GraftworkError` for bad settings.
+    """
+    asked, failed = _read(tasks, strict)
+    if not tasks:
+        raise ConfigError("no tasks to learn", expected="at least one task file")
+    contrast = method.partition(":")[0] == CONTRAST
+    how = How(
+        parse_method(method.replace(CONTRAST, "full", 1) if contrast else method), backbone or "", backbone is not None,
+        seed, epochs, augment, learning_rate, Path(runs), precision, device, prices, cache, cache_size,
+    )  # fmt: skip
+    Prices.from_file(prices)
+    learner = _learner(how, asked, bank, out, contrast)
+    learner.history.failed = failed
+    for name, message in failed.items():
+        told({"task": name, "failed": message})
+    _take_all(learner, asked, strict, told, progress)
+    learner.history.write()
+    return Stream(learner.history.content, learner.history.path)
+
+
+def _read(tasks: Sequence[Task | str | Path], strict: bool) -> tuple[list[Asked], dict[str, str]]:
+    """The tasks whose files can be read, and of the others why not. Raises `ConfigError` for names that don't serve."""
+    asked: list[Asked] = []
+    failed: dict[str, str] = {}
+    for given in tasks:
+        try:
+            one = Asked.of(given)
+        except GraftworkError as error:
+            if strict:
+                raise
+            failed[str(given)] = error.message
+            continue
+        require_name(one.task.name)
+        if one.task.name in [other.task.name for other in asked]:
+            raise ConfigError(
+                "two tasks of one name", got=one.task.name, do='give one of them another: name = "…" in its file'
+            )
+        asked.append(one)
+    return asked, failed
+
+
+def _learner(
+    how: How, asked: Sequence[Asked], bank: str | Path | None, out: str | Path | None, contrast: bool
+) -> Learner:
+    """Whatever can go wrong with the settings goes wrong here, before anything is trained."""
+    if bank is None and not contrast:
+        raise ConfigError("no bank to put the tasks in", do="name a folder: --bank DIR")
+    beside = Path(bank).absolute().parent if bank is not None else Path()
+    folder = Path(out) if out is not None else beside / CONTRAST if contrast else beside
+    is_bank = bank is not None and (Path(bank) / "bank.json").exists()
+    state = BankFolder(Path(bank)).state() if bank is not None and is_bank else State()
+    named = next((one.settings["backbone"] for one in asked if "backbone" in one.settings), "minilm")
+    how = replace(how, backbone=how.backbone or (state.backbone["id"] if state.backbone else named))
+    if state.precision is not None and how.precision == "auto":
+        how = replace(how, precision=state.precision)
+    shared = how.open()
+    require_writable(how.runs)
+    require_writable(folder)
+    return Sequential(how, shared, folder) if contrast or bank is None else IntoBank(how, shared, Path(bank), folder)
+
+
+def _take_all(
+    learner: Learner, asked: Sequence[Asked], strict: bool, told: Callable[[Row], None], progress: Progress
+) -> None:
+    """What earlier commands learnt comes first, in the order in which it was learnt."""
+    order = list(learner.history.rows)
+    known = {name: place for place, name in enumerate(order)}
+    tasks = sorted(asked, key=lambda one: known.get(one.task.name, len(known)))
+    for place, one in enumerate(tasks):
+        try:
+            row = learner.take(one, _share(progress, place, len(tasks), one.task.name))
+        except TaskFailed as error:
+            if strict:
+                raise
+            learner.history.failed[one.task.name] = error.message
+            row = {"task": one.task.name, "failed": error.message}
+        told(row)
+
+
+def _share(progress: Progress, place: int, count: int, name: str) -> Progress:
+    return lambda done, text: progress((place + done) / count, f"{name}: {text}")

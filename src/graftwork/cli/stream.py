@@ -1,0 +1,152 @@
+"""Train tasks one after another into a bank, and show that none of the earlier ones changes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import click
+
+from graftwork.cli.options import progress_bar, run_options, use_threads
+from graftwork.errors import printable
+from graftwork.units import show
+
+
+@click.command("stream")
+@click.argument("tasks", nargs=-1, required=True)
+@click.option("--bank", metavar="DIR", help="The bank; made where it is not there. Not needed by full-sequential.")
+@click.option(
+    "--method", default="adapter", show_default=True, metavar="NAME", help="Of all tasks; or full-sequential."
+)
+@click.option("--seed", type=int, default=0, show_default=True, help="Decides initialisation and data order.")
+@click.option("--learning-rate", type=float, help="Peak of the schedule.  [default: the method's]")
+@click.option("--strict", is_flag=True, help="Stop at the first task that can't be learnt.")
+@click.option("--out", metavar="DIR", help="Folder for stream.json.  [default: where the bank stands]")
+@click.option("--json", "as_json", is_flag=True, help="Print stream.json instead of the table.")
+@run_options
+def command(
+    tasks: tuple[str, ...],
+    bank: str | None,
+    method: str,
+    seed: int,
+    learning_rate: float | None,
+    strict: bool,
+    out: str | None,
+    as_json: bool,
+    backbone: str | None,
+    epochs: int | None,
+    augment: bool | None,
+    runs: str,
+    precision: str,
+    device: str,
+    threads: int | None,
+    cache: str | None,
+    cache_size: str | None,
+    prices: str | None,
+) -> int:
+    """Train TASKS (task files, or data files) in their order, each as graft train does, and add each to the bank under
+    its name.
+
+    After each task the self-tests of all others in the bank are computed again: they must give what they gave when
+    they were added, to the last bit, and their files must be the same. Otherwise the stream stops and says which.
+
+    A task that can't be learnt (bad data) is told at the end and does not stop the others, unless --strict; exits 1
+    then. The same command again goes on with what is missing.
+
+    --method full-sequential fine-tunes one network on one task after another and measures the earlier tasks again
+    after each: what a bank is there to avoid. It leaves no task in the bank.
+    """
+    use_threads(threads)
+    from graftwork.bank.stream import stream
+    from graftwork.train.cache_folder import CACHE_SIZE
+
+    table = Table(contrast=method.startswith("full-sequential"), quiet=as_json)
+    with progress_bar() as progress:
+        done = stream(
+            tasks,
+            bank,
+            method=method,
+            backbone=backbone,
+            seed=seed,
+            epochs=epochs,
+            augment=augment,
+            learning_rate=learning_rate,
+            strict=strict,
+            out=out,
+            runs=runs,
+            precision=precision,
+            device=device,
+            prices=prices,
+            cache=cache,
+            cache_size=cache_size or CACHE_SIZE,
+            told=table.row,
+            progress=progress,
+        )
+    if as_json:
+        click.echo(json.dumps(done.content, indent=1, ensure_ascii=False))
+    else:
+        _end(done.content, bank)
+        click.echo(f"Written: {done.path}")
+    return 1 if done.failed else 0
+
+
+class Table:
+    """Rows as they come, under a header that fits them."""
+
+    def __init__(self, contrast: bool, quiet: bool):
+        self.contrast, self.quiet, self.number = contrast, quiet, 0
+
+    def row(self, row: Mapping[str, Any]) -> None:
+        """Print one, with the header before the first."""
+        if self.quiet:
+            return
+        self.number += 1
+        if self.number == 1:
+            click.echo(CONTRAST_HEADER if self.contrast else HEADER)
+        start = f"{self.number:>3}  {row['task']:<26}"
+        if "failed" in row:
+            told = f"failed: {row['failed'].splitlines()[0]}"
+        else:
+            told = _sequential(row) if self.contrast else _added(row)
+        click.echo(printable(start + told + ("  (there already)" if row.get("reused") else "")))
+
+
+_START = f"{'':>3}  {'task':<26}{'score [95 % over examples]':<34}{'training':>12}"
+HEADER = f"{_START}{'adding':>10}{'size':>10}  self-tests of the others"
+CONTRAST_HEADER = f"{_START}{'average':>10}{'backward transfer':>20}{'forgetting':>12}"
+
+
+def _scored(row: Mapping[str, Any]) -> str:
+    score, seconds = row["score"], row["seconds"]
+    shown = f"{row['metric']} {score['score']:.3f} [{score['low']:.3f}, {score['high']:.3f}]"
+    return f"{shown:<34}{show(seconds['train'], 's'):>12}"
+
+
+def _added(row: Mapping[str, Any]) -> str:
+    count = row["earlier"]["compared"]
+    others = f"all {count} bit-identical" if count else "none yet"
+    return f"{_scored(row)}{show(row['seconds']['add'], 's'):>10}{show(row['bytes'], 'bytes'):>10}  {others}"
+
+
+def _sequential(row: Mapping[str, Any]) -> str:
+    figures = row["figures"]
+    backward, forgetting = (
+        "–" if figures[name] is None else f"{figures[name]:+.3f}" for name in ("backward_transfer", "forgetting")
+    )
+    return f"{_scored(row)}{figures['average']:>10.3f}{backward:>20}{forgetting:>12}"
+
+
+def _end(content: Mapping[str, Any], bank: str | None) -> None:
+    """What is left, what failed, and what to do with it."""
+    if content["failed"]:
+        click.echo(f"\nNot learnt: {len(content['failed'])}")
+        for name, message in content["failed"].items():
+            lines = "\n  ".join(message.splitlines())
+            click.echo(printable(f"  {name}: {lines}"))
+    if "matrix" in content:
+        click.echo("No task is in a bank: this network answers only the last one as it did when it was learnt.")
+    elif content["tasks"]:
+        size = sum(row["bytes"] for row in content["tasks"])
+        click.echo(f"Bank: {bank}, {len(content['tasks'])} tasks of this stream, {show(size, 'bytes')}")
+        click.echo(f'Use it:  graft predict {bank} {content["tasks"][-1]["task"]} "…"')

@@ -1,0 +1,107 @@
+"""`graft stream` end to end: its table, its file, its exit codes, and the contrast."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from graftwork.bank import adding
+
+Graft = Callable[..., Any]
+Written = Callable[..., Path]
+
+QUICK = ("--backbone", "tiny_text", "--epochs", "1", "--device", "cpu")
+HEADER = ("text", "label")
+
+
+@pytest.fixture
+def tasks(written: Written) -> list[str]:
+    """Two task files in the folder of this test."""
+    for name, label in (("mood", "good,bad"), ("place", "here,there")):
+        labels = label.split(",")
+        written(f"{name}.csv", HEADER, [(f"{labels[i % 2]} {name} number {i}", labels[i % 2]) for i in range(40)])
+        Path(f"{name}.toml").write_text(f'data = "{name}.csv"\n', encoding="utf-8")
+    return ["mood.toml", "place.toml"]
+
+
+def test_the_table_and_the_bank(graft: Graft, tasks: list[str]) -> None:
+    done = graft("stream", *tasks, "--bank", "b.bank", "--method", "linear_probe", *QUICK)
+    assert done.code == 0, done.err
+    header, first, second, *_ = done.out.splitlines()
+    assert "score [95 % over examples]" in header and "self-tests of the others" in header
+    assert first.split()[:3] == ["1", "mood", "accuracy"] and first.endswith("none yet")
+    assert second.split()[:3] == ["2", "place", "accuracy"] and second.endswith("all 1 bit-identical")
+    assert "Bank: b.bank, 2 tasks of this stream" in done.out and "Written: " in done.out
+    answer = graft("predict", "b.bank", "place", "it is here number 3")
+    assert answer.code == 0 and answer.out.split()[0] in ("here", "there")
+
+
+def test_json_is_the_file(graft: Graft, tasks: list[str]) -> None:
+    done = graft("stream", *tasks, "--bank", "b.bank", "--method", "majority", "--out", "s", "--json", *QUICK)
+    assert done.code == 0, done.err
+    found, stored = json.loads(done.out), json.loads(Path("s/stream.json").read_text(encoding="utf-8"))
+    for content in (found, stored):
+        content.pop("environment")  # holds the time
+    assert found == stored
+    assert [row["task"] for row in found["tasks"]] == ["mood", "place"]
+
+
+def test_the_same_command_says_what_was_there(graft: Graft, tasks: list[str]) -> None:
+    command = ("stream", *tasks, "--bank", "b.bank", "--method", "majority", *QUICK)
+    assert "there already" not in graft(*command).out
+    assert graft(*command).out.count("(there already)") == 2
+
+
+def test_a_task_that_fails_is_told_at_the_end(graft: Graft, tasks: list[str]) -> None:
+    Path("mood.csv").write_text("text,label\na,b\n", encoding="utf-8")
+    command = ("stream", *tasks, "--bank", "b.bank", "--method", "majority", *QUICK)
+    done = graft(*command)
+    assert done.code == 1 and done.err == ""
+    assert "1  mood" in done.out and "failed: mood.csv" in done.out
+    told = done.out[done.out.index("Not learnt: 1") :]
+    assert "mood.csv" in told and "do:" in told
+    assert Path("b.bank/tasks/place").is_dir()
+    strict = graft(*command, "--strict")
+    assert strict.code == 2 and "mood.csv" in strict.err
+
+
+def test_a_task_that_changed_stops_it_with_its_name(
+    graft: Graft, tasks: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    command = ("stream", *tasks, "--bank", "b.bank", "--method", "majority", *QUICK)
+    assert graft(*command).code == 0
+    Path("b.bank/tasks/mood/1/README.md").write_text("changed\n", encoding="utf-8")
+    monkeypatch.setattr(adding, "train_in", None)  # nothing is trained any more
+    done = graft(*command)
+    assert done.code == 2
+    assert "the task 'mood' is not what it was when it was added: its files have changed" in done.err
+    assert "graft bank check b.bank" in done.err
+
+
+def test_ctrl_c_says_what_is_kept(graft: Graft, tasks: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(*arguments: Any) -> Any:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(adding, "train_in", interrupt)
+    done = graft("stream", *tasks, "--bank", "b.bank", "--method", "majority", *QUICK)
+    assert done.code == 130 and "the same command goes on with the missing ones" in done.err
+
+
+def test_the_contrast_tells_what_is_forgotten(graft: Graft, tasks: list[str]) -> None:
+    done = graft("stream", *tasks, "--bank", "b.bank", "--method", "full-sequential", *QUICK)
+    assert done.code == 0, done.err
+    header, first, second, *rest = done.out.splitlines()
+    assert "backward transfer" in header and "forgetting" in header
+    assert first.split()[-2:] == ["–", "–"]
+    row = json.loads(Path("full-sequential/stream.json").read_text(encoding="utf-8"))["tasks"][1]
+    assert second.split()[-1] == f"{row['figures']['forgetting']:+.3f}"
+    assert "No task is in a bank" in " ".join(rest) and not Path("b.bank").exists()
+
+
+def test_no_bank(graft: Graft, tasks: list[str]) -> None:
+    done = graft("stream", *tasks, *QUICK)
+    assert done.code == 2 and "--bank DIR" in done.err
