@@ -13,10 +13,13 @@ from graftwork.bank.forgetting import figures
 from graftwork.bank.sequential import frozen_copy
 from graftwork.bank.stream import Stream, stream
 from graftwork.core.opening import open_backbone
+from graftwork.core.task import Task
+from graftwork.data.load import load
 from graftwork.errors import ConfigError, StorageError
 from graftwork.files import safe_load, write_tensors
 from graftwork.run.train import train
 from graftwork.testing import tiny_dataset
+from graftwork.testing.tiny import pooled
 
 
 def write_task(folder: Path, name: str, rows: int = 24) -> Path:
@@ -52,17 +55,24 @@ def test_the_matrix_and_what_it_says(tasks: list[Path], tmp_path: Path) -> None:
     assert json.loads((tmp_path / "out" / "stream.json").read_text())["matrix"] == matrix
 
 
-def test_a_network_forgets_what_the_next_task_has_no_use_for(tmp_path: Path) -> None:
-    """First whether a text is good or bad, then, on the same texts, whether it has a certain word."""
-    one, two = write_task(tmp_path, "one", rows=80), tmp_path / "two.csv"
-    texts = [line.rpartition(",")[0] for line in one.read_text(encoding="utf-8").splitlines()[1:]]
-    labels = ["film" if "film" in text else "none" for text in texts]
-    lines = [f"{text},{label}" for text, label in zip(texts, labels, strict=True)]
-    two.write_text("\n".join(["text,label", *lines]) + "\n", encoding="utf-8")
-    done = contrast([one, two], tmp_path, epochs=10, method="full-sequential:learning_rate=0.006")
-    matrix = done.content["matrix"]
-    assert matrix[0][0] > 0.9
-    assert matrix[1][0] < matrix[0][0] - 0.1
+def test_earlier_tasks_are_measured_with_the_network_as_it_is_now_and_their_own_head(
+    tasks: list[Path], tmp_path: Path
+) -> None:
+    """The kept weights, read by hand: features of the changed network, the first task's linear layer."""
+    done = contrast(tasks[:2], tmp_path)
+    tensors = safe_load(tmp_path / "out" / done.content["weights"])
+    network = open_backbone("tiny_text", precision="fp32").copy()
+    first = {name.removeprefix("network/"): tensor for name, tensor in tensors.items() if name.startswith("network/")}
+    assert any(not torch.equal(tensor, first[name]) for name, tensor in network.module.state_dict().items())
+    network.module.load_state_dict(first)
+    data = load(Task.from_file(tasks[0]))
+    encoded = network.encode(data.test.examples)
+    with torch.no_grad():
+        read = pooled(network, network.collate(encoded, range(len(encoded.ids))))  # (B, D)
+        unit = read / read.norm(dim=1, keepdim=True) * read.shape[1] ** 0.5
+        logits = unit @ tensors["head/one/out.weight"].T + tensors["head/one/out.bias"]  # (B, C)
+    right = logits.argmax(dim=1).numpy() == data.test.targets
+    assert done.content["matrix"][1][0] == right.mean()
 
 
 def test_the_first_task_is_full_fine_tuning(tasks: list[Path], tmp_path: Path) -> None:

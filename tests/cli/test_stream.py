@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from graftwork.bank import adding
+from graftwork.run.task_module import TaskModule
 
 Graft = Callable[..., Any]
 Written = Callable[..., Path]
@@ -36,8 +37,8 @@ def test_the_table_and_the_bank(graft: Graft, tasks: list[str]) -> None:
     assert first.split()[:3] == ["1", "mood", "accuracy"] and first.endswith("none yet")
     assert second.split()[:3] == ["2", "place", "accuracy"] and second.endswith("all 1 bit-identical")
     assert "Bank: b.bank, 2 tasks of this stream" in done.out and "Written: " in done.out
-    answer = graft("predict", "b.bank", "place", "it is here number 3")
-    assert answer.code == 0 and answer.out.split()[0] in ("here", "there")
+    answer = TaskModule.load("b.bank/tasks/place/1").predict(["it is here number 3"])[0]
+    assert answer["label"] in ("here", "there") and "graft predict b.bank place" in done.out
 
 
 def test_json_is_the_file(graft: Graft, tasks: list[str]) -> None:

@@ -19,8 +19,8 @@ from graftwork.errors import StorageError
 from graftwork.files import digest
 from graftwork.run.environment import arithmetic, numerics
 from graftwork.run.evidence import evidence_of
-from graftwork.run.store import read_logits
 from graftwork.run.shop import Opened
+from graftwork.run.store import read_logits
 from graftwork.run.train import Run, train_in
 
 Progress = Callable[[float, str], None]
@@ -65,7 +65,7 @@ class IntoBank:
         placed, adding = self._add(run, name)
         watch = Stopwatch()
         compared = self.witness.compare(added=name)
-        row = {"task": name, "kind": shop.dataset.task.kind, "question": question} | _told(run, shop.dataset)
+        row: Row = {"task": name, "kind": shop.dataset.task.kind, "question": question} | _told(run, shop.dataset)
         row |= {"version": placed.version, "digest": placed.digest, "bytes": placed.bytes}
         row["seconds"] |= {"add": adding, "compare": watch.read().wall_seconds}
         row["earlier"] = {"compared": compared, "identical": True}  # anything else has raised

@@ -9,7 +9,6 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -194,7 +193,7 @@ def _content(module: nn.Module) -> str:
     content = hashlib.sha256()
     for name, tensor in module.state_dict().items():
         content.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}\n".encode())
-        content.update(np.ascontiguousarray(tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy()))
+        content.update(tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().tobytes())
     return content.hexdigest()
 
 

@@ -32,7 +32,8 @@ class Witness:
     def __init__(self, store: BankFolder, device: str, backbone: Backbone | None, noted: Mapping[str, Any]):
         """`noted` is what `notes` gave on the same processor with the same arithmetic: elsewhere last bits differ.
 
-        Modules are opened on `backbone`, the one that tasks are trained on; without it on one of their own. Raises `IncompatibleModule` for a task that is no longer what was noted, or that can't be opened.
+        Modules are opened on `backbone`, the one that tasks are trained on; without it on one of their own. Raises
+        `IncompatibleModule` for a task that is no longer what was noted, or that can't be opened.
         """
         self.store, self.device, self._backbone = store, device, backbone
         self._seen = {name: Seen(**note) for name, note in noted.items()}

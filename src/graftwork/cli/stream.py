@@ -45,11 +45,10 @@ def command(
     cache_size: str | None,
     prices: str | None,
 ) -> int:
-    """Train TASKS (task files, or data files) in their order, each as graft train does, and add each to the bank under
-    its name.
+    """Train TASKS (task files, or data files) in their order, each as graft train does, into the bank under its name.
 
-    After each task the self-tests of all others in the bank are computed again: they must give what they gave when
-    they were added, to the last bit, and their files must be the same. Otherwise the stream stops and says which.
+    After each one the self-tests of all others in the bank are computed again: they must give what they gave when they
+    were added, to the last bit, and their files must be the same. Otherwise the stream stops and says which differs.
 
     A task that can't be learnt (bad data) is told at the end and does not stop the others, unless --strict; exits 1
     then. The same command again goes on with what is missing.
@@ -64,25 +63,10 @@ def command(
     table = Table(contrast=method.startswith("full-sequential"), quiet=as_json)
     with progress_bar() as progress:
         done = stream(
-            tasks,
-            bank,
-            method=method,
-            backbone=backbone,
-            seed=seed,
-            epochs=epochs,
-            augment=augment,
-            learning_rate=learning_rate,
-            strict=strict,
-            out=out,
-            runs=runs,
-            precision=precision,
-            device=device,
-            prices=prices,
-            cache=cache,
-            cache_size=cache_size or CACHE_SIZE,
-            told=table.row,
-            progress=progress,
-        )
+            tasks, bank, method=method, backbone=backbone, seed=seed, epochs=epochs, augment=augment,
+            learning_rate=learning_rate, strict=strict, out=out, runs=runs, precision=precision, device=device,
+            prices=prices, cache=cache, cache_size=cache_size or CACHE_SIZE, told=table.row, progress=progress,
+        )  # fmt: skip
     if as_json:
         click.echo(json.dumps(done.content, indent=1, ensure_ascii=False))
     else:
