@@ -9,7 +9,7 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
-WIDTH, HEIGHT, LEFT, RIGHT, TOP, GAP = 860, 330, 64, 250, 46, 60  # pixels; HEIGHT of one of the two panels
+WIDTH, HEIGHT, LEFT, RIGHT, TOP, GAP = 860, 330, 64, 270, 46, 60  # pixels; HEIGHT of one of the two panels
 INK, ACCENT, QUIET, RULE, WARM = "#1f2933", "#0b5cad", "#7b8794", "#e4e7eb", "#b4450f"
 Line = tuple[str, str, Sequence[float], str]  # name, colour, values, dashes
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from graftwork.bank.bank import Bank
+    from graftwork.bank.stream import stream
     from graftwork.benchmark.run import benchmark
     from graftwork.compare.leaderboard import compare
     from graftwork.core.run import RunResult
@@ -38,6 +39,7 @@ __all__ = [
     "climb",
     "compare",
     "predict_many",
+    "stream",
     "train",
 ]
 
@@ -51,6 +53,7 @@ _HOMES = {
     "climb": "graftwork.run.ladder",
     "compare": "graftwork.compare.leaderboard",
     "predict_many": "graftwork.run.bulk",
+    "stream": "graftwork.bank.stream",
     "train": "graftwork.run.train",
 }
 

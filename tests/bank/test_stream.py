@@ -14,7 +14,7 @@ import torch
 from graftwork.bank import adding, asked
 from graftwork.bank.stream import Stream, stream
 from graftwork.core.task import Task
-from graftwork.errors import ConfigError, DataError, GraftworkError, IncompatibleModule
+from graftwork.errors import ConfigError, DataError, GraftworkError, IncompatibleModule, StorageError
 from graftwork.run import speed
 from graftwork.run.shop import Opened, open_shared
 from graftwork.run.task_module import TaskModule
@@ -216,6 +216,15 @@ def test_another_stream_is_not_mixed_into_the_same_file(
     with pytest.raises(GraftworkError):
         streamed(tasks, tmp_path, **changes)
     assert (tmp_path / "stream.json").read_bytes() == before
+
+
+@pytest.mark.parametrize("content", ["{}", "[]", '{"format": 2}', '{"format": 1, "stream": {}}', "no JSON"])
+def test_a_file_that_is_none_of_a_stream_is_left_alone(tasks: list[Path], tmp_path: Path, content: str) -> None:
+    (tmp_path / "stream.json").write_text(content, encoding="utf-8")
+    with pytest.raises((StorageError, ConfigError), match=r"stream\.json"):
+        streamed(tasks, tmp_path)
+    assert (tmp_path / "stream.json").read_text(encoding="utf-8") == content
+    assert not (tmp_path / "b.bank").exists()
 
 
 def test_another_backbone_than_the_banks_is_refused_before_anything_is_trained(

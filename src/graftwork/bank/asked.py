@@ -12,6 +12,7 @@ from graftwork.core.run import Recipe
 from graftwork.core.task import Task, read_task_file
 from graftwork.errors import ConfigError, GraftworkError
 from graftwork.files import digest
+from graftwork.run.environment import numerics
 from graftwork.run.execute import Shop
 from graftwork.run.methods import Named
 from graftwork.run.shop import Opened, open_shared, open_shop
@@ -97,6 +98,7 @@ class How:
             "seed": self.seed,
             "epochs": self.epochs,
             "learning_rate": self.learning_rate,
+            "precision": numerics(self.precision, self.device)["precision"],
             "backbone": None if card is None else {"id": card.id, "revision": card.revision},
         }
 

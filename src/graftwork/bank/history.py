@@ -18,13 +18,17 @@ class History:
     """The rows of a stream in the order in which they were learnt. A later command goes on with the same file."""
 
     def __init__(self, path: Path, identity: Mapping[str, Any]):
-        """Read what an earlier command has left. Raises `ConfigError` where that was another stream."""
+        """Read what an earlier command has left. Raises `ConfigError` where that was another stream, `StorageError`."""
         self.path, self.identity = path, dict(identity)
         self.rows: dict[str, Row] = {}
         self.failed: dict[str, str] = {}  # task -> message, of this command
         self.more: dict[str, Any] = {}  # what a learner keeps beside the rows
         if path.exists():
-            self._go_on(read_json(path))
+            try:
+                self._go_on(read_json(path))
+            except (KeyError, TypeError, AttributeError) as error:
+                got = f"{type(error).__name__}: {error}"
+                raise StorageError("not the file of a stream", where=str(path), got=got, do="move it away") from None
 
     def put(self, row: Row) -> None:
         """The newest row; one of the same task before it is replaced."""
