@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 import torch
 
-from graftwork.bank import adding, asked
+from graftwork.bank import adding, asked, witness
+from graftwork.bank.store import BankFolder
 from graftwork.bank.stream import Stream, stream
 from graftwork.core.task import Task
 from graftwork.errors import ConfigError, DataError, GraftworkError, IncompatibleModule, StorageError
@@ -216,6 +217,30 @@ def test_another_stream_is_not_mixed_into_the_same_file(
     with pytest.raises(GraftworkError):
         streamed(tasks, tmp_path, **changes)
     assert (tmp_path / "stream.json").read_bytes() == before
+
+
+def test_what_others_do_to_the_bank_meanwhile_is_no_fault(
+    tasks: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One task is taken away while it is looked at; another one gets a new version."""
+    store, real = BankFolder(tmp_path / "b.bank"), witness.digest_of
+    write_task(tmp_path, "one", rows=30)
+    newer = streamed(tasks[:1], tmp_path, "other.bank", out=tmp_path / "other")
+    write_task(tmp_path, "one")
+
+    def others() -> None:
+        store.add(tmp_path / "runs" / newer.content["tasks"][0]["run"] / "module", "one", lambda folder: None)
+
+        def removing(folder: Path) -> str:
+            if folder.parent.name == "two" and "two" in store.state().tasks:
+                store.remove("two")
+            return real(folder)
+
+        monkeypatch.setattr(witness, "digest_of", removing)
+
+    done = streamed(tasks, tmp_path, told=after("two", others))
+    assert done.content["tasks"][-1]["earlier"]["compared"] == 0
+    assert {name: placed.version for name, placed in store.state().tasks.items()} == {"one": 2, "three": 1}
 
 
 @pytest.mark.parametrize("content", ["{}", "[]", '{"format": 2}', '{"format": 1, "stream": {}}', "no JSON"])

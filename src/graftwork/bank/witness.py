@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from graftwork.bank.store import BankFolder
+from graftwork.bank.store import BankFolder, Placed
 from graftwork.bank.version import digest_of, require_digest
 from graftwork.core.backbone import Backbone
-from graftwork.errors import IncompatibleModule
+from graftwork.errors import GraftworkError, IncompatibleModule
 from graftwork.run.task_module import TaskModule
 
 
@@ -52,19 +52,29 @@ class Witness:
         compared, before = 0, self._seen
         self._seen = {}
         for name, placed in self.store.state().tasks.items():
-            folder, known = self.store.folder(name, placed.version), before.get(name)
-            if known is None or known.version != placed.version:
-                require_digest(folder, placed.digest)
-                known = None
-            files = digest_of(folder)
-            if known is not None:
-                self._require_same(name, folder, "its files have changed", known.files, files)
-            logits = self._logits(folder)
-            if known is not None:
-                self._require_same(name, folder, "its self-test gives other logits", known.logits, logits)
-                compared += name != added
-            self._seen[name] = Seen(placed.version, files, logits)
+            known = before.get(name)
+            known = known if known is not None and known.version == placed.version else None
+            try:
+                self._seen[name] = self._look(name, placed, known)
+            except GraftworkError:
+                if self.store.state().tasks.get(name) == placed:
+                    raise
+                continue  # another process has taken it away, or changed it, meanwhile
+            compared += known is not None and name != added
         return compared
+
+    def _look(self, name: str, placed: Placed, known: Seen | None) -> Seen:
+        """A task as it is now. Raises where that is not what is `known` of it."""
+        folder = self.store.folder(name, placed.version)
+        if known is None:
+            require_digest(folder, placed.digest)
+        files = digest_of(folder)
+        if known is not None:
+            self._require_same(name, folder, "its files have changed", known.files, files)
+        logits = self._logits(folder)
+        if known is not None:
+            self._require_same(name, folder, "its self-test gives other logits", known.logits, logits)
+        return Seen(placed.version, files, logits)
 
     def open(self, folder: Path) -> TaskModule:
         """A module, its self-test passed. Raises `IncompatibleModule`."""
