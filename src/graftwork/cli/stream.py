@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import textwrap
 from collections.abc import Mapping
 from typing import Any
 
@@ -88,7 +89,7 @@ class Table:
         self.number += 1
         if self.number == 1:
             click.echo(CONTRAST_HEADER if self.contrast else HEADER)
-        start = f"{self.number:>3}  {row['task']:<26}"
+        start = f"{self.number:>3}  {row['task']:<23} "
         if "failed" in row:
             told = f"failed: {row['failed'].splitlines()[0]}"
         else:
@@ -96,21 +97,21 @@ class Table:
         click.echo(printable(start + told + ("  (there already)" if row.get("reused") else "")))
 
 
-_START = f"{'':>3}  {'task':<26}{'score [95 % over examples]':<34}{'training':>12}"
-HEADER = f"{_START}{'adding':>10}{'size':>10}  self-tests of the others"
-CONTRAST_HEADER = f"{_START}{'average':>10}{'backward transfer':>20}{'forgetting':>12}"
+_START = f"{'':>3}  {'task':<24}{'score [95 % over examples]':<31}{'training':>11}"
+HEADER = f"{_START}{'adding':>9}{'size':>9}  self-tests of the others"
+CONTRAST_HEADER = f"{_START}{'average':>9}{'backward transfer':>19}{'forgetting':>12}"
 
 
 def _scored(row: Mapping[str, Any]) -> str:
     score, seconds = row["score"], row["seconds"]
     shown = f"{row['metric']} {score['score']:.3f} [{score['low']:.3f}, {score['high']:.3f}]"
-    return f"{shown:<34}{show(seconds['train'], 's'):>12}"
+    return f"{shown:<31}{show(seconds['train'], 's'):>11}"
 
 
 def _added(row: Mapping[str, Any]) -> str:
     count = row["earlier"]["compared"]
     others = f"all {count} bit-identical" if count else "none yet"
-    return f"{_scored(row)}{show(row['seconds']['add'], 's'):>10}{show(row['bytes'], 'bytes'):>10}  {others}"
+    return f"{_scored(row)}{show(row['seconds']['add'], 's'):>9}{show(row['bytes'], 'bytes'):>9}  {others}"
 
 
 def _sequential(row: Mapping[str, Any]) -> str:
@@ -118,7 +119,7 @@ def _sequential(row: Mapping[str, Any]) -> str:
     backward, forgetting = (
         "–" if figures[name] is None else f"{figures[name]:+.3f}" for name in ("backward_transfer", "forgetting")
     )
-    return f"{_scored(row)}{figures['average']:>10.3f}{backward:>20}{forgetting:>12}"
+    return f"{_scored(row)}{figures['average']:>9.3f}{backward:>19}{forgetting:>12}"
 
 
 def _end(content: Mapping[str, Any], bank: str | None) -> None:
@@ -126,8 +127,8 @@ def _end(content: Mapping[str, Any], bank: str | None) -> None:
     if content["failed"]:
         click.echo(f"\nNot learnt: {len(content['failed'])}")
         for name, message in content["failed"].items():
-            lines = "\n  ".join(message.splitlines())
-            click.echo(printable(f"  {name}: {lines}"))
+            told = message if message.startswith(name) else f"{name}: {message}"
+            click.echo(printable(textwrap.indent(told, "  ")))
     if "matrix" in content:
         click.echo("No task is in a bank: this network answers only the last one as it did when it was learnt.")
     elif content["tasks"]:
