@@ -181,7 +181,7 @@ def main() -> None:
     parser.add_argument("--work", type=Path, required=True, help="for the rows, the runs, the cache and the bank")
     parser.add_argument("--out", type=Path, default=HERE / "results")
     parser.add_argument("--method", default="adapter")
-    parser.add_argument("--epochs", type=int, default=2)
+    parser.add_argument("--epochs", type=int, default=3)
     parser.add_argument("--sets", type=int, default=len(SOURCES), help="only the first so many data sets")
     parser.add_argument("--sizes", default=",".join(map(str, SIZES)), help="rows of train, the largest first")
     parser.add_argument("--contrast", type=int, default=len(SOURCES), help="tasks of the contrast that forgets")
