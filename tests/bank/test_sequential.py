@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +36,7 @@ def tasks(tmp_path: Path) -> list[Path]:
     return [write_task(tmp_path, name) for name in ("one", "two", "three")]
 
 
-def contrast(tasks: list[Path], folder: Path, **changes: Any) -> Stream:
+def contrast(tasks: Sequence[Task | Path], folder: Path, **changes: Any) -> Stream:
     settings: dict[str, Any] = {
         "method": "full-sequential:learning_rate=0.02", "backbone": "tiny_text", "epochs": 3, "runs": folder / "runs",
         "precision": "fp32", "device": "cpu", "cache_size": "0", "out": folder / "out",
@@ -93,6 +94,33 @@ def test_it_goes_on_as_if_it_had_not_been_stopped(tasks: list[Path], tmp_path: P
     assert done.content["matrix"] == whole.content["matrix"]
     assert [row["network"] for row in done.content["tasks"]] == [row["network"] for row in whole.content["tasks"]]
     assert len(list((tmp_path / "out").glob("*.safetensors"))) == 1
+
+
+def test_tasks_of_several_kinds_keep_their_own_heads(tmp_path: Path) -> None:
+    """Pairs, numbers, several labels with thresholds of their own, and words of which some are not seen."""
+    kinds = {"multilabel": False, "tagging": False, "classification": True, "regression": False}
+    tasks = [write_kind(tmp_path, kind, pair) for kind, pair in kinds.items()]
+    whole = contrast(tasks, tmp_path, out=tmp_path / "whole", epochs=1)
+    assert not whole.failed and [row["kind"] for row in whole.content["tasks"]] == list(kinds)
+    facts = [row["facts"] for row in whole.content["tasks"]]
+    assert "shift" in facts[0] and "blind" in facts[1] and [fact["towers"] for fact in facts] == [1, 1, 1, 1]
+    contrast(tasks[:3], tmp_path, epochs=1)
+    assert contrast(tasks, tmp_path, epochs=1).content["matrix"] == whole.content["matrix"]
+
+
+def write_kind(folder: Path, kind: str, pair: bool) -> Task:
+    """The toy task of a kind as JSONL, each text with a number of its own."""
+    data = tiny_dataset(kind, pair=pair, rows=24)
+    lines = []
+    for i, example in enumerate(example for split in data.splits.values() for example in split.examples):
+        inputs = {
+            role: [*given, str(i)] if role == "words" else f"{given} {i}" for role, given in example.inputs.items()
+        }
+        target = [*example.target, "O"] if kind == "tagging" else example.target
+        label = {"tags": target} if kind == "tagging" else {"label": list(target) if kind == "multilabel" else target}
+        lines.append(json.dumps(inputs | label))
+    (folder / f"{kind}.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return Task.from_file(folder / f"{kind}.jsonl", kind=kind)
 
 
 def test_what_was_learnt_must_be_there_and_the_same(tasks: list[Path], tmp_path: Path) -> None:
