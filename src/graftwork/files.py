@@ -157,16 +157,21 @@ def write_tensors(path: Path, tensors: dict[str, Tensor]) -> None:
 
 
 def safe_load(path: Path, *, mapped: bool = True) -> dict[str, Tensor]:
-    """The tensors of a safetensors file: the one door through which weights come in. Never executes anything.
+    """The tensors of a safetensors file, or of a zip archive of torch's (.bin), whose program is never run.
 
-    Mapped they take no memory of their own, and the file must stay as it is for as long as they are used.
+    The one door through which weights come in. Raises `StorageError`. Mapped, what a safetensors file holds takes no
+    memory of its own, and the file must stay as it is for as long as it is used.
     """
     from safetensors import SafetensorError
     from safetensors.torch import load, load_file
 
     with storage_errors(path):
-        if path.suffix != ".safetensors" or not path.is_file():
+        if path.suffix not in (".safetensors", ".bin") or not path.is_file():
             raise StorageError("no such weights", where=str(path), expected="a .safetensors file")
+        if path.suffix == ".bin":
+            from graftwork.torch_archive import read_archive
+
+            return read_archive(path)
         try:
             return load_file(path) if mapped else load(path.read_bytes())
         except SafetensorError as error:
