@@ -39,11 +39,13 @@ from graftwork.train.loop import FittedModel, fit_by_gradient, restore_by_attach
 
 SETTINGS: dict[str, list[dict[str, Any]]] = {  # beside the defaults
     "adapter": [{"size": 4, "placement": "pfeiffer"}],
+    "adapterhub": [{"parts": "mlp", "size": 4}, {"parts": "attention+mlp", "reads": "map", "activation": "silu"}],
     "full": [{"embeddings": "frozen"}],
     "lora": [{"rank": 2, "alpha": 8.0}],
+    "peft_lora": [{"maps": "attention.query+mlp.down", "rank": 2}, {"maps": "attention.value", "head": "none"}],
     "top_layers": [{"k": 1}],
 }
-DEFAULTS_DO_NOT_FIT = {"top_layers"}  # `tiny_text` has two blocks
+DEFAULTS_DO_NOT_FIT = {"top_layers", "adapterhub", "peft_lora"}  # `tiny_text` has two blocks; these name no place
 FUSED = ("attention.query", "attention.key", "attention.value")
 
 

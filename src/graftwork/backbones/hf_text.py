@@ -22,6 +22,8 @@ DISTILBERT = Layout(
         "attention.output": "attention.out_lin",
         "mlp.up": "ffn.lin1",
         "mlp.down": "ffn.lin2",
+        "attention.norm": "sa_layer_norm",
+        "mlp.norm": "output_layer_norm",
     },
 )
 ALBERT = Layout(

@@ -196,7 +196,8 @@ class Backbone(Protocol):
     """Frozen unless a method takes its own copy.
 
     Roles for `sites`: attention.query, attention.key, attention.value, attention.qkv (fused), attention.output,
-    mlp.up, mlp.down, norm, embedding, block. Methods speak roles, backbones know names.
+    mlp.up, mlp.down, norm, embedding, block. Methods speak roles, backbones know names. A network that norms the sum
+    behind a part may name these norms too: attention.norm, mlp.norm.
     """
 
     card: BackboneCard

@@ -18,7 +18,7 @@ class Layout:
 
     blocks: str  # path of every block: "encoder.layer.*"
     embedding: str  # path of the token embedding
-    roles: Mapping[str, str]  # role -> path inside a block, for the roles that are linear maps
+    roles: Mapping[str, str]  # role -> path inside a block, for linear maps and the norms behind a part's sum
     skipped: tuple[str, ...] = ("embeddings",)  # modules that have nothing to do once block 0 is skipped
     pooling: str = "first"  # one of POOLINGS
     towers: int = 1  # sequences that a pair becomes
@@ -39,6 +39,8 @@ BERT_ROLES: Mapping[str, str] = {
     "attention.output": "attention.output.dense",
     "mlp.up": "intermediate.dense",
     "mlp.down": "output.dense",
+    "attention.norm": "attention.output.LayerNorm",
+    "mlp.norm": "output.LayerNorm",
 }
 BERT = Layout("encoder.layer.*", "embeddings.word_embeddings", BERT_ROLES, token_types=True)
 

@@ -1,0 +1,41 @@
+"""The head of transformers' sequence classifiers: the first token as it is, one hidden layer, a linear layer."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import linear
+
+from graftwork.core.activation import ACTIVATIONS
+from graftwork.core.backbone import Features
+from graftwork.core.model import Model
+
+NO_LAYER = "none"  # in the place of the hidden layer's activation
+
+
+class ClassifierHead(nn.Module):
+    """`Features -> logits (B, C)` = W f(V t + v) + w of the first token t, unscaled; without a hidden layer W t + w.
+
+    Always in fp32, as every head.
+    """
+
+    def __init__(self, width: int, outputs: int, activation: str):
+        super().__init__()
+        self.hidden = nn.Linear(width, width) if activation != NO_LAYER else None
+        self.out = nn.Linear(width, outputs)
+        self.activation = activation
+
+    def forward(self, features: Features) -> Tensor:
+        """(B, T, D) -> (B, C). The network must read a pair of texts as one sequence."""
+        token = features.sequence[:, 0]  # (B, D)
+        with torch.autocast(token.device.type, enabled=False):
+            token = token.float()
+            if self.hidden is not None:
+                token = ACTIVATIONS[self.activation](self.hidden(token))
+            return linear(token, self.out.weight, self.out.bias)
+
+
+def read_first_token(model: Model, activation: str) -> None:
+    """Give `model` such a head in place of its own."""
+    outputs = next(model.head.parameters())
+    model.head = ClassifierHead(model.backbone.card.width, outputs.shape[0], activation).to(model.device)

@@ -1,0 +1,118 @@
+"""Bottlenecks as AdapterHub has them, which may read the normed sum behind a part (Pfeiffer et al. 2020,
+arXiv:2007.07779; placement and order of Pfeiffer et al. 2021, arXiv:2005.00247)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from torch import Tensor, nn
+from torch.nn.functional import layer_norm, linear
+
+from graftwork.core.activation import ACTIVATIONS
+from graftwork.core.backbone import BackboneCard, lacking
+from graftwork.core.classifier_head import NO_LAYER, read_first_token
+from graftwork.core.model import Model
+from graftwork.core.task import Task
+from graftwork.core.transformer import site_size
+from graftwork.registry import methods
+from graftwork.train.loop import fit_by_gradient, restore_by_attaching
+
+SITES = {  # (part, what is read) -> role
+    ("attention", "map"): "attention.output", ("attention", "norm"): "attention.norm",
+    ("mlp", "map"): "mlp.down", ("mlp", "norm"): "mlp.norm",
+}  # fmt: skip
+
+
+class Bottleneck(nn.Module):
+    """h -> U f(D h + d) + u, with D (size, width) small and U (width, size) zero: nothing at the start."""
+
+    def __init__(self, width: int, size: int, activation: str):
+        super().__init__()
+        self.down, self.up = nn.Linear(width, size), nn.Linear(size, width)
+        self.activation = activation
+        nn.init.normal_(self.down.weight, std=width**-0.5)
+        nn.init.zeros_(self.down.bias)
+        nn.init.zeros_(self.up.weight)
+        nn.init.zeros_(self.up.bias)
+
+    def forward(self, h: Tensor) -> Tensor:
+        """(S, T, width) -> (S, T, width)."""
+        kind = h.dtype
+        inner = ACTIVATIONS[self.activation](linear(h, self.down.weight.to(kind), self.down.bias.to(kind)))
+        return linear(inner, self.up.weight.to(kind), self.up.bias.to(kind))
+
+
+class BesideMap(nn.Module):
+    """y -> y + bottleneck(y) for the output y of a part's last linear map, before its sum and its norm."""
+
+    def __init__(self, site: nn.Module, size: int, activation: str):
+        super().__init__()
+        self.bottleneck = Bottleneck(site_size(site)[1], size, activation)
+
+    def forward(self, x: Tensor, y: Tensor) -> Tensor:
+        """(S, T, in), (S, T, D) -> (S, T, D)."""
+        change: Tensor = self.bottleneck(y)
+        return y + change
+
+
+class BesideNorm(nn.Module):
+    """y -> norm(x + bottleneck(y)) for the norm y = norm(x) of a part's sum x: the same norm, a second time."""
+
+    gain: Tensor
+    bias: Tensor
+
+    def __init__(self, site: nn.Module, size: int, activation: str):
+        super().__init__()
+        assert isinstance(site, nn.LayerNorm)
+        self.bottleneck = Bottleneck(site.weight.shape[0], size, activation)
+        self.eps = site.eps
+        self.register_buffer("gain", site.weight.detach(), persistent=False)  # the frozen norm's own memory
+        self.register_buffer("bias", site.bias.detach(), persistent=False)
+
+    def forward(self, x: Tensor, y: Tensor) -> Tensor:
+        """(S, T, D), (S, T, D) -> (S, T, D)."""
+        return layer_norm(x + self.bottleneck(y), self.gain.shape, self.gain, self.bias, self.eps)
+
+
+@methods.register("adapterhub")
+@dataclass(frozen=True)
+class AdapterHub:
+    """What `graft bank import` makes of an AdapterHub folder. Named by hand it can be trained like any other method."""
+
+    parts: str = "none"  # "mlp", "attention" or "attention+mlp": behind which parts of a block
+    reads: str = "norm"  # "norm": the part's sum, normed; "map": the part's own output
+    size: int = 48  # width of the bottleneck
+    activation: str = "relu"
+    head: str = "tanh"  # activation of the head's hidden layer; "none" without one
+    learning_rate: float = 2e-3  # peak of the schedule
+
+    VERSION: ClassVar[int] = 1
+    uses_backbone: ClassVar[bool] = True
+
+    @property
+    def roles(self) -> tuple[str, ...]:
+        """The sites it hangs on."""
+        return tuple(SITES.get((part, self.reads), "") for part in self.parts.split("+"))
+
+    def unfit(self, task: Task, card: BackboneCard | None) -> str:
+        """Fits classification, once its parts are named: so it stands in no comparison that did not ask for it."""
+        if "" in self.roles:
+            return f"parts must be of attention, mlp and reads norm or map, not {self.parts!r} and {self.reads!r}"
+        if self.activation not in ACTIVATIONS or self.head not in (*ACTIVATIONS, NO_LAYER):
+            return f"activation and head must be of {', '.join(ACTIVATIONS)}; the head may have {NO_LAYER}"
+        if self.size <= 0:
+            return f"size must be above 0, not {self.size}"
+        if task.kind != "classification":
+            return f"its head answers classification, not {task.kind}"
+        return lacking(card, self.roles)
+
+    def attach(self, model: Model) -> None:
+        """Plug the bottlenecks, and read the first token."""
+        beside = BesideNorm if self.reads == "norm" else BesideMap
+        for role in self.roles:
+            model.plug(role, lambda site: beside(site, self.size, self.activation))
+        read_first_token(model, self.head)
+
+    fit = fit_by_gradient
+    restore = restore_by_attaching

@@ -1,0 +1,58 @@
+"""LoRA as PEFT trains it for text classifiers: on any linear maps, under the head that transformers' classifiers have
+(Hu et al. 2021, arXiv:2106.09685)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from graftwork.core.activation import ACTIVATIONS
+from graftwork.core.backbone import BackboneCard, lacking
+from graftwork.core.classifier_head import NO_LAYER, read_first_token
+from graftwork.core.low_rank import LowRank
+from graftwork.core.model import Model
+from graftwork.core.task import Task
+from graftwork.registry import methods
+from graftwork.train.loop import fit_by_gradient, restore_by_attaching
+
+MAPS = (
+    "attention.query", "attention.key", "attention.value", "attention.qkv", "attention.output", "mlp.up", "mlp.down",
+)  # fmt: skip
+
+
+@methods.register("peft_lora")
+@dataclass(frozen=True)
+class PeftLora:
+    """What `graft bank import` makes of a PEFT folder. Named by hand it can be trained like any other method."""
+
+    maps: str = "none"  # roles with + between them: "attention.query+attention.value"
+    rank: int = 8
+    alpha: float = 16.0
+    head: str = "tanh"  # activation of the head's hidden layer; "none" without one
+    learning_rate: float = 2e-3  # peak of the schedule
+
+    VERSION: ClassVar[int] = 1
+    uses_backbone: ClassVar[bool] = True
+
+    def unfit(self, task: Task, card: BackboneCard | None) -> str:
+        """Fits classification, once its maps are named: so it stands in no comparison that did not ask for it."""
+        roles = tuple(self.maps.split("+"))
+        unknown = [role for role in roles if role not in MAPS]
+        if unknown:
+            return f"maps must be of {', '.join(MAPS)}, with + between them, not {self.maps!r}"
+        if self.head not in (*ACTIVATIONS, NO_LAYER):
+            return f"head must be one of {', '.join(ACTIVATIONS)}, {NO_LAYER}, not {self.head!r}"
+        if self.rank <= 0:
+            return f"rank must be above 0, not {self.rank}"
+        if task.kind != "classification":
+            return f"its head answers classification, not {task.kind}"
+        return lacking(card, roles)
+
+    def attach(self, model: Model) -> None:
+        """Plug a low-rank map beside each of the maps, and read the first token."""
+        for role in self.maps.split("+"):
+            model.plug(role, lambda site: LowRank(site, self.rank, self.alpha))
+        read_first_token(model, self.head)
+
+    fit = fit_by_gradient
+    restore = restore_by_attaching
