@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from graftwork.cli.exchange import export_task, import_task, version_of
 from graftwork.cli.in_bank import added
-from graftwork.errors import ConfigError, IncompatibleModule, clip, printable
+from graftwork.errors import IncompatibleModule, printable
 from graftwork.units import show
 
 if TYPE_CHECKING:
@@ -180,6 +181,10 @@ def diff(first: str, second: str, third: str | None, as_json: bool) -> None:
         click.echo(printable("\n".join(lines or ["no difference"])))
 
 
+command.add_command(export_task)
+command.add_command(import_task)
+
+
 def table(rows: Sequence[Sequence[str]], right: Sequence[int] = ()) -> list[str]:
     """Lines with aligned columns; those in `right` stand to the right."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
@@ -205,10 +210,7 @@ def _entries(folder: BankFolder) -> list[TaskEntry]:
 
 def _entry(folder: BankFolder, words: str) -> TaskEntry:
     """`tickets`, or `tickets@2`."""
-    name, at, number = words.partition("@")
-    if at and not number.isdecimal():
-        raise ConfigError("not a version", got=clip(words), expected="TASK@2, a number after the sign")
-    return folder.entry(name, int(number) if at else None)
+    return folder.entry(*version_of(words))
 
 
 def _as_json(entry: TaskEntry) -> dict[str, Any]:

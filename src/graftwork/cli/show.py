@@ -92,14 +92,17 @@ def module_lines(folder: Path) -> list[str]:
     task, backbone = module["task"], module["backbone"]
     answers = f", {len(task['labels'])} labels: {', '.join(task['labels'][:12])}" if task["labels"] else ""
     scores = ", ".join(f"{name} {value:.4f}" for name, value in module["scores"].items())
+    test = f"{scores}  (one run: {module['run']})"
+    if "imported" in module:
+        test = f"unknown: imported from {module['imported']['format']}"
     return [
         f"module     {folder}",
         f"task       {task['name']} ({task['kind']}{answers})",
         f"inputs     {', '.join(module['roles'])}",
         f"backbone   {backbone['id'] + ', revision ' + backbone['revision'][:16] if backbone else 'none'}",
         f"method     {module['method']['name']}",
-        f"test       {scores}  (one run: {module['run']})",
-        "price tag",
+        f"test       {test}",
+        "price tag" if module.get("costs") else "price tag  unknown",
         *cost_lines(module.get("costs", {})),
     ]
 

@@ -1,0 +1,187 @@
+"""LoRA folders of peft: adapter_config.json and adapter_model.safetensors."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn.functional import pad
+
+from graftwork.bank.exchange.heads import classifier_of, take_classifier
+from graftwork.bank.exchange.imported import Found
+from graftwork.bank.exchange.names import name_elsewhere, targets, without_prefix
+from graftwork.bank.exchange.readme import write_readme
+from graftwork.core.backbone import Backbone
+from graftwork.core.transformer import site_size
+from graftwork.errors import ConfigError, IncompatibleModule
+from graftwork.files import read_json, safe_load, write_json, write_tensors
+from graftwork.methods.peft_lora import MAPS
+from graftwork.run.task_module import TaskModule
+
+FORMAT = "peft"
+CONFIG, WEIGHTS, PICKLED = "adapter_config.json", "adapter_model.safetensors", "adapter_model.bin"
+PREFIX = "base_model.model."
+MATRIX = re.compile(r"(.+)\.lora_([AB])\.weight")
+OTHER = (  # what changes the arithmetic, and is not known here
+    "alora_invocation_tokens", "alpha_pattern", "layer_replication", "lora_bias", "target_parameters",
+    "trainable_token_indices", "use_dora", "use_qalora",
+)  # fmt: skip
+STARTS = (True, False, "gaussian", "eva", "orthogonal")  # of the matrices; other ones change the network's own weights
+
+
+def is_ours(config: Mapping[str, Any]) -> bool:
+    """Whether an adapter_config.json is one of peft's."""
+    return "peft_type" in config
+
+
+def read(folder: Path, backbone: Backbone) -> Found:
+    """A LoRA and its classifier. Raises `ConfigError` for what can't be expressed, `IncompatibleModule`."""
+    config = read_json(folder / CONFIG)
+    _require_plain(config, folder / CONFIG)
+    file = folder / WEIGHTS if (folder / WEIGHTS).is_file() else folder / PICKLED
+    stored = safe_load(file)
+    tensors = {
+        name.removeprefix(PREFIX).replace(".modules_to_save.", "."): tensor.float() for name, tensor in stored.items()
+    }
+    roles = {site: role for role in MAPS for site in backbone.sites(role)}
+    matrices: dict[str, dict[str, Tensor]] = {}
+    for name in list(tensors):
+        matched = MATRIX.fullmatch(name)
+        site = without_prefix(matched[1], roles) if matched else None
+        if matched and site is None:
+            raise IncompatibleModule(
+                f"{backbone.card.id} has no map {matched[1]!r}",
+                where=str(file),
+                do="name the backbone it was trained on",
+            )
+        if matched and site:
+            matrices.setdefault(site, {})[matched[2]] = tensors.pop(name)
+    if not matrices or any(pair.keys() != {"A", "B"} for pair in matrices.values()):
+        raise IncompatibleModule("no pair of matrices for each adapted map", where=str(file))
+    rank = max(pair["A"].shape[0] for pair in matrices.values())
+    used = [role for role in MAPS if role in {roles[site] for site in matrices}]
+    alpha = float(config["lora_alpha"]) * (math.sqrt(rank) if config.get("use_rslora") else 1.0)
+    delta: dict[str, Tensor] = {}
+    for site in (site for role in used for site in backbone.sites(role)):
+        delta |= _filled(site, matrices.get(site), rank, backbone, bool(config.get("use_rslora")))
+    left = _unprefixed(tensors, backbone)
+    activation, head = take_classifier(left, backbone.card.family, backbone.card.id, file)
+    if left:
+        raise IncompatibleModule(
+            "weights that are neither LoRA nor the classifier", where=str(file), got=", ".join(sorted(left)[:5])
+        )
+    return Found(
+        format=FORMAT,
+        method="peft_lora",
+        settings={"maps": "+".join(used), "rank": rank, "alpha": alpha, "head": activation},
+        delta=delta | head,
+        labels=(),
+        backbone=config.get("base_model_name_or_path") or "",
+        files=(folder / CONFIG, file),
+        trained_parameters=sum(tensor.numel() for tensor in stored.values()),
+    )
+
+
+def _require_plain(config: Mapping[str, Any], where: Path) -> None:
+    """Raises `ConfigError` for what would answer otherwise here."""
+    if config.get("peft_type") != "LORA":
+        raise ConfigError(f"only LoRA can be imported, not {config.get('peft_type')}", where=str(where))
+    if config.get("task_type") != "SEQ_CLS":
+        raise ConfigError(
+            "only classifiers of texts can be imported",
+            where=str(where),
+            got=f"task_type {config.get('task_type')}",
+            expected="task_type SEQ_CLS, with its classifier among the saved modules",
+        )
+    odd = [f"{key} {config[key]!r}" for key in OTHER if config.get(key)]
+    odd += [f"bias {config['bias']!r}"] if config.get("bias", "none") != "none" else []
+    start = config.get("init_lora_weights", True)
+    odd += [f"init_lora_weights {start!r}"] if start not in STARTS else []
+    if odd:
+        raise ConfigError("this LoRA does more than y + (alpha / r) B A x", where=str(where), got=", ".join(odd))
+
+
+def _filled(
+    site: str, pair: Mapping[str, Tensor] | None, rank: int, backbone: Backbone, stabilised: bool
+) -> dict[str, Tensor]:
+    """A and B of a site at the one rank and scale that all have: smaller ranks filled up with zeros, none all zeros."""
+    name = f"adapters.{site.replace('.', '/')}"
+    if pair is None:
+        inward, outward = site_size(backbone.module.get_submodule(site))
+        return {f"{name}.a": torch.zeros(rank, inward), f"{name}.b": torch.zeros(outward, rank)}
+    own = pair["A"].shape[0]
+    ratio = math.sqrt(rank / own) if stabilised else rank / own  # its alpha / r, in units of ours
+    b = pair["B"] * ratio if own != rank else pair["B"]
+    return {f"{name}.a": pad(pair["A"], (0, 0, 0, rank - own)), f"{name}.b": pad(b, (0, rank - own))}
+
+
+def _unprefixed(tensors: Mapping[str, Tensor], backbone: Backbone) -> dict[str, Tensor]:
+    """What is left is the classifier's; a pooler stands inside the network, after its name."""
+    prefix = f"{getattr(backbone.module, 'base_model_prefix', '')}."
+    return {name.removeprefix(prefix): tensor for name, tensor in tensors.items()}
+
+
+def write(module: TaskModule, folder: Path) -> None:
+    """Write `folder` for `PeftModel.from_pretrained`. Raises `ConfigError` for a task that peft can't hold."""
+    method, backbone = module.description["method"], module.backbone
+    if method["name"] not in ("lora", "peft_lora") or backbone is None:
+        raise ConfigError(
+            f"peft's LoRA can't hold a task trained with {method['name']}",
+            where=str(module.folder),
+            expected="one trained with lora or peft_lora",
+        )
+    delta = safe_load(module.folder / "delta.safetensors")
+    classifier = method["name"] == "peft_lora"
+    prefix = f"{backbone.module.base_model_prefix}." if classifier else ""
+    tensors, sites = {}, []
+    for name, tensor in delta.items():
+        path, _, part = name.rpartition(".")
+        if path.startswith("adapters."):
+            site = path.removeprefix("adapters.").replace("/", ".")
+            sites += [site] if part == "a" else []
+            tensors[f"{PREFIX}{prefix}{site}.lora_{part.upper()}.weight"] = tensor
+    saved: list[str] = []
+    if classifier:
+        layers, saved = _classifier(delta, method["head"], backbone, module.folder)
+        tensors |= layers
+    names = [name for name, _ in backbone.module.named_modules()]
+    write_json(folder / CONFIG, _config(method, backbone.card.id, targets(sites, names), saved))
+    write_tensors(folder / WEIGHTS, tensors)
+    write_readme(folder, FORMAT, module, whole=classifier)
+
+
+def _classifier(
+    delta: Mapping[str, Tensor], activation: str, backbone: Backbone, where: Path
+) -> tuple[dict[str, Tensor], list[str]]:
+    """The head under its names in peft, and the modules that peft must save and load with the LoRA."""
+    known = classifier_of(backbone.card.family, where)
+    if activation != known.activation:
+        raise ConfigError(
+            f"transformers' classifier of {backbone.card.family} has {known.activation}, not {activation}",
+            where=str(where),
+        )
+    prefix = PREFIX if known.own_hidden else f"{PREFIX}{backbone.module.base_model_prefix}."
+    layers = {f"{prefix}{known.hidden}.{part}": delta[f"head.hidden.{part}"] for part in ("weight", "bias")}
+    layers |= {f"{PREFIX}{known.out}.{part}": delta[f"head.out.{part}"] for part in ("weight", "bias")}
+    return layers, sorted({known.hidden.partition(".")[0], known.out.partition(".")[0]})
+
+
+def _config(method: Mapping[str, Any], backbone: str, target_modules: list[str], saved: list[str]) -> dict[str, Any]:
+    return {
+        "peft_type": "LORA",
+        "task_type": "SEQ_CLS" if saved else "FEATURE_EXTRACTION",
+        "base_model_name_or_path": name_elsewhere(backbone),
+        "r": method["rank"],
+        "lora_alpha": method["alpha"],
+        "lora_dropout": 0.0,
+        "target_modules": target_modules,
+        "modules_to_save": saved or None,
+        "bias": "none",
+        "fan_in_fan_out": False,
+        "inference_mode": True,
+    }

@@ -1,0 +1,86 @@
+"""The commands of `graft bank` that take tasks to other libraries and bring theirs."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+import click
+
+from graftwork.cli.in_bank import added, place_in_bank
+from graftwork.core.task import Task
+from graftwork.errors import ConfigError, clip, printable
+
+
+@click.command("export-task")
+@click.argument("bank")
+@click.argument("task")
+@click.argument("folder", metavar="DIR")
+@click.option("--format", "format", required=True, metavar="NAME", help="peft (LoRA) or adapters (bottlenecks).")
+def export_task(bank: str, task: str, folder: str, format: str) -> None:
+    """Write TASK, or TASK@2 for a version that is kept, as a folder DIR that another library loads.
+
+    DIR/README.md has the lines of Python that load it and give the same logits.
+    """
+    from graftwork.bank.bank import Bank
+    from graftwork.bank.exchange.formats import write_folder
+
+    name, version = version_of(task)
+    write_folder(Bank.open(bank).module(name, version), Path(folder), format)
+    click.echo(printable(f"{folder}: {name}, for {format}; README.md says how it is loaded"))
+
+
+@click.command("import")
+@click.argument("bank")
+@click.argument("folder", metavar="DIR")
+@click.option("--name", required=True, metavar="TASK", help="Its name in the bank.")
+@click.option("--backbone", metavar="NAME", help="The network it was trained on, hf:FOLDER.  [default: the bank's]")
+@click.option("--labels", metavar="A,B,…", help="The classes, in order.  [default: those that DIR names]")
+@click.option("--pair", is_flag=True, help="It answers pairs of texts.")
+def import_task(bank: str, folder: str, name: str, backbone: str | None, labels: str | None, pair: bool) -> None:
+    """Add to BANK what peft or adapters saved in DIR: LoRA or bottlenecks, and a classifier of texts.
+
+    It answers as it does there. Its scores and costs are unknown, and stay so.
+    """
+    from graftwork.bank.bank import Bank
+    from graftwork.bank.exchange.formats import read_folder
+    from graftwork.bank.exchange.imported import write_imported
+    from graftwork.core.opening import open_backbone
+    from graftwork.run.environment import numerics
+
+    place = place_in_bank(bank, name, Task(name, Path(folder)), backbone, "auto")
+    there = (Path(bank) / "bank.json").is_file()
+    opened = Bank.open(bank) if there else None
+    if backbone is None and (opened is None or opened.card is None):
+        raise ConfigError(
+            "it is not known on which network this was trained",
+            where=bank,
+            do="name it: --backbone hf:FOLDER, or a hub name behind hf:",
+        )
+    precision = (opened.precision if opened else None) or numerics("auto", "auto")["precision"]
+    if opened is not None and opened.card is not None:
+        network = opened.open_backbone()
+    else:
+        network = open_backbone(place.backbone, precision=precision)
+    chosen = tuple(labels.split(",")) if labels else ()
+    with tempfile.TemporaryDirectory() as made:
+        module = Path(made) / "module"
+        write_imported(
+            module,
+            read_folder(Path(folder), network),
+            network,
+            name=name,
+            labels=chosen,
+            pair=pair,
+            precision=precision,
+        )
+        done = added(opened or Bank.create(bank), module, name)
+    click.echo(printable("\n".join(done.lines)))
+
+
+def version_of(words: str) -> tuple[str, int | None]:
+    """`tickets`, or `tickets@2`. Raises `ConfigError`."""
+    name, at, number = words.partition("@")
+    if at and not number.isdecimal():
+        raise ConfigError("not a version", got=clip(words), expected="TASK@2, a number after the sign")
+    return name, int(number) if at else None
