@@ -3,16 +3,17 @@
 PYTHON ?= python3
 BIN := .venv/bin
 INSTALLED := .venv/.installed
+ADAPTERS := .venv-adapters/.installed
 # All but ulmfit, which takes as long as full: with it the demo would take five minutes.
 DEMO_METHODS := majority,tfidf_svm,linear_probe,top_layers,full,adapter,lora,bitfit
 CODE := src tests $(wildcard benchmarks)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test real browser check fix clean
+.PHONY: help setup demo test real browser adapters check fix clean
 
-test real browser: export HF_HUB_OFFLINE = 1
-test real browser: export OMP_NUM_THREADS = 1
-test real browser: export TOKENIZERS_PARALLELISM = false
+test real browser adapters: export HF_HUB_OFFLINE = 1
+test real browser adapters: export OMP_NUM_THREADS = 1
+test real browser adapters: export TOKENIZERS_PARALLELISM = false
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -31,6 +32,10 @@ real: $(INSTALLED) ## slow tests, and tests on real data and weights, which skip
 browser: $(INSTALLED) ## the server's page in chromium, by keyboard, on a phone's width; skips when chromium is missing
 	$(BIN)/pytest -n 2 -m browser -rs
 
+adapters: export GRAFTWORK_ADAPTERS_PYTHON = $(CURDIR)/.venv-adapters/bin/python
+adapters: $(INSTALLED) $(ADAPTERS) ## what goes to and comes from the library adapters, compared with it in an environment of its own
+	$(BIN)/pytest tests/bank/exchange/test_adapters_bottleneck.py
+
 check: $(INSTALLED) ## format, lint and types
 	$(BIN)/ruff format --check $(CODE)
 	$(BIN)/ruff check $(CODE)
@@ -41,7 +46,7 @@ fix: $(INSTALLED) ## format, and mend what the linter can mend
 	$(BIN)/ruff format $(CODE)
 
 clean: ## remove .venv and caches; runs, reports and data stay
-	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache build dist
+	rm -rf .venv .venv-adapters .mypy_cache .pytest_cache .ruff_cache build dist
 
 # The stamp is written last: an interrupted installation is taken up again by the next call.
 $(INSTALLED): pyproject.toml constraints.txt
@@ -49,4 +54,9 @@ $(INSTALLED): pyproject.toml constraints.txt
 		|| { echo "Graftwork needs Python 3.11 or later; name one with make PYTHON=python3.12 setup" >&2; exit 1; }
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --disable-pip-version-check -c constraints.txt -e ".[dev]"
+	@touch $@
+
+$(ADAPTERS): constraints-adapters.txt
+	$(PYTHON) -m venv .venv-adapters
+	.venv-adapters/bin/python -m pip install --disable-pip-version-check -c constraints-adapters.txt adapters torch
 	@touch $@
