@@ -45,6 +45,18 @@ def test_a_bank_grows_and_is_listed(graft: Graft, shop: Path, boards: Boards) ->
     assert "In the bank: tickets, version 2, in shop.bank, already" in again.out and "rollback" not in again.out
 
 
+def test_a_damaged_task_is_listed_as_that_beside_the_others(graft: Graft, shop: Path) -> None:
+    (shop / "tasks" / "always" / "1" / "module.json").write_text("{}")
+    done = graft("bank", "ls", shop)
+    lines = done.out.splitlines()
+    assert done.code == 0 and lines[1].split()[:3] == ["always", "1", "damaged"] and lines[2].startswith("tickets")
+    assert "always/1: module.json is damaged" in done.out
+    assert "module.json is damaged" in json.loads(graft("bank", "ls", shop, "--json").out)[0]["problem"]
+    assert graft("predict", shop, "tickets", "refund the invoice").code == 0
+    assert "module.json is damaged" in graft("predict", shop, "always", "refund the invoice").err
+    assert graft("bank", "remove", shop, "always").code == 0 and graft("bank", "check", shop).code == 0
+
+
 def test_an_empty_bank_is_listed_and_shown(graft: Graft) -> None:
     made = graft("bank", "create", "b", "--backbone", "tiny_text", "--precision", "fp32")
     assert "b: a bank, backbone tiny_text, revision " in made.out and "graft bank add b MODULE" in made.out

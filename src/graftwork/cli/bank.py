@@ -12,7 +12,7 @@ import click
 
 from graftwork.cli.exchange import export_task, import_task, version_of
 from graftwork.cli.in_bank import added
-from graftwork.errors import IncompatibleModule, printable
+from graftwork.errors import GraftworkError, IncompatibleModule, printable
 from graftwork.units import show
 
 if TYPE_CHECKING:
@@ -96,14 +96,24 @@ def rollback(bank: str, task: str, to: int | None) -> None:
 @click.option("--json", "as_json", is_flag=True, help="Print the tasks as JSON.")
 def ls(bank: str, as_json: bool) -> None:
     """List the tasks of BANK: version, kind, method, score, parameters, bytes."""
-    entries = _entries(_folder(bank))
+    folder = _folder(bank)
+    state = folder.state()
+    listed, rows, problems = [], [], []
+    for name, placed in sorted(state.tasks.items()):
+        try:
+            entry = folder.entry(name, state=state)
+            listed.append(_as_json(entry))
+            rows.append(_row(entry))
+        except GraftworkError as error:  # the others are listed all the same
+            listed.append({"name": name, "version": placed.version, "problem": error.message})
+            rows.append((name, str(placed.version), "damaged", "–", "–", "–", show(placed.bytes, "bytes")))
+            problems += [error.message, ""]
     if as_json:
-        _print_json([_as_json(entry) for entry in entries])
+        _print_json(listed)
         return
     header = ("task", "version", "kind", "method", "test", "trained", "bytes")
-    rows = [_row(entry) for entry in entries]
-    total = show(sum(entry.bytes for entry in entries), "bytes")
-    lines = [*table([header, *rows], right=(1, 5, 6)), ""] if rows else []
+    lines = [*table([header, *rows], right=(1, 5, 6)), "", *problems] if rows else []
+    total = show(sum(placed.bytes for placed in state.tasks.values()), "bytes")
     lines.append(f"{_several(len(rows), 'task')}, {total}, in {bank}")
     click.echo(printable("\n".join(lines)))
 
@@ -201,11 +211,6 @@ def _folder(bank: str) -> BankFolder:
     from graftwork.bank.store import BankFolder
 
     return BankFolder(Path(bank))
-
-
-def _entries(folder: BankFolder) -> list[TaskEntry]:
-    state = folder.state()
-    return [folder.entry(name, state=state) for name in sorted(state.tasks)]
 
 
 def _entry(folder: BankFolder, words: str) -> TaskEntry:
