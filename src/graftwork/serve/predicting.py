@@ -53,10 +53,9 @@ async def read_body(service: Service, request: Request) -> bytes:
     if request.headers.get("content-encoding", "identity").lower() != "identity":
         raise Refused(415, "a compressed body is not taken", where="Content-Encoding", expected="identity")
     limit = service.limits.body_bytes
-    too_much = Refused(413, "the body is too long", where="body", expected=f"at most {limit:,} bytes")
     length = request.headers.get("content-length", "0")
     if not length.isdecimal() or len(length) > 12 or int(length) > limit:
-        raise too_much
+        raise _too_long(limit)
     chunks, size = [], 0
     try:
         async with asyncio.timeout(service.limits.body_seconds):
@@ -64,12 +63,16 @@ async def read_body(service: Service, request: Request) -> bytes:
                 chunks.append(chunk)
                 size += len(chunk)
                 if size > limit:
-                    raise too_much
+                    raise _too_long(limit)
     except TimeoutError:
         seconds = service.limits.body_seconds
         raise Refused(408, "the body did not arrive in time", where="body", expected=f"within {seconds:g} s") from None
     request.scope["read"] = True
     return b"".join(chunks)
+
+
+def _too_long(limit: int) -> Refused:
+    return Refused(413, "the body is too long", where="body", expected=f"at most {limit:,} bytes")
 
 
 async def _answers(service: Service, request: Request, ticket: Ticket, deadline: float) -> Answers:
