@@ -9,13 +9,12 @@ import json
 import re
 import tempfile
 import time
-import urllib.request
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 from fuzzing import Fuzzer, exchange, faults
-from served import HERE, TOKEN, Served, graft_serve
+from served import HERE, TOKEN, Served, get, graft_serve
 
 from graftwork.files import write_json
 from graftwork.run.environment import environment
@@ -25,17 +24,10 @@ SHOWN = 20  # requests with a fault, that are kept
 PACKAGES = ("starlette", "uvicorn", "httptools")
 
 
-def get(served: Served, path: str) -> Any:
-    """JSON that the server tells."""
-    url = f"http://127.0.0.1:{served.port}{path}"
-    with urllib.request.urlopen(urllib.request.Request(url, headers={"Authorization": f"Bearer {TOKEN}"})) as response:
-        return json.load(response)
-
-
 def fuzz(served: Served, count: int, seed: int, workers: int) -> dict[str, Any]:
     """`count` requests over as many connections, some at a time."""
-    schema = get(served, "/openapi.json")
-    tasks = [task["name"] for task in get(served, "/v1/tasks")["tasks"]]
+    schema = get(served.port, "/openapi.json")
+    tasks = [task["name"] for task in get(served.port, "/v1/tasks")["tasks"]]
     statuses: collections.Counter[str] = collections.Counter()
     found: list[dict[str, Any]] = []
     before, began = served.resident_bytes(), time.monotonic()
@@ -58,7 +50,7 @@ def fuzz(served: Served, count: int, seed: int, workers: int) -> dict[str, Any]:
 
     with ThreadPoolExecutor(workers) as pool:
         list(pool.map(work, range(workers)))
-    alive = served.process.poll() is None and get(served, "/readyz")["ready"]
+    alive = served.process.poll() is None and get(served.port, "/readyz")["ready"]
     return {
         "requests": count // workers * workers,
         "seconds": time.monotonic() - began,

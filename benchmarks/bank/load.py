@@ -16,14 +16,13 @@ import statistics
 import subprocess
 import sys
 import tempfile
-import urllib.request
 from collections.abc import Sequence
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 import torch
-from served import HERE, TOKEN, Memory, Served, drive, finish_driver, graft_serve, start_driver, started, summary
+from served import HERE, Memory, Served, drive, finish_driver, get, graft_serve, start_driver, started, summary
 
 from graftwork.backbones.minilm import package_folder
 from graftwork.files import write_json
@@ -32,6 +31,7 @@ from graftwork.run.environment import environment
 PARTS = ("overload", "swaps", "throughput")
 PACKAGES = ("starlette", "uvicorn", "httptools", "prometheus-client")
 WARM_UP_SECONDS = 3.0
+OK = ("200", "429")
 
 
 def read_texts(path: Path | None) -> list[str]:
@@ -44,11 +44,7 @@ def read_texts(path: Path | None) -> list[str]:
 
 def text_tasks(served: Served) -> list[dict[str, Any]]:
     """The tasks of a server that take a text."""
-    request = urllib.request.Request(
-        f"http://127.0.0.1:{served.port}/v1/tasks", headers={"Authorization": f"Bearer {TOKEN}"}
-    )
-    with urllib.request.urlopen(request) as response:
-        tasks = json.load(response)["tasks"]
+    tasks = get(served.port, "/v1/tasks")["tasks"]
     found = [task for task in tasks if ["text"] in task.get("inputs", ()) and "failed" not in task]
     if not found:
         raise SystemExit("the bank has no task that takes a text")
@@ -102,20 +98,18 @@ def overload(bank: Path, folder: Path, texts: Sequence[str], chosen: argparse.Na
     return told
 
 
-OK = ("200", "429")
-
-
 def swaps(bank: Path, folder: Path, texts: Sequence[str], chosen: argparse.Namespace) -> dict[str, Any]:
     """Versions of tasks exchanged by another process, over a copy of the bank, while requests come at half capacity."""
     copy = folder / "swapped.bank"
     shutil.copytree(bank, copy)
-    with graft_serve(copy, folder, chosen.threads) as served:
+    # A queue that takes the stalls of a shared machine: what is refused here would be no failure of a swap.
+    with graft_serve(copy, folder, chosen.threads, "--max-queue", "8192") as served:
         names = [task["name"] for task in text_tasks(served)][: chosen.swapped_at_once]
         bodies = bodies_for(names, texts)
         drive(served.port, bodies, WARM_UP_SECONDS)
         rate = chosen.swap_load * capacity(served, bodies, 2.0)["answers_per_second"]
         before = len(served.events())
-        command = [sys.executable, str(HERE / "swap.py"), str(copy), str(chosen.swaps), *names]
+        command = [sys.executable, str(HERE / "swap.py"), str(copy), str(chosen.swaps), str(served.port), *names]
         seconds = 0.0
         noted: list[tuple[float, float, int]] = []
         swapper = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
@@ -126,17 +120,18 @@ def swaps(bank: Path, folder: Path, texts: Sequence[str], chosen: argparse.Names
             noted += finish_driver(driver)
             seconds += chosen.swap_window
         written = json.loads(swapper.communicate()[0] or "{}")
-        events = served.events()[before:]
+        events, remembered = served.events()[before:], memory.told()
     taken = sum(event["event"] == "task opened" for event in events)
     failed = sum(event["event"] == "task failed to open" for event in events)
     told = summary(noted, seconds)
-    failures = sum(part["count"] for code, part in told["statuses"].items() if code != "200")
+    counts = {code: part["count"] for code, part in told["statuses"].items()}
     return told | {
         "swaps_written": written.get("swaps"),
         "swaps_taken_in": taken,
         "tasks_that_failed_to_open": failed,
-        "failed_requests": failures,
-        "memory": memory.told(),
+        "refused_requests": counts.get("429", 0),
+        "failed_requests": sum(count for code, count in counts.items() if code not in OK),
+        "memory": remembered,
     }
 
 

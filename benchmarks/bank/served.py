@@ -9,6 +9,7 @@ import select
 import subprocess
 import sys
 import time
+import urllib.request
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -73,6 +74,13 @@ def graft_serve(bank: Path, folder: Path, threads: int, *flags: str) -> Iterator
     number = len(list(folder.glob("*.log")))
     with started([*command, "--threads", str(threads), *flags], folder / f"server{number}.log") as served:
         yield served
+
+
+def get(port: int, path: str) -> Any:
+    """JSON that a server tells."""
+    url = f"http://127.0.0.1:{port}{path}"
+    with urllib.request.urlopen(urllib.request.Request(url, headers={"Authorization": f"Bearer {TOKEN}"})) as response:
+        return json.load(response)
 
 
 def drive(port: int, bodies: Sequence[str], seconds: float, **plan: Any) -> list[tuple[float, float, int]]:

@@ -1,4 +1,4 @@
-"""Exchanges versions of a bank's tasks, one change after another: `python swap.py BANK COUNT TASK…`."""
+"""Exchanges versions of a bank's tasks, one change after another: `python swap.py BANK COUNT PORT TASK…`."""
 
 from __future__ import annotations
 
@@ -7,8 +7,12 @@ import sys
 import time
 from pathlib import Path
 
+from served import get
+
 from graftwork.bank.bank import Bank
 from graftwork.files import read_json, write_json
+
+PATIENCE_SECONDS = 60.0
 
 
 def other_version(bank: Bank, name: str, folder: Path) -> None:
@@ -23,24 +27,32 @@ def other_version(bank: Bank, name: str, folder: Path) -> None:
     bank.add(copy, name)
 
 
+def until_served(bank: Bank, port: int, names: list[str]) -> None:
+    """Wait until a server has taken in the versions that the bank has now."""
+    wanted = {name: bank.tasks[name].version for name in names}
+    end = time.monotonic() + PATIENCE_SECONDS
+    while not wanted.items() <= {task["name"]: task.get("version") for task in get(port, "/v1/tasks")["tasks"]}.items():
+        if time.monotonic() > end:
+            raise SystemExit("the server does not take in what was changed")
+        time.sleep(0.1)
+
+
 def main() -> None:
-    """Every task gets a second version; then they are rolled back and forth, as fast as once a second for all."""
-    path, count, names = Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3:]
+    """Every task gets a second version; then they are rolled back and forth, whenever the server has them all."""
+    path, count, port, names = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]), sys.argv[4:]
     bank = Bank.open(path)
     folder = path.parent / "versions"
     folder.mkdir()
     for name in names:
         other_version(bank, name, folder)
+        until_served(bank, port, names)
     done = len(names)
     while done < count:
-        began = time.monotonic()
         for name in names[: count - done]:
-            versions = bank.versions(name)
             current = bank.tasks[name].version
-            bank.rollback(name, to=next(version for version in versions if version != current))
+            bank.rollback(name, to=next(version for version in bank.versions(name) if version != current))
             done += 1
-        time.sleep(max(0.0, 2.0 - (time.monotonic() - began)))  # the server looks once a second: it sees every change
-    time.sleep(3)
+        until_served(bank, port, names)
     print(json.dumps({"swaps": done}))
 
 
