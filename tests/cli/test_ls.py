@@ -65,14 +65,17 @@ def test_an_unknown_word_gets_the_nearest(graft: Graft) -> None:
 @pytest.mark.parametrize("name", command_summaries())
 def test_help_documents_every_flag(graft: Graft, name: str) -> None:
     command: click.Command = importlib.import_module(f"graftwork.cli.{name}").command
-    shown = " ".join(graft(name, "--help").out.split())
-    options = [parameter for parameter in command.params if isinstance(parameter, click.Option)]
+    parts = {(name, part): one for part, one in command.commands.items()} if isinstance(command, click.Group) else {}
+    options = 0
+    for words, one in ({(name,): command} | parts).items():
+        shown = " ".join(graft(*words, "--help").out.split())
+        assert one.help, f"{words} has no help"
+        for option in (parameter for parameter in one.params if isinstance(parameter, click.Option)):
+            assert option.help, f"{option.name} of {words} has no help"
+            assert option.opts[0] in shown
+            assert " ".join(option.help.split()[:4]) in shown
+            options += 1
     assert options
-    for option in options:
-        assert option.help, f"{option.name} has no help"
-        assert option.opts[0] in shown
-        assert " ".join(option.help.split()[:4]) in shown
-    assert command.help
     for argument in command.params:
         if isinstance(argument, click.Argument):
             assert str(argument.name).upper() in command.help, f"the help does not explain {argument.name}"
