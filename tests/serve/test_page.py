@@ -21,11 +21,10 @@ from graftwork.core.opening import open_backbone
 from graftwork.serve.pages import HEADERS, TYPES
 
 pytestmark = [pytest.mark.slow, pytest.mark.browser]
-playwright = pytest.importorskip("playwright.sync_api", reason="the page is tested with playwright, which is missing")
 
 FOLDER = Path(graftwork.__file__).parent / "serve" / "page"
 SITE = "http://graftwork.test"
-WIDTHS = (360, 768, 981, 1101, 1400)
+WIDTHS = (320, 360, 768, 981, 1101, 1400)
 HANDLERS = dict[str, Callable[[Any], None]]
 
 
@@ -112,6 +111,7 @@ class Stage:
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
+    playwright = pytest.importorskip("playwright.sync_api", reason="the page is tested by playwright, which is missing")
     found = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
     if found is None:
         pytest.skip("the page is tested in chromium, which is missing")
