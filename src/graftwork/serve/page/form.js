@@ -99,9 +99,8 @@ function control(field, form) {
 }
 
 function inputsOf(form, choice) {
-  const typed = new FormData(form);
   return Object.fromEntries(FORMS[choice.inputs].fields.map(({ name, lines }) => {
-    const text = typed.get(name).replaceAll("\r\n", "\n"); // a form makes two characters of a line end; spans count
+    const text = form.elements[name].value; // its line ends are one character each, as offsets count them
     return [name, lines ? text.split("\n").map((line) => line.trim()).filter(Boolean) : text];
   }));
 }
