@@ -457,6 +457,16 @@ def test_the_picture_follows_the_width(page: Stage) -> None:
     assert page.tab.locator(".map svg").bounding_box()["width"] <= 330
 
 
+def test_every_label_of_the_picture_is_whole(page: Stage) -> None:
+    page.open("#/attention").type(text="WWWWWWWWWWWW 東京都は日本の首都 i").send("[role=option]:has-text('WWW')")
+    outside = """all => all.filter(text => {
+      const own = text.getBoundingClientRect(), around = text.ownerSVGElement.getBoundingClientRect();
+      return own.left < around.left - 1 || own.top < around.top - 1;
+    }).map(text => text.textContent)"""
+    assert page.tab.locator("svg text").count() == 10
+    assert page.tab.eval_on_selector_all("svg text", outside) == []
+
+
 def test_by_keyboard_alone(page: Stage) -> None:
     page.open()
     press = page.tab.keyboard.press

@@ -2,7 +2,7 @@
 
 import { drawn, element } from "./element.js";
 
-const LETTER = 6.7; // pixels of width, about, at the size of the labels
+const FONT = 12; // pixels, as the style sheet has it
 const LONGEST = 12; // letters of a label
 const LARGEST = 30; // pixels of a cell
 const READABLE = 11; // pixels that a label needs
@@ -12,15 +12,16 @@ const FAINTEST = 0.004; // of the strongest: below it nothing is to be seen
 /** Nodes, and `choose(row, column)` to mark a row; `pointed(row, column)` is told where the pointer is. */
 export function heatMap(words, weights, most, pointed) {
   const labels = words.map(shortened);
-  const margin = GAP + 4 + LETTER * Math.max(...labels.map((label) => Array.from(label).length));
   const told = `Heat map of ${words.length} by ${words.length} words; the list of words after it tells it row by row`;
   const node = element("div", { class: "map", role: "img", "aria-label": told });
   let chosen = { row: 0, column: null };
-  let size = 0; // of a cell, in pixels
+  let margin = 0; // beside and above the cells, in pixels
+  let size = 0; // of a cell
   let width = 0; // that it was drawn for
 
   function draw() {
     width = node.clientWidth;
+    margin = GAP + widest(labels, getComputedStyle(node).fontFamily);
     size = Math.max(Math.min((width - margin - 2) / words.length, LARGEST), 1);
     const side = size * words.length;
     node.replaceChildren(drawn("svg", { width: margin + side + 2, height: margin + side + 2, "aria-hidden": "true" },
@@ -60,6 +61,13 @@ export function heatMap(words, weights, most, pointed) {
 function shortened(word) {
   const letters = Array.from(word);
   return letters.length > LONGEST ? `${letters.slice(0, LONGEST - 1).join("")}…` : word;
+}
+
+/** Pixels that the longest of them takes, drawn in bold as one that is chosen. */
+function widest(labels, family) {
+  const brush = document.createElement("canvas").getContext("2d");
+  brush.font = `600 ${FONT}px ${family}`;
+  return Math.ceil(Math.max(...labels.map((label) => brush.measureText(label).width)));
 }
 
 function cells(weights, most, margin, size) {
