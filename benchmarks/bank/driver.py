@@ -99,6 +99,9 @@ class Client:
         end = self.loop.time() + PATIENCE_SECONDS
         while (self._backlog or len(self._idle) < self._opened) and self.loop.time() < end:
             await asyncio.sleep(0.02)
+        for connection in list(self._idle):
+            connection.transport.close()
+        await asyncio.sleep(0.01)
 
     async def _ask(self, due: float) -> None:
         if not self._idle and self._opened < self._plan["connections"]:

@@ -154,5 +154,6 @@ def test_a_folder_that_is_removed_goes_on_being_served(real: Any, shop: Bank) ->
 def test_a_bank_that_is_emptied_says_so(real: Any, shop: Bank) -> None:
     for name in list(shop.tasks):
         shop.remove(name)
-    until(lambda: real.predict({"task": "mood", "text": TEXT})[0] == 404)
-    assert real.ask("GET", "/v1/tasks")[1]["tasks"] == []
+    until(lambda: real.ask("GET", "/v1/tasks")[1]["tasks"] == [])
+    assert {real.predict({"task": task, "text": TEXT})[0] for task in ("mood", "*")} == {404}
+    assert real.ask("GET", "/readyz")[0] == 200
