@@ -14,11 +14,12 @@ from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from graftwork.serve.refused import Refused
+from graftwork.serve.refused import Refused, busy
 from graftwork.serve.secret import shows_token
 from graftwork.serve.service import Service
 
 BY_PERSON = ("/docs", "/openapi.json", "/metrics")  # opened in a browser too, which asks for a password
+PREDICT = "/v1/predict"
 DISCARDED = 4  # times the longest body
 CLIENT_GONE = 499  # in the log and the counts only: nobody is there to be told
 HEADERS = ((b"x-content-type-options", b"nosniff"), (b"cache-control", b"no-store"))
@@ -31,6 +32,7 @@ class Gate:
         """`routes` are the known paths; in the counts all others are one."""
         self._inner, self._service, self._token = inner, service, token
         self.routes = frozenset(routes)
+        self._busy = busy("the queue is full").response()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Only HTTP comes here: the server speaks no WebSocket and has no lifespan."""
@@ -48,7 +50,10 @@ class Gate:
 
         try:
             self._check_token(scope)
-            await self._inner(scope, receive, sending)
+            if self._service.batcher.full and scope["path"] == PREDICT and scope["method"] == "POST":
+                await self._turn_away(scope, receive, sending)
+            else:
+                await self._inner(scope, receive, sending)
         except Exception as error:
             if status:  # the answer has begun: all that is left is to break it off
                 raise
@@ -61,6 +66,13 @@ class Gate:
                 await answer(scope, receive, sending)
         finally:
             self._note(scope, status, time.monotonic() - began, record)
+
+    async def _turn_away(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """What most requests hear when too many come: made once, for its time is taken from the answers."""
+        whole = await self._rest_is_read(scope, receive, 429)
+        headers = [*self._busy.raw_headers, *([] if whole else [(b"connection", b"close")])]
+        await send({"type": "http.response.start", "status": 429, "headers": headers})
+        await send({"type": "http.response.body", "body": bytes(self._busy.body)})
 
     def _check_token(self, scope: Scope) -> None:
         path = scope["path"]

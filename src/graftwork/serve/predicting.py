@@ -28,8 +28,6 @@ async def predict(service: Service, request: Request) -> Response:
     """Rows in, answers out, in order. Raises `Refused`, and `ClientDisconnect` when nobody waits any more."""
     body = await read_body(service, request)
     deadline = time.monotonic() + service.limits.seconds
-    if service.batcher.full:
-        raise busy("the queue is full")
     catalogue = service.catalogue
     rows = await _aside(len(body) > LONG_BODY, lambda: read_request(body, catalogue, service.limits))
     record = request.scope["record"]
