@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import gc
+import os
 import subprocess
 import sys
 import tempfile
@@ -26,6 +27,7 @@ from graftwork.run.task_module import TaskModule, save_module
 HERE = Path(__file__).parent
 COUNTS = (1, 100, 1000)
 METHODS = ("adapter", "lora")
+KERNELS_KEPT = {"ONEDNN_PRIMITIVE_CACHE_CAPACITY": "32", "LRU_CACHE_CAPACITY": "32"}  # as the server does
 EXAMPLES = [Example(f"row/{i}", {"text": text}) for i, text in enumerate(("Who wrote Hamlet ?", "How far is it ?"))]
 
 
@@ -47,15 +49,15 @@ def resident_bytes() -> int:
 
 
 def measure(folder: Path) -> dict[str, Any]:
-    """In this process: the backbone alone, then with more and more tasks, each answered."""
-    backbone = open_backbone("minilm", precision=read_json(folder / "module.json")["precision"])
+    """In this process: the backbone alone, then with more and more tasks, each opened, tested and answered."""
     mixture, found = Mixture(), {}
+    backbone = open_backbone("minilm", precision=read_json(folder / "module.json")["precision"])
     backbone.features(backbone.collate(backbone.encode(EXAMPLES), [0, 1]))
     weights = sum(weight.numel() * weight.element_size() for weight in backbone.module.parameters())
     found["backbone"] = {"weights_bytes": weights, "process_bytes": resident_bytes()}
     for count in COUNTS:
         for number in range(len(mixture.names()), count):
-            mixture.put(f"task {number}", TaskModule.load(folder))
+            mixture.put(f"task {number}", TaskModule.load(folder, backbone=backbone))
         mixture.answers([(name, EXAMPLES[0]) for name in mixture.names()])
         found[str(count)] = {"process_bytes": resident_bytes()}
     found["file_bytes"] = (folder / "delta.safetensors").stat().st_size
@@ -76,7 +78,7 @@ def main() -> None:
         for method in METHODS:
             folder, out = stored(Path(name) / method, method, "bf16"), Path(name) / f"{method}.json"
             command = [sys.executable, __file__, "--of", str(folder), "--out", str(out)]
-            subprocess.run(command, check=True)
+            subprocess.run(command, check=True, env={**os.environ, **KERNELS_KEPT})
             found[method] = read_json(out)
             print(method, found[method], flush=True)
     result = {"format": 1, "status": "ok", "environment": environment(), "labels": len(LABELS), "methods": found}

@@ -48,14 +48,22 @@ def memory(result: Result) -> str:
     listed = []
     for name, found in result["methods"].items():
         base, weights = found["backbone"]["process_bytes"], found["backbone"]["weights_bytes"]
+        before, fewer = base, 0
         for key in ("1", "100", "1000"):
             process = found[key]["process_bytes"]
-            each = (process - base) / int(key)
+            each, before, fewer = (process - before) / (int(key) - fewer), process, int(key)
             beside = (process / base, (weights + process - base) / weights, each / found["file_bytes"])
             of_process, of_weights, of_file = (f"{ratio:.2f}" for ratio in beside)
             told = [f"{process / 1e6:,.0f} MB", of_process, of_weights, f"{each / 1e3:,.0f} kB", of_file]
             listed.append([name, key, *told])
-    head = ["method", "tasks", "process", "of the process with the backbone alone", "of the backbone's weights", "each"]
+    head = [
+        "method",
+        "tasks",
+        "process",
+        "of the process with the backbone alone",
+        "of the backbone's weights",
+        "each of those added",
+    ]
     return rows_of([*head, "of its file"], listed)
 
 
@@ -132,7 +140,9 @@ def table() -> str:
         if path.is_file():
             result = read_json(path)
             commit = result["environment"]["commit"]
-            parts.append(f"### {title}\n\n{show(result)}\n\nCommit {commit[:8]}, {result['environment']['time'][:10]}.")
+            parts.append(
+                f"### {title}\n\n{show(result)}\n\nCommit {commit['hash'][:8]}, {result['environment']['time'][:10]}."
+            )
     return "\n\n".join(parts)
 
 
