@@ -10,7 +10,13 @@ from pathlib import Path
 import pytest
 
 CHECKOUT = Path(__file__).resolve().parents[2]
-FOLDERS = {"bulk_prediction": "table.py", "budget": "table.py", "superglue": "../boards.py", "tagging": "../boards.py"}
+FOLDERS = {
+    "bank": "table.py",
+    "bulk_prediction": "table.py",
+    "budget": "table.py",
+    "superglue": "../boards.py",
+    "tagging": "../boards.py",
+}
 RESULTS = sorted((CHECKOUT / "benchmarks").glob("*/results/*.json"))
 
 
