@@ -11,6 +11,7 @@ import random
 import re
 import socket
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 ODD: Sequence[Any] = (
@@ -41,8 +42,8 @@ METHODS = (
     "BREW",
 )
 INSIDE = re.compile(
-    rb"Traceback|\.py\b|site-packages|graftwork\.|/home/|/root/|/tmp/|/usr/|/opt/|/work/|<class |object at 0x"
-    rb"|[A-Z][a-z]+Error\b|Exception\b"
+    rb"Traceback|\.py\b|site-packages|graftwork\.|/home/|/root/|/tmp/|/usr/|/opt/|<class |object at 0x"
+    rb"|[A-Z][a-z]+Error\b|Exception\b|" + re.escape(bytes(Path(__file__).resolve().parents[2]))
 )  # of the program or the machine it runs on
 
 

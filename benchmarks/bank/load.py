@@ -25,7 +25,7 @@ import torch
 from served import HERE, Memory, Served, drive, finish_driver, get, graft_serve, start_driver, started, summary
 
 from graftwork.backbones.minilm import package_folder
-from graftwork.files import write_json
+from graftwork.files import read_json, write_json
 from graftwork.run.environment import environment
 
 PARTS = ("overload", "swaps", "throughput")
@@ -169,12 +169,12 @@ def throughput(bank: Path, folder: Path, texts: Sequence[str], chosen: argparse.
 
 
 def main() -> None:
-    """Writes a JSON file with a section for each part; a part that fails is there with its error."""
+    """Writes a JSON file with a section for each part; what fails is there with its error, what was not asked stays."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--bank", type=Path, required=True, help="read only: swaps are made in a copy")
     parser.add_argument("--seconds", type=float, default=60.0, help="of each load of the first part")
     parser.add_argument("--parts", default=",".join(PARTS), help="some of %(default)s")
-    parser.add_argument("--threads", type=int, default=torch.get_num_threads())
+    parser.add_argument("--threads", type=int, default=max(1, torch.get_num_threads() - 1))
     parser.add_argument("--texts", type=Path, help="a text a line; default: the tickets that come with the package")
     parser.add_argument("--swaps", type=int, default=1000)
     parser.add_argument("--swapped-at-once", type=int, default=20, help="tasks that are swapped in turn")
@@ -186,16 +186,22 @@ def main() -> None:
     chosen = parser.parse_args()
     texts = read_texts(chosen.texts)
     arguments = {name: str(value) if isinstance(value, Path) else value for name, value in vars(chosen).items()}
+    here = environment()
     result: dict[str, Any] = {
         "format": 1,
         "status": "ok",
-        "environment": environment() | {"server": {name: importlib.metadata.version(name) for name in PACKAGES}},
+        "environment": here | {"server": {name: importlib.metadata.version(name) for name in PACKAGES}},
         "arguments": arguments | {"bank": chosen.bank.name, "out": chosen.out.name},
         "texts": len(texts),
+        "measured": {},
     }
-    parts = {"overload": overload, "swaps": swaps, "throughput": throughput}
+    parts, asked = {"overload": overload, "swaps": swaps, "throughput": throughput}, chosen.parts.split(",")
+    earlier = read_json(chosen.out) if chosen.out.is_file() else {"measured": {}}
+    for name in (name for name in earlier["measured"] if name not in asked):
+        result["measured"][name], result[name] = earlier["measured"][name], earlier[name]
     with tempfile.TemporaryDirectory() as temporary:
-        for name in chosen.parts.split(","):
+        for name in asked:
+            result["measured"][name] = {"commit": here["commit"], "time": here["time"], "threads": chosen.threads}
             try:
                 result[name] = parts[name](chosen.bank, Path(temporary), texts, chosen)
             except Exception as error:

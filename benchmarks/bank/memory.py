@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import gc
-import os
 import subprocess
 import sys
 import tempfile
@@ -23,11 +22,11 @@ from graftwork.registry import kinds
 from graftwork.run.environment import environment
 from graftwork.run.methods import parse_method
 from graftwork.run.task_module import TaskModule, save_module
+from graftwork.serve.server import keep_few_kernels
 
 HERE = Path(__file__).parent
 COUNTS = (1, 100, 1000)
 METHODS = ("adapter", "lora")
-KERNELS_KEPT = {"ONEDNN_PRIMITIVE_CACHE_CAPACITY": "32", "LRU_CACHE_CAPACITY": "32"}  # as the server does
 EXAMPLES = [Example(f"row/{i}", {"text": text}) for i, text in enumerate(("Who wrote Hamlet ?", "How far is it ?"))]
 
 
@@ -50,6 +49,7 @@ def resident_bytes() -> int:
 
 def measure(folder: Path) -> dict[str, Any]:
     """In this process: the backbone alone, then with more and more tasks, each opened, tested and answered."""
+    keep_few_kernels()
     mixture, found = Mixture(), {}
     backbone = open_backbone("minilm", precision=read_json(folder / "module.json")["precision"])
     backbone.features(backbone.collate(backbone.encode(EXAMPLES), [0, 1]))
@@ -78,7 +78,7 @@ def main() -> None:
         for method in METHODS:
             folder, out = stored(Path(name) / method, method, "bf16"), Path(name) / f"{method}.json"
             command = [sys.executable, __file__, "--of", str(folder), "--out", str(out)]
-            subprocess.run(command, check=True, env={**os.environ, **KERNELS_KEPT})
+            subprocess.run(command, check=True)
             found[method] = read_json(out)
             print(method, found[method], flush=True)
     result = {"format": 1, "status": "ok", "environment": environment(), "labels": len(LABELS), "methods": found}

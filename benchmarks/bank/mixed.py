@@ -25,12 +25,12 @@ from graftwork.core.opening import open_backbone
 from graftwork.core.task import Task
 from graftwork.data.table import open_table
 from graftwork.files import write_json
-from graftwork.methods.linear_probe import Probe
 from graftwork.registry import kinds
 from graftwork.run.environment import environment
 from graftwork.run.methods import parse_method
 from graftwork.run.task_module import TaskModule
 from graftwork.train.loop import FittedModel, build_model
+from graftwork.train.probe import Probe
 
 HERE = Path(__file__).parent
 ROWS = 64

@@ -136,6 +136,17 @@ TABLES: Mapping[str, tuple[str, Callable[[Result], str]]] = {
 }
 
 
+def _origin(result: Result) -> str:
+    """Commit and day; of each part by itself, where they were not measured together."""
+    if "measured" not in result:
+        return f"Commit {result['environment']['commit']['hash'][:8]}, {result['environment']['time'][:10]}."
+    told = [
+        f"{name} at {of['commit']['hash'][:8]}, {of['time'][:10]}, threads of the server {of['threads']}"
+        for name, of in result["measured"].items()
+    ]
+    return f"Commits: {'; '.join(told)}."
+
+
 def table() -> str:
     """All that was measured."""
     parts = []
@@ -143,10 +154,7 @@ def table() -> str:
         path = RESULTS / f"{name}.json"
         if path.is_file():
             result = read_json(path)
-            commit = result["environment"]["commit"]
-            parts.append(
-                f"### {title}\n\n{show(result)}\n\nCommit {commit['hash'][:8]}, {result['environment']['time'][:10]}."
-            )
+            parts.append(f"### {title}\n\n{show(result)}\n\n{_origin(result)}")
     return "\n\n".join(parts)
 
 

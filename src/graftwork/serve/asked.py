@@ -9,8 +9,8 @@ from typing import Any, NoReturn
 
 from graftwork.core.example import Example
 from graftwork.errors import ConfigError, clip
-from graftwork.run.given import example_of_given
-from graftwork.serve.catalogue import TAKEN_BY, Catalogue, Listed
+from graftwork.run.given import TAKEN_BY, example_of_given
+from graftwork.serve.catalogue import Catalogue, Listed
 from graftwork.serve.limits import Limits
 from graftwork.serve.refused import Refused
 

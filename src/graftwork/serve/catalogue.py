@@ -9,16 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from graftwork.errors import nearest
+from graftwork.run.given import TAKEN_BY
 from graftwork.serve.refused import Refused
 
-# What a client sends -> roles of the modules that take it. A file on this machine is never among them.
-TAKEN_BY: Mapping[frozenset[str], tuple[tuple[str, ...], ...]] = {
-    frozenset({"text"}): (("text",), ("words",)),
-    frozenset({"words"}): (("words",),),
-    frozenset({"text_a", "text_b"}): (("text_a", "text_b"),),
-    frozenset({"question", "context"}): (("question", "words"),),
-    frozenset({"text", "choices"}): (("text", "choices"),),
-}
 SEARCHED = 100  # task names, for the one nearest to an unknown one
 
 

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 from graftwork.core.backbone import Backbone, BackboneCard
 from graftwork.core.example import Example
 from graftwork.errors import GraftworkError
-from graftwork.run.given import Given
+from graftwork.run.form import Given
 from graftwork.serve.batching import Answers, Batcher, Rows
 from graftwork.serve.catalogue import Catalogue, Listed
 from graftwork.serve.limits import Limits
