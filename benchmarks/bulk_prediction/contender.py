@@ -17,9 +17,9 @@ from graftwork.backbones.minilm import package_folder
 from graftwork.core.example import Example
 from graftwork.core.opening import open_backbone
 from graftwork.core.task import Task
-from graftwork.methods.linear_probe import Probe
 from graftwork.run.environment import numerics
 from graftwork.run.task_module import TaskModule
+from graftwork.train.probe import Probe
 
 CLASSES = 6
 SEARCHED = (32, 64, 128, 256)  # batch sizes

@@ -61,8 +61,9 @@ def answer(name: str, bench: Bench, out: Path) -> None:
     question = choose if name == SETTINGS else QUESTIONS[name]
     before, begun = environment(), time.time()
     result = question(bench)
+    seeds = {"seeds": result["seeds"]} if "seeds" in result else {}
     for heat in result["heats"]:
-        heat["measured"] = {"commit": before["commit"], "time": before["time"]}
+        heat["measured"] = {"commit": before["commit"], "time": before["time"]} | seeds
     path = out / f"{name}.json"
     if bench.only and path.exists():
         result = beside(read_json(path), result)

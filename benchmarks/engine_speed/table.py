@@ -161,6 +161,7 @@ def _racing(result: Result) -> str:
         rows.append(
             [
                 name,
+                str(heat.get("measured", {}).get("seeds", result["seeds"])),
                 _seconds(boards[0]["epoch_seconds"]),
                 "–" if peers is None else duration(peers["sum"]),
                 "–" if peers is None else f"{peers['ratio']:.2f}",
@@ -174,7 +175,8 @@ def _racing(result: Result) -> str:
     bars = result["bars"]
     header = (
         "data",
-        f"the race, 8 methods x {result['seeds']} seeds",
+        "seeds",
+        "the race, 8 methods",
         "peers one by one, computed",
         f"times as long (bar: {bars['times_as_long']:g})",
         "exhaustive; times as long",

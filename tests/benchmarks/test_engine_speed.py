@@ -187,7 +187,10 @@ def test_what_a_race_saves_and_loses(table: ModuleType) -> None:
     assert race["points_lost"] == pytest.approx(1.0) and race["exhaustive_ratio"] == 2
     assert race["dropped"] == [{"method": "bitfit", "stage": "seed 0", "why": "worse"}]
     shown = table._racing({"heats": [heat], "races": {"fakes": race}, "seeds": 5, "bars": questions.RACING_BARS})
-    assert "| fakes | 29 s (29–29) | 4 min 50 s | 10.00 | 58 s (58–58); 2.00 | lora 90.0 | full 91.0 | +1.00 |" in shown
+    assert (
+        "| fakes | 5 | 29 s (29–29) | 4 min 50 s | 10.00 | 58 s (58–58); 2.00 | lora 90.0 | full 91.0 | +1.00 |"
+        in shown
+    )
     assert "- fakes: accuracy; dropped: bitfit after seed 0." in shown
     heat["contenders"][questions.EXHAUSTIVE]["error"] = "out of luck"
     assert questions.race_of(heat, 5) is None
