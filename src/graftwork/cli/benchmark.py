@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from graftwork.cli.options import progress_bar, run_options, split_words, use_threads
+from graftwork.cli.options import RunFlags, progress_bar, run_options, split_words, use_threads
 
 if TYPE_CHECKING:
     from graftwork.benchmark.run import Benchmark
@@ -36,16 +36,7 @@ def command(
     out: str | None,
     jobs: int | None,
     as_json: bool,
-    backbone: str | None,
-    epochs: int | None,
-    augment: bool | None,
-    runs: str,
-    precision: str,
-    device: str,
-    threads: int | None,
-    cache: str | None,
-    cache_size: str | None,
-    prices: str | None,
+    running: RunFlags,
 ) -> int:
     """Run methods x seeds on every task of SUITE, read from DIR as it is distributed.
 
@@ -58,9 +49,8 @@ def command(
     Every task is a comparison of its own, as by graft compare: runs that are there already cost nothing.
     """
     from graftwork.benchmark.run import benchmark
-    from graftwork.train.cache_folder import CACHE_SIZE
 
-    use_threads(threads)
+    use_threads(running.threads)
     with progress_bar() as progress:
         done = benchmark(
             suite,
@@ -69,19 +59,11 @@ def command(
             methods=split_words(methods) if methods is not None else None,
             seeds=seeds,
             limit=limit,
-            backbone=backbone or "minilm",
-            epochs=epochs,
-            augment=augment is not False,
             exhaustive=exhaustive,
             out=out,
-            runs=runs,
-            precision=precision,
-            device=device,
-            prices=prices,
-            cache=cache,
-            cache_size=cache_size or CACHE_SIZE,
             jobs=jobs,
             progress=progress,
+            **running.over({}),
         )
     _show(done, as_json)
     return 0 if done.content["chosen"] else 1

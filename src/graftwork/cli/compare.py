@@ -7,7 +7,15 @@ from typing import TYPE_CHECKING
 
 import click
 
-from graftwork.cli.options import progress_bar, run_options, split_words, task_from_flags, task_options, use_threads
+from graftwork.cli.options import (
+    RunFlags,
+    progress_bar,
+    run_options,
+    split_words,
+    task_from_flags,
+    task_options,
+    use_threads,
+)
 
 if TYPE_CHECKING:
     from graftwork.compare.leaderboard import Leaderboard
@@ -30,16 +38,7 @@ def command(
     out: str | None,
     jobs: int | None,
     as_json: bool,
-    backbone: str | None,
-    epochs: int | None,
-    augment: bool | None,
-    runs: str,
-    precision: str,
-    device: str,
-    threads: int | None,
-    cache: str | None,
-    cache_size: str | None,
-    prices: str | None,
+    running: RunFlags,
     **flags: str | None,
 ) -> int:
     """Run methods x seeds on DATA and say what is worth its price.
@@ -56,27 +55,18 @@ def command(
     task, settings = task_from_flags(data, flags)
     chosen = split_words(methods) if methods is not None else settings.get("methods")
     from graftwork.compare.leaderboard import SEEDS, compare
-    from graftwork.train.cache_folder import CACHE_SIZE
 
-    use_threads(threads)
+    use_threads(running.threads)
     with progress_bar() as progress:
         board = compare(
             task,
-            backbone=backbone or settings.get("backbone", "minilm"),
             methods=chosen,
             seeds=seeds if seeds is not None else settings.get("seeds", SEEDS),
-            epochs=epochs if epochs is not None else settings.get("epochs"),
-            augment=augment if augment is not None else settings.get("augment", True),
             exhaustive=exhaustive or settings.get("exhaustive", False),
             out=out or settings.get("out"),
-            runs=runs,
-            precision=precision,
-            device=device,
-            cache=cache or settings.get("cache"),
-            cache_size=cache_size or settings.get("cache_size", CACHE_SIZE),
-            prices=prices,
             jobs=jobs if jobs is not None else settings.get("jobs"),
             progress=progress,
+            **running.over(settings),
         )
     _show(board, as_json)
     return 0 if any(row["status"] == "ok" for row in board.rows) else 1

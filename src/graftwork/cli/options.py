@@ -5,6 +5,8 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass, fields
+from functools import wraps
 from typing import Any, TypeVar
 
 import click
@@ -14,6 +16,39 @@ from graftwork.errors import ConfigError
 
 F = TypeVar("F", bound=Callable[..., Any])
 DEVICE = "cpu or cuda; auto is cuda where there is one."
+
+
+@dataclass(frozen=True)
+class RunFlags:
+    """How runs are computed and where they are kept, as the flags of `run_options` say; None: not given."""
+
+    backbone: str | None
+    epochs: int | None
+    augment: bool | None
+    runs: str
+    precision: str
+    device: str
+    threads: int | None
+    cache: str | None
+    cache_size: str | None
+    prices: str | None
+
+    @property
+    def given(self) -> dict[str, Any]:
+        """For the functions of the same names; the threads are the process's."""
+        from graftwork.train.cache_folder import CACHE_SIZE
+
+        flags = {item.name: getattr(self, item.name) for item in fields(self) if item.name != "threads"}
+        return flags | {"cache_size": self.cache_size or CACHE_SIZE}
+
+    def over(self, settings: Mapping[str, Any]) -> dict[str, Any]:
+        """The same, before what a task file says of the comparison, and that before the defaults."""
+        chosen = {"backbone": "minilm", "augment": True} | dict(settings)
+        said = {name: chosen[name] for name in TOLD_BY_FILES if name in chosen and getattr(self, name) is None}
+        return self.given | said
+
+
+TOLD_BY_FILES = ("backbone", "epochs", "augment", "cache", "cache_size")
 
 
 def task_options(function: F) -> F:
@@ -65,11 +100,19 @@ def task_options(function: F) -> F:
     return _apply(function, flags)
 
 
-def run_options(function: F) -> F:
-    """What decides how runs are computed and where they are kept."""
+def run_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """What decides how runs are computed and where they are kept: `running`, one `RunFlags`, for the command."""
+
+    @wraps(function)
+    def command(**flags: Any) -> Any:
+        running = RunFlags(**{item.name: flags.pop(item.name) for item in fields(RunFlags)})
+        return function(running=running, **flags)
+
     flags = (
         click.option(
-            "--backbone", metavar="NAME", help="minilm, hf:FOLDER, hf:HUB/NAME or random:NAME.  [default: minilm]"
+            "--backbone",
+            metavar="NAME",
+            help="minilm, hf:FOLDER, hf:HUB/NAME, word_vectors:FILE, runs/ID or random:NAME.  [default: minilm]",
         ),
         click.option("--epochs", type=int, help="Passes over the data.  [default: from rows and classes]"),
         click.option(
@@ -89,7 +132,7 @@ def run_options(function: F) -> F:
         click.option("--cache-size", metavar="SIZE", help="At most so much of them; 0 keeps none.  [default: 10GB]"),
         click.option("--prices", metavar="FILE", help="Price list for money and CO2e; see docs/prices.example.toml."),
     )
-    return _apply(function, flags)
+    return _apply(command, flags)
 
 
 def _apply(function: F, flags: tuple[Callable[[Any], Any], ...]) -> F:

@@ -13,7 +13,6 @@ from graftwork.core.media import MEDIA
 from graftwork.errors import ConfigError, printable
 
 if TYPE_CHECKING:
-    from graftwork.run.given import Text
     from graftwork.run.task_module import TaskModule
 
 
@@ -106,40 +105,21 @@ def _answer_file(modules: list[TaskModule], source: Path, out: Path | None, colu
 def _answer_texts(modules: list[TaskModule], texts: tuple[str, ...], as_json: bool) -> None:
     from graftwork.run.answers import merged, prefixes_of, shown
     from graftwork.run.bulk import predict_many
+    from graftwork.run.given import OF_ROLES
 
     prefixes, roles = prefixes_of(modules), modules[0].roles
-    width = 1 if roles == ("text", "choices") else len(roles)
-    texts = _files(texts, roles[0])
-    if len(texts) % width:
-        raise ConfigError(
-            "the texts don't make whole pairs",
-            got=f"{len(texts)} text{'' if len(texts) == 1 else 's'}",
-            expected="an even number: the first and the second text of every pair",
-        )
-    inputs: list[Text] = list(texts) if width == 1 else [texts[i : i + width] for i in range(0, len(texts), width)]
-    if roles == ("text", "choices"):
-        inputs = [{"text": texts[0], "choices": texts[1:]}]
+    inputs = OF_ROLES[roles].arguments(texts)
     examples = modules[0].examples(inputs)
-    listed = roles[0] in MEDIA and len(texts) > 1  # several files: each answer says of which
+    listed = roles[0] in MEDIA and len(inputs) > 1  # several files: each answer says of which
     found = zip(*predict_many(modules, inputs), strict=True)
     for number, (example, answers) in enumerate(zip(examples, found, strict=True)):
         if as_json:
             click.echo(json.dumps(merged(shown(example), answers, prefixes), ensure_ascii=False))
             continue
-        file = f"{texts[number]}: " if listed else ""
+        file = f"{inputs[number]}: " if listed else ""
         for prefix, answer in zip(prefixes, answers, strict=True):
             click.echo(printable(f"  {prefix[:-1]}: {sentence(answer)}" if prefix else f"{file}{sentence(answer)}"))
     _say_cut(modules, max(module.cut(inputs) for module in modules))
-
-
-def _files(texts: tuple[str, ...], role: str) -> tuple[str, ...]:
-    """Where a module reads files, those of a folder instead of the folder."""
-    if role not in MEDIA:
-        return texts
-    from graftwork.data.folder import files_in
-
-    listed = [[str(file) for file in files_in(Path(text), role)] if Path(text).is_dir() else [text] for text in texts]
-    return tuple(file for files in listed for file in files)
 
 
 def _say_cut(modules: list[TaskModule], cut: int) -> None:

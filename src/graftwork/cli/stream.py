@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from graftwork.cli.options import progress_bar, run_options, use_threads
+from graftwork.cli.options import RunFlags, progress_bar, run_options, use_threads
 from graftwork.errors import printable
 from graftwork.units import show
 
@@ -35,16 +35,7 @@ def command(
     strict: bool,
     out: str | None,
     as_json: bool,
-    backbone: str | None,
-    epochs: int | None,
-    augment: bool | None,
-    runs: str,
-    precision: str,
-    device: str,
-    threads: int | None,
-    cache: str | None,
-    cache_size: str | None,
-    prices: str | None,
+    running: RunFlags,
 ) -> int:
     """Train TASKS (task files, or data files) in their order, each as graft train does, into the bank under its name.
 
@@ -57,16 +48,14 @@ def command(
     --method full-sequential fine-tunes one network on one task after another and measures the earlier tasks again
     after each: what a bank is there to avoid. It leaves no task in the bank.
     """
-    use_threads(threads)
+    use_threads(running.threads)
     from graftwork.bank.stream import stream
-    from graftwork.train.cache_folder import CACHE_SIZE
 
     table = Table(contrast=method.startswith("full-sequential"), quiet=as_json)
     with progress_bar() as progress:
         done = stream(
-            tasks, bank, method=method, backbone=backbone, seed=seed, epochs=epochs, augment=augment,
-            learning_rate=learning_rate, strict=strict, out=out, runs=runs, precision=precision, device=device,
-            prices=prices, cache=cache, cache_size=cache_size or CACHE_SIZE, told=table.row, progress=progress,
+            tasks, bank, method=method, seed=seed, learning_rate=learning_rate, strict=strict, out=out,
+            told=table.row, progress=progress, **running.given,
         )  # fmt: skip
     if as_json:
         click.echo(json.dumps(done.content, indent=1, ensure_ascii=False))

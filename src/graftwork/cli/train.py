@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from graftwork.cli.in_bank import PlaceInBank, place_in_bank
-from graftwork.cli.options import progress_bar, run_options, task_from_flags, task_options, use_threads
+from graftwork.cli.options import RunFlags, progress_bar, run_options, task_from_flags, task_options, use_threads
 from graftwork.core.meter import Stopwatch
 from graftwork.core.task import Task
 from graftwork.errors import ConfigError, printable
@@ -45,16 +45,7 @@ def command(
     called: str | None,
     profile: bool,
     as_json: bool,
-    backbone: str | None,
-    epochs: int | None,
-    augment: bool | None,
-    runs: str,
-    precision: str,
-    device: str,
-    threads: int | None,
-    cache: str | None,
-    cache_size: str | None,
-    prices: str | None,
+    running: RunFlags,
     **flags: str | None,
 ) -> None:
     """Fit METHOD to DATA once; or, with a budget, methods from the cheapest up.
@@ -64,25 +55,12 @@ def command(
     With --budget: each method's time is measured on a few steps before it is spent. It stops when the next method is
     not affordable or not worth it, and chooses the cheapest one within the noise of the best on validation.
     """
-    from graftwork.train.cache_folder import CACHE_SIZE
-
     watch = Stopwatch()  # before anything heavy is imported: a budget counts that too
     _check(method, budget, learning_rate, out)
     task, settings = task_from_flags(data, flags)
-    use_threads(threads)
-    place = place_in_bank(bank, called, task, backbone or settings.get("backbone"), precision)
-    shared = {
-        "backbone": place.backbone,
-        "seed": seed,
-        "epochs": epochs if epochs is not None else settings.get("epochs"),
-        "augment": augment if augment is not None else settings.get("augment", True),
-        "runs": runs,
-        "precision": place.precision,
-        "device": device,
-        "prices": prices,
-        "cache": cache or settings.get("cache"),
-        "cache_size": cache_size or settings.get("cache_size", CACHE_SIZE),
-    }
+    use_threads(running.threads)
+    place = place_in_bank(bank, called, task, running.backbone or settings.get("backbone"), running.precision)
+    shared = running.over(settings) | {"seed": seed, "backbone": place.backbone, "precision": place.precision}
     if budget is not None:
         _climb(task, budget, out, shared, place, watch, as_json, profile)
     elif method is not None:

@@ -5,29 +5,19 @@ from __future__ import annotations
 import csv
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from graftwork.core.choices import check_choices
-from graftwork.core.example import Example, Input, text_of
-from graftwork.core.media import MEDIA, Media
-from graftwork.core.passages import Passage, question_of
-from graftwork.core.task import Task
-from graftwork.core.words import example_of
-from graftwork.data.choices import choice_rows, find_choice_columns
-from graftwork.data.folder import media_of
-from graftwork.data.load import check_words
-from graftwork.data.squad import questions
-from graftwork.data.table import Table, open_table
-from graftwork.errors import ConfigError, DataError, nearest
+from graftwork.core.example import Example, Input
+from graftwork.core.media import Media
+from graftwork.errors import ConfigError
 from graftwork.files import writing
 from graftwork.run.bulk import Window, answer_windows, check_roles
+from graftwork.run.given import OF_ROLES
 from graftwork.run.task_module import TaskModule
 
 SHAPES = ("jsonl", "csv", "tsv")
-QUESTION = ("question", "words")  # the roles of questions about passages
 CHECKED_AT_ONCE = 50_000  # rows between two signs of life
 Progress = Callable[[float, str], None]  # fraction of the rows, what goes on
 
@@ -69,7 +59,7 @@ def answer_file(
         )
     check_roles(modules)
     prefixes = prefixes_of(modules)
-    read = _reader(modules[0], source, columns or {})
+    read = OF_ROLES[modules[0].roles].rows(source, modules[0].task, columns or {})
     total = _check(read(), progress)
     done = Answered()
     found = answer_windows(modules, read())
@@ -132,57 +122,6 @@ def _check(examples: Iterator[Example], progress: Progress) -> int:
     return rows
 
 
-def _reader(module: TaskModule, source: Path, named: Mapping[str, str]) -> Callable[[], Iterator[Example]]:
-    """What reads the file anew at every call."""
-    if module.roles == QUESTION and Path(source.name.lower().removesuffix(".gz")).suffix == ".json":
-        return lambda: (
-            question_of(f"question/{number}", asked.question, Passage.of(asked.context))
-            for number, asked in enumerate(questions(source), 1)
-        )
-    table = open_table(source)
-    if module.roles == ("text", "choices"):
-        for role in named:
-            if role not in module.roles:
-                raise ConfigError(f"this module has no {role}", got=_flag(role), expected="--text and --choices")
-        choices = tuple(name.strip() for name in named.get("choices", "").split(",") if name.strip())
-        task = find_choice_columns(replace(module.task, text=named.get("text"), choices=choices), table, labelled=False)
-        return lambda: _of_choices(table, task)
-    if "choices" in named:
-        raise ConfigError("this module has no choices", got="--choices", do="leave it out")
-    return partial(_examples, table, module.roles, _columns(module, table, named))
-
-
-def _of_choices(table: Table, task: Task) -> Iterator[Example]:
-    """Every text with its choices, named by its line."""
-    for row in choice_rows(table, task):
-        text, choices = row.cells
-        where = f"{table.path}:{row.line}"
-        if not text_of(text).strip():
-            raise DataError("the text is empty", where=where, do="remove the row or fill the text in")
-        check_choices(tuple(choices), where)
-        yield Example(f"line/{row.line}", {"text": text, "choices": choices})
-
-
-def _examples(table: Table, roles: Sequence[str], columns: list[str]) -> Iterator[Example]:
-    """Every row, named by its line."""
-    of_words = tuple(roles) == ("words",)
-    for row in table.rows(columns, label=columns[0] if of_words else None):  # as a label it may be a list
-        where = f"{table.path}:{row.line}"
-        if not all(text_of(cell).strip() for cell in row.cells):
-            raise DataError("the text is empty", where=where, do="remove the row or fill the text in")
-        if of_words:
-            example = example_of(f"line/{row.line}", row.cells[0])
-            check_words(example.inputs["words"], where)
-            yield example
-        elif tuple(roles) == QUESTION:
-            question, context = map(text_of, row.cells)
-            yield question_of(f"line/{row.line}", question, Passage.of(context))
-        elif roles[0] in MEDIA:
-            yield Example(f"line/{row.line}", {roles[0]: media_of(str(row.cells[0]), roles[0], table.path, where)})
-        else:
-            yield Example(f"line/{row.line}", dict(zip(roles, row.cells, strict=True)))
-
-
 def _lines(window: Window, prefixes: Sequence[str], shape: str, done: Answered) -> list[str]:
     """The window's lines, a header first where the file begins and its shape has one; counts into `done`."""
     answers = zip(*window.answers, strict=True)
@@ -195,61 +134,6 @@ def _lines(window: Window, prefixes: Sequence[str], shape: str, done: Answered) 
     flat = [_flat(row) for row in rows]
     header = [list(flat[0])] if first else []
     return _delimited([*header, *([str(value) for value in row.values()] for row in flat)], shape)
-
-
-def _columns(module: TaskModule, table: Table, named: Mapping[str, str]) -> list[str]:
-    """The columns that hold the module's inputs: those `named`, else those called like the roles.
-
-    `sentence` serves for `text`.
-    """
-    flags = {("words",): ("text",), QUESTION: ()}.get(module.roles, module.roles)
-    for role in named:
-        if role not in flags:
-            expected = " and ".join(map(_flag, flags)) or "columns called question and context"
-            raise ConfigError(f"this module has no {role}", got=_flag(role), expected=expected)
-    if module.roles == ("words",):
-        return [_words_column(table, named.get("text"))]
-    if module.roles == ("text",) and not named and "text" not in table.header and "sentence" in table.header:
-        return ["sentence"]
-    roles = ("question", "context") if module.roles == QUESTION else module.roles
-    for role in roles:
-        column = named.get(role, role)
-        if column not in table.header:
-            near = nearest(column, table.header)
-            raise DataError(
-                f"no column {column!r}",
-                where=f"{table.path}:1",
-                got=f"columns: {', '.join(table.header)}",
-                expected=f"columns called {' and '.join(roles)}" if len(roles) > 1 else f"a column called {role}",
-                do=_remedy(role, near, may_be_named=role in flags),
-            )
-    return [named.get(role, role) for role in roles]
-
-
-def _remedy(role: str, near: str | None, may_be_named: bool) -> str:
-    if not may_be_named:
-        return f"rename the column {near!r}" if near else f"add a column called {role}"
-    return f"did you mean {_flag(role)} {near}?" if near else f"name it: {_flag(role)} COLUMN"
-
-
-def _words_column(table: Table, named: str | None) -> str:
-    """The column of the words, or of texts that are cut into them."""
-    known = ("tokens", "words", "text", "sentence")
-    for column in [named] if named is not None else known:
-        if column in table.header:
-            return column
-    raise DataError(
-        f"no column {named!r}" if named is not None else "no column of words or texts",
-        where=f"{table.path}:1",
-        got=f"columns: {', '.join(table.header)}",
-        expected="" if named is not None else f"one of {', '.join(known)}",
-        do=f"name it: {_flag('text')} COLUMN",
-    )
-
-
-def _flag(role: str) -> str:
-    """`text_a` is `--text-a`."""
-    return f"--{role.replace('_', '-')}"
 
 
 def _flat(row: Mapping[str, Any]) -> dict[str, Any]:

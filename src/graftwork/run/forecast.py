@@ -303,7 +303,8 @@ class Forecaster:
     def _evaluation_seconds(self, rows: int) -> float:
         """Of one evaluation of a convex fit's loss on so many features."""
         if rows not in self._evaluations:
-            width = joined_width(self.backbone.card.width, self.lengths.encoded["train"].towers)
+            read = self.backbone.card.read_widths(self.kind.per_word)[-1]
+            width = joined_width(read, self.lengths.encoded["train"].towers)
             features = torch.randn(rows, width, generator=torch.Generator().manual_seed(0))  # (N, P)
             weight = torch.zeros(self.kind.outputs(self.setting.task), width, requires_grad=True)  # (C, P)
             targets = kept_targets(self.shop.dataset.train, self.lengths.encoded["train"])[:rows]

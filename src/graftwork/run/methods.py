@@ -9,7 +9,7 @@ from typing import Any, cast
 
 from graftwork.core.method import Method
 from graftwork.errors import ConfigError, UnknownName
-from graftwork.registry import methods
+from graftwork.registry import Registry, methods
 
 
 @dataclass(frozen=True)
@@ -24,9 +24,16 @@ class Named:
 
 def parse_method(words: str) -> Named:
     """Raises `UnknownName` for a method or hyper-parameter that does not exist, `ConfigError` for a bad value."""
+    return named(*chosen_settings(words, methods))
+
+
+def chosen_settings(words: str, parts: Registry[Any]) -> tuple[str, dict[str, Any]]:
+    """The name in `name:field=value:…`, and the fields of the dataclass registered under it that are given a value.
+
+    Raises as `parse_method` does.
+    """
     name, *settings = words.strip().split(":")
-    make = methods.get(name)
-    defaults = {item.name: item.default for item in fields(cast(Any, make))}
+    defaults = {item.name: item.default for item in fields(parts.get(name))}
     chosen: dict[str, Any] = {}
     for setting in settings:
         key, equals, text = setting.partition("=")
@@ -37,7 +44,7 @@ def parse_method(words: str) -> Named:
         if not equals:
             raise ConfigError("a hyper-parameter needs a value", got=setting, expected=f"{key}=VALUE")
         chosen[key] = _convert(name, key, text, type(defaults[key]))
-    return named(name, chosen)
+    return name, chosen
 
 
 def _convert(name: str, key: str, text: str, kind: type) -> Any:

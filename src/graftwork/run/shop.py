@@ -123,6 +123,9 @@ def _with_cut(dataset: Dataset, backbone: Backbone, frozen: FrozenStore) -> dict
     unseen = {name: encoded.words.unseen for name, encoded in read.items() if encoded.words is not None}
     if unseen:
         found["unseen_words"] = unseen
+    unknown = {name: encoded.unknown for name, encoded in read.items()}
+    if any(unknown.values()):
+        found["unknown_words"] = unknown
     if card.modality == "sound":
         splits = dataset.splits.items()
         found["resampled"] = {
@@ -134,6 +137,7 @@ def _with_cut(dataset: Dataset, backbone: Backbone, frozen: FrozenStore) -> dict
         "cut": f"Examples longer than {card.id} takes ({card.max_length} {unit}), cut there",
         "resampled": f"Recordings of other rates than {card.rate:,} samples a second, resampled to that of {card.id}",
         "unseen_words": f"Words that {card.id} does not see, for they have no token, answered blindly",
+        "unknown_words": f"Words that {card.id} has no vector of",
     }
     warnings = list(dataset.report["warnings"])
     for key, counts in found.items():

@@ -1,0 +1,80 @@
+"""A question and the passage that holds its answer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from graftwork.core.example import Example, text_of
+from graftwork.core.passages import Passage, question_of
+from graftwork.core.task import Task
+from graftwork.data.squad import questions
+from graftwork.data.table import Table, open_table
+from graftwork.errors import ConfigError, DataError, nearest
+from graftwork.run.form import Given, Rows, check_named, require_text, two_and_two
+
+COLUMNS = ("question", "context")
+
+
+class Questions:
+    """Of an example a question and the words of its passage."""
+
+    roles = ("question", "words")
+    names = (frozenset(COLUMNS),)
+
+    def takes(self, given: str | Sequence[str]) -> bool:
+        """Two texts in a tuple."""
+        return isinstance(given, tuple) and len(given) == 2 and all(isinstance(text, str) for text in given)
+
+    def example(self, number: int, given: Given) -> Example:
+        """A question and its passage, as a pair or by name."""
+        if isinstance(given, Mapping):
+            if set(given) != set(COLUMNS):
+                raise ConfigError("wrong inputs", got=", ".join(given), expected=", ".join(COLUMNS))
+            given = tuple(given[name] for name in COLUMNS)
+        if isinstance(given, str) or len(given) != 2:
+            raise ConfigError(
+                "a question and its passage are needed",
+                got="one text" if isinstance(given, str) else f"{len(given)} texts",
+                do='write predict([("the question?", "the passage")])',
+            )
+        question, context = given
+        if not (question.strip() and context.strip()):
+            raise ConfigError(f"text {number} is empty")
+        return question_of(f"input/{number}", question, Passage.of(context))
+
+    def arguments(self, texts: Sequence[str]) -> list[Given]:
+        """Two and two."""
+        return two_and_two(texts, "every question and its passage")
+
+    def rows(self, source: Path, task: Task, named: Mapping[str, str]) -> Rows:
+        """SQuAD's JSON, or columns called question and context."""
+        check_named(named, (), expected=f"columns called {' and '.join(COLUMNS)}")
+        if Path(source.name.lower().removesuffix(".gz")).suffix == ".json":
+            return lambda: (
+                question_of(f"question/{number}", asked.question, Passage.of(asked.context))
+                for number, asked in enumerate(questions(source), 1)
+            )
+        table = open_table(source)
+        for column in COLUMNS:
+            if column not in table.header:
+                near = nearest(column, table.header)
+                raise DataError(
+                    f"no column {column!r}",
+                    where=f"{table.path}:1",
+                    got=f"columns: {', '.join(table.header)}",
+                    expected=f"columns called {' and '.join(COLUMNS)}",
+                    do=f"rename the column {near!r}" if near else f"add a column called {column}",
+                )
+        return lambda: _read(table)
+
+
+def _read(table: Table) -> Iterator[Example]:
+    for row in table.rows(COLUMNS):
+        for cell in row.cells:
+            require_text(cell, f"{table.path}:{row.line}")
+        question, context = map(text_of, row.cells)
+        yield question_of(f"line/{row.line}", question, Passage.of(context))
+
+
+QUESTIONS = Questions()
