@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from graftwork.core.method import Method
     from graftwork.core.metric import Metric
     from graftwork.core.suite import Suite
+    from graftwork.pretrain.objective import Objective
+    from graftwork.pretrain.vocabulary import TokenizerKind
 
 T = TypeVar("T")
 
@@ -78,4 +80,6 @@ methods: Registry[type[Method]] = Registry("method", "graftwork.methods")
 metrics: Registry[Metric] = Registry("metric", "graftwork.metrics")
 meters: Registry[type[Meter]] = Registry("meter", "graftwork.meters")
 suites: Registry[Suite] = Registry("suite", "graftwork.suites")
+objectives: Registry[type[Objective]] = Registry("objective", "graftwork.pretrain.objectives")
+tokenizers: Registry[TokenizerKind] = Registry("tokenizer", "graftwork.pretrain.tokenizers")
 registries: tuple[Registry[Any], ...] = (backbones, kinds, methods, metrics, meters)  # the parts of a run

@@ -101,6 +101,7 @@ def test_batch_norms_stay_in_fp32(tmp_path: Path, model_type: str) -> None:
         assert backbone.features(inputs).sequence.dtype == torch.bfloat16
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model_type", ["mobilenet_v2", "vit", "wav2vec2"])
 @pytest.mark.parametrize("method", ["linear_probe", "top_layers", "full"])
 def test_methods_keep_their_promises(tmp_path: Path, model_type: str, method: str) -> None:
@@ -108,6 +109,7 @@ def test_methods_keep_their_promises(tmp_path: Path, model_type: str, method: st
     check_method(method, settings, backbone=f"hf:{write_network(tmp_path, model_type)}")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model_type", ["vit", "swin", "wav2vec2"])
 @pytest.mark.parametrize("method", ["adapter", "lora", "bitfit"])
 def test_adapters_keep_their_promises(tmp_path: Path, model_type: str, method: str) -> None:

@@ -60,7 +60,7 @@ def module(folder: Path, kind: str, method: str, precision: str, seed: int = 0) 
     backbone = open_backbone("tiny_text", precision=precision) if made.method.uses_backbone else None
     setting = Setting(data.task, kinds.get(data.task.kind), backbone)
     if isinstance(made.method, Attaches) and backbone is not None:
-        fitted: Any = drawn(made.method, setting, towers_of(backbone.card, data.train.examples[0]), seed)
+        fitted: Any = drawn(made.method, setting, towers_of(backbone.card.towers, data.train.examples[0]), seed)
     else:
         fitted = made.method.fit(tiny_bench(data, backbone, epochs=1, seed=seed))
     told = {"run": "", "method": made.config, "recipe": {}, "precision": precision, "backbone_seed": None, "scores": {}}
@@ -69,7 +69,7 @@ def module(folder: Path, kind: str, method: str, precision: str, seed: int = 0) 
     return TaskModule.load(folder)
 
 
-@pytest.fixture(scope="module", params=["fp32", "bf16"])
+@pytest.fixture(scope="module", params=[pytest.param("fp32", marks=pytest.mark.slow), "bf16"])
 def precision(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
@@ -132,6 +132,21 @@ def test_what_hangs_stands_on_shelves_and_the_rest_stays(modules: Mapping[str, T
     assert all(residents[name].fitted is residents[name].reader is None for name in shelves)
     alone = {name for name, one in residents.items() if one.fitted is not None}
     assert alone == {"classification/full", "classification/majority", "classification/tfidf_svm"}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("precision", ["fp32"], indirect=True)
+def test_where_rows_are_not_apart_adapters_answer_by_themselves(
+    modules: Mapping[str, TaskModule], rows: list[tuple[str, Example]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = rows[::9]
+    together = mixture_of(modules).logits(asked)
+    monkeypatch.setattr(TransformerBackbone, "rows_apart", False)
+    mixture = mixture_of(modules)
+    assert not mixture._shelves
+    assert mixture._residents["classification/linear_probe"].reader is not None
+    for found, expected in zip(mixture.logits(asked), together, strict=True):
+        np.testing.assert_allclose(found, expected, atol=1e-4)
 
 
 def test_one_text_runs_once_for_all_tasks_that_change_nothing(
@@ -204,6 +219,7 @@ def test_chunks_hold_every_row_once(slots: list[int]) -> None:
     assert of_places.tolist() == [slots[row] for row in index]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("precision_", "near"), [("fp32", 1e-5), ("bf16", 2e-2)])
 def test_on_a_real_backbone_the_bounds_are_narrow(precision_: str, near: float) -> None:
     """Adapters of the size that training leaves, on the default backbone: alone and in a mixture."""

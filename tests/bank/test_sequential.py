@@ -85,6 +85,7 @@ def test_the_first_task_is_full_fine_tuning(tasks: list[Path], tmp_path: Path) -
     assert first["score"]["score"] == alone.result.scores[first["metric"]]
 
 
+@pytest.mark.slow
 def test_it_goes_on_as_if_it_had_not_been_stopped(tasks: list[Path], tmp_path: Path) -> None:
     whole = contrast(tasks, tmp_path, out=tmp_path / "whole")
     contrast(tasks[:2], tmp_path)
@@ -96,6 +97,7 @@ def test_it_goes_on_as_if_it_had_not_been_stopped(tasks: list[Path], tmp_path: P
     assert len(list((tmp_path / "out").glob("*.safetensors"))) == 1
 
 
+@pytest.mark.slow
 def test_tasks_of_several_kinds_keep_their_own_heads(tmp_path: Path) -> None:
     """Pairs, numbers, several labels with thresholds of their own, and words of which some are not seen."""
     kinds = {"multilabel": False, "tagging": False, "classification": True, "regression": False}
@@ -143,6 +145,7 @@ def test_other_weights_are_refused(tasks: list[Path], tmp_path: Path) -> None:
         contrast(tasks, tmp_path)
 
 
+@pytest.mark.slow
 def test_a_task_that_fails_leaves_the_network_as_it_was(tasks: list[Path], tmp_path: Path) -> None:
     (tmp_path / "two.csv").write_text("text,label\na,b\n", encoding="utf-8")
     done = contrast(tasks, tmp_path)

@@ -19,7 +19,8 @@ from graftwork.core.opening import PRECISIONS, open_backbone
 from graftwork.errors import ConfigError, GraftworkError, IncompatibleModule, StorageError, UnknownName
 from graftwork.files import read_json
 from graftwork.run.environment import numerics, resolve_device
-from graftwork.run.given import Given, example_of_given, takes
+from graftwork.run.form import Given
+from graftwork.run.given import example_of_given, takes
 from graftwork.run.task_module import TaskModule, known_backbone
 
 Answer = dict[str, Any]

@@ -18,7 +18,7 @@ from graftwork.run.task_module import TaskModule
 
 
 @dataclass(frozen=True)
-class Seen:
+class Noted:
     """What a version of a task was when it was looked at."""
 
     version: int
@@ -36,7 +36,7 @@ class Witness:
         `IncompatibleModule` for a task that is no longer what was noted, or that can't be opened.
         """
         self.store, self.device, self._backbone = store, device, backbone
-        self._seen = {name: Seen(**note) for name, note in noted.items()}
+        self._seen = {name: Noted(**note) for name, note in noted.items()}
         self.compare()
 
     @property
@@ -63,7 +63,7 @@ class Witness:
             compared += known is not None and name != added
         return compared
 
-    def _look(self, name: str, placed: Placed, known: Seen | None) -> Seen:
+    def _look(self, name: str, placed: Placed, known: Noted | None) -> Noted:
         """A task as it is now. Raises where that is not what is `known` of it."""
         folder = self.store.folder(name, placed.version)
         if known is None:
@@ -74,7 +74,7 @@ class Witness:
         logits = self._logits(folder)
         if known is not None:
             self._require_same(name, folder, "its self-test gives other logits", known.logits, logits)
-        return Seen(placed.version, files, logits)
+        return Noted(placed.version, files, logits)
 
     def open(self, folder: Path) -> TaskModule:
         """A module, its self-test passed. Raises `IncompatibleModule`."""

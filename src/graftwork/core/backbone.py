@@ -23,6 +23,14 @@ ROLES = (
     "attention.query", "attention.key", "attention.value", "attention.qkv", "attention.output", "mlp.up", "mlp.down",
     "norm", "embedding", "block",
 )  # fmt: skip
+POOLINGS = {  # how a sequence is read -> how many states are joined for it
+    "mean": 1,  # over the real positions
+    "mean of words": 1,  # over those between the first and the last
+    "first": 1,
+    "last": 1,
+    "first two": 1,  # the mean of both
+    "concat": 3,  # [last; maximum; mean] of Howard & Ruder 2018, arXiv:1801.06146
+}
 WORDS_KEPT = 20_000  # of a split, about: those whose features are kept for convex fits
 
 
@@ -37,11 +45,11 @@ class BackboneCard:
     width: int  # D
     blocks: int  # L
     parameters: int
-    pooling: str  # "mean" | "first" | "last": how the network was trained to be read
+    pooling: str  # one of POOLINGS: how the network was trained to be read
     max_length: int  # T at most, special tokens included
     towers: int  # sequences that a pair of texts becomes: 1 = joint encoding, 2 = each text by itself
     shared_blocks: bool  # every block has the same weights (ALBERT): they can't be frozen apart
-    shapes: tuple[tuple[int, int], ...] = ()  # (T, D) at every depth, where they change from block to block
+    shapes: tuple[tuple[int, int], ...] = ()  # (T, D) at every depth, where they change; T 0: as many as are read
     rate: int = 0  # samples a second, where it reads sounds
     lacks: tuple[str, ...] = ()  # roles that it has no site for, where that is known
 
@@ -49,6 +57,11 @@ class BackboneCard:
     def widths(self) -> tuple[int, ...]:
         """(L + 1,) D at every depth."""
         return tuple(width for _, width in self.shapes) or (self.width,) * (self.blocks + 1)
+
+    def read_widths(self, words: bool) -> tuple[int, ...]:
+        """(L + 1,) R at every depth: how many numbers are read of a sequence, or of each of its words."""
+        joined = 1 if words else POOLINGS[self.pooling]
+        return tuple(joined * width for width in self.widths)
 
 
 @dataclass(frozen=True)
@@ -85,6 +98,7 @@ class Encoded:
     words: Words | None = None
     owned: NDArray[np.int64] | None = None  # (B,) sequences of each example, a multiple of `towers`
     media: tuple[Media, ...] | None = None  # of images and sounds one per sequence, whose ids then only say its length
+    unknown: int = 0  # words that a vocabulary of whole words lacks
 
     def __len__(self) -> int:
         """B, the number of examples."""
@@ -189,7 +203,7 @@ class Features:
 
     sequence: Tensor  # (S, T, D)
     mask: Tensor  # (S, T) bool, True at a real token
-    pooled: Tensor  # what is read: (S, D) from a backbone, (B, P) once towers are joined; (W, D) of words
+    pooled: Tensor  # what is read: (S, R) from a backbone, (B, P) once towers are joined; (W, D) of words
 
 
 class Backbone(Protocol):
@@ -223,7 +237,7 @@ class Backbone(Protocol):
         """
 
     def pool(self, sequence: Tensor, mask: Tensor, words: Tensor | None = None) -> Tensor:
-        """(S, T, D), (S, T) -> (S, D), the way the network was trained to be read; with `words` (S, T) -> (W, D)."""
+        """(S, T, D), (S, T) -> (S, R), the way the network was trained to be read; with `words` (S, T) -> (W, D)."""
 
     def sites(self, role: str) -> dict[str, nn.Module]:
         """Qualified name -> submodule, in network order; empty when the network has none of that role."""
@@ -255,9 +269,9 @@ class Augments(Protocol):
         """As `collate`; what is shown of an example is a pure function of (seed, epoch, its number)."""
 
 
-def towers_of(card: BackboneCard, example: Example) -> int:
-    """Sequences that are joined to one reading of such examples: those of a pair of texts as the card says, else 1."""
-    return card.towers if "text_a" in example.inputs or "choices" in example.inputs else 1
+def towers_of(towers: int, example: Example) -> int:
+    """Sequences that are joined to one reading of such examples: those of a pair of texts `towers`, else 1."""
+    return towers if "text_a" in example.inputs or "choices" in example.inputs else 1
 
 
 def lacking(card: BackboneCard | None, roles: Sequence[str]) -> str:

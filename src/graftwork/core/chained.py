@@ -1,4 +1,4 @@
-"""A network of images or sounds as a backbone: a chain of functions, run from any block on and read at its end."""
+"""A network as a chain of functions, run from any block on and read at its end: of images, of sounds, of texts."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from graftwork.core.backbone import BackboneCard, Encoded, Features, Inputs, device_of, real_positions
 from graftwork.core.example import Example
 from graftwork.core.layout import sites_of
+from graftwork.core.pooling import pooled
 
 Step = Callable[[Tensor, Any], Tensor]  # (S, T, D) entering a block, what the blocks are told beside -> (S, T', D')
 
@@ -31,21 +32,21 @@ class Chain:
 class Architecture:
     """One row of a family's table."""
 
-    unroll: Callable[[Any], Chain]  # a transformers network without a head -> its chain
+    unroll: Callable[[Any], Chain]  # a network without a head -> its chain
     embedding: str  # path of what makes the states that enter block 0
     roles: Mapping[str, str]  # role -> path inside a block, for the roles that are linear maps
-    pooling: str  # "mean", "first", or "first two": how the network was trained to be read
+    pooling: str  # as `BackboneCard.pooling`
     splits_rows: bool = False  # its blocks run sequences of one length together, those of another apart
 
 
 class Reader(Protocol):
-    """Turns the files of examples into what a network takes."""
+    """Turns examples into what a network takes."""
 
     def encode(self, examples: Sequence[Example]) -> Encoded:
-        """Decode, one sequence an example. Raises `DataError` for a file that can't be decoded."""
+        """Tokenise, or decode the files. Raises `DataError` for a file that can't be decoded."""
 
     def collate(self, encoded: Encoded, sequences: Sequence[int]) -> Inputs:
-        """Each in fp32 on the processor, and `attention_mask` (S, T)."""
+        """Each on the processor, numbers that are no counts in fp32, and `attention_mask` (S, T)."""
 
 
 @runtime_checkable
@@ -63,7 +64,7 @@ class ChainedBackbone:
     """Implements `Backbone`, `StopsEarly` and `Augments`."""
 
     card: BackboneCard
-    module: nn.Module  # a transformers model without a head
+    module: nn.Module  # a network without a head
     reader: Reader
     architecture: Architecture
 
@@ -78,7 +79,7 @@ class ChainedBackbone:
         return self.architecture.unroll(self.module)
 
     def encode(self, examples: Sequence[Example]) -> Encoded:
-        """Decode the files of these examples."""
+        """Tokenise these examples, or decode their files."""
         return self.reader.encode(examples)
 
     def collate(self, encoded: Encoded, sequences: Sequence[int]) -> Inputs:
@@ -128,16 +129,11 @@ class ChainedBackbone:
                 state = step(state, beside)
             state = chain.finish(state)
         mask = real_positions(inputs["attention_mask"].bool(), state)
-        return Features(state, mask, self.pool(state, mask))
+        return Features(state, mask, self.pool(state, mask, inputs.get("words")))
 
     def pool(self, sequence: Tensor, mask: Tensor, words: Tensor | None = None) -> Tensor:
-        """(S, T, D), (S, T) -> (S, D) in fp32: the mean over real positions, or the first, or of the first two."""
-        if self.architecture.pooling == "first":
-            return sequence[:, 0].float()
-        if self.architecture.pooling == "first two":
-            return sequence[:, :2].float().mean(dim=1)
-        real = real_positions(mask, sequence)[:, :, None]  # (S, T, 1)
-        return (sequence.float() * real).sum(dim=1) / real.sum(dim=1).clamp(min=1)
+        """(S, T, D), (S, T) -> (S, R) in fp32, as the card's pooling says; with `words` (W, D)."""
+        return pooled(sequence, real_positions(mask, sequence), self.architecture.pooling, words)
 
     def sites(self, role: str) -> dict[str, nn.Module]:
         """Qualified name -> submodule, in network order."""

@@ -1,8 +1,8 @@
 """An example: one item as a person would read it.
 
 Letters used in every shape: B examples, S sequences, T positions, W rows (words, choices) of all examples of a batch or
-a split, D width of the backbone, P width of what the head reads, C outputs (classes), L blocks, N rows of a split,
-K statistics of a metric.
+a split, D width of the backbone, R numbers read of a sequence, P width of what the head reads, C outputs (classes),
+L blocks, N rows of a split, K statistics of a metric.
 """
 
 from __future__ import annotations

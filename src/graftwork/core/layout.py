@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from torch import nn
 
-POOLINGS = ("mean", "first", "last")
-
 
 @dataclass(frozen=True)
 class Layout:
@@ -20,7 +18,7 @@ class Layout:
     embedding: str  # path of the token embedding
     roles: Mapping[str, str]  # role -> path inside a block, for linear maps and the norms behind a part's sum
     skipped: tuple[str, ...] = ("embeddings",)  # modules that have nothing to do once block 0 is skipped
-    pooling: str = "first"  # one of POOLINGS
+    pooling: str = "first"  # "mean", "first" or "last"
     towers: int = 1  # sequences that a pair becomes
     token_types: bool = False  # the network can tell the two texts of a pair by `token_type_ids`
     positions_after_padding: bool = False  # positions count from pad_token_id + 1 (RoBERTa's inheritance)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -124,6 +124,17 @@ def fresh(config: PreTrainedConfig, seed: int, bf16: bool) -> PreTrainedModel:
     return _in_bf16(half)
 
 
+def require_whole(missing: Sequence[str], folder: Path) -> None:
+    """Raise `IncompatibleModule` where tensors of a network are missing from its folder."""
+    if missing:
+        raise IncompatibleModule(
+            "the weights are not whole",
+            where=str(folder),
+            got=f"{len(missing)} tensors are missing: {', '.join(missing[:3])}",
+            do="use a folder that holds the whole network",
+        )
+
+
 def _in_bf16(module: PreTrainedModel) -> PreTrainedModel:
     """Cast parameters that were built in fp32 regardless (XLNet's). Not buffers: rotary frequencies stay in fp32."""
     for parameter in module.parameters():
@@ -146,13 +157,7 @@ def pretrained(folder: Path, config: PreTrainedConfig, bf16: bool) -> PreTrained
             output_loading_info=True,
         )
     missing = sorted(key for key in report["missing_keys"] if not key.startswith(("pooler.", "masked_spec_embed")))
-    if missing:
-        raise IncompatibleModule(
-            "the weights are not whole",
-            where=str(folder),
-            got=f"{len(missing)} tensors are missing: {', '.join(missing[:3])}",
-            do="use a folder that holds the whole network",
-        )
+    require_whole(missing, folder)
     return _in_bf16(module) if bf16 else module
 
 

@@ -17,7 +17,7 @@ from graftwork.errors import ConfigError
 
 
 def join_towers(pooled: Tensor, towers: int) -> Tensor:
-    """(S, D) -> (B, P), every sequence scaled to unit mean square; two towers become [|u - v|, u * v].
+    """(S, R) -> (B, P), every sequence scaled to unit mean square; two towers become [|u - v|, u * v].
 
     The scale is what sentence encoders are trained with, and lets a head learn at the rate of the rest. The pair says
     what differs and what is shared, whichever text comes first (after Conneau et al. 2017, arXiv:1705.02364, and
@@ -31,7 +31,7 @@ def join_towers(pooled: Tensor, towers: int) -> Tensor:
 
 
 def joined_width(width: int, towers: int) -> int:
-    """P, what `join_towers` makes of D."""
+    """P, what `join_towers` makes of R."""
     return width if towers == 1 else 2 * width
 
 
@@ -73,7 +73,8 @@ class Model(nn.Module):
         self.backbone, self.towers = backbone, towers
         self.network = backbone.module
         self.adapters = nn.ModuleDict()  # site name, dots as slashes -> adapter
-        self.head = kind.build_head(task, joined_width(backbone.card.width, towers)).to(self.device)
+        read = backbone.card.read_widths(kind.per_word)[-1]
+        self.head = kind.build_head(task, joined_width(read, towers)).to(self.device)
         self.start = backbone.card.blocks  # the lowest block that changes; all blocks: only the head does
         self._shared = True  # whether others run the same modules
         self.rates: dict[str, float] = {}  # parameter -> its share of the learning rate, where that is not 1

@@ -9,6 +9,7 @@ from pathlib import Path
 import huggingface_hub
 from huggingface_hub.errors import HfHubHTTPError
 
+from graftwork.core.backbone import POOLINGS
 from graftwork.core.layout import Layout
 from graftwork.errors import ConfigError, StorageError, nearest
 from graftwork.files import file_digest, read_json
@@ -82,7 +83,12 @@ def reading_files(folder: Path) -> dict[str, str]:
 
 
 def read_as_trained(folder: Path, layout: Layout) -> tuple[Layout, int | None]:
-    """The layout with the pooling that a sentence-transformers folder states, and its length limit if it has one."""
+    """The layout with the pooling that a sentence-transformers folder states, and its length limit if it has one.
+
+    Of a network pre-trained here config.json states the pooling.
+    """
+    own = read_json(folder / "config.json").get("graftwork", {}).get("pooling")
+    layout = replace(layout, pooling=own) if own in POOLINGS else layout
     listed = read_json(folder / "modules.json") if (folder / "modules.json").is_file() else []
     paths = [part["path"] for part in listed if part["type"].endswith(".Pooling")] or ["1_Pooling"]
     settings = folder / paths[0] / "config.json"

@@ -11,11 +11,14 @@ from graftwork.registry import backbones
 
 PRECISIONS = ("bf16", "fp32")
 FOLDER, FRESH = "hf:", "random:"
+PRETRAINED = "backbone"  # where the folder of a pre-training keeps what it made
 
 
 def open_backbone(name: str, *, precision: str, device: str = "cpu", seed: int = 0) -> Backbone:
     """`minilm`, `tiny_text`, `hf:<folder or hub name>`, or `random:` before any of these for fresh weights.
 
+    The folder of a finished pre-training (`runs/<id>`) is the backbone in it; `<family>:<source>` names the family that
+    opens what has no config.json.
     `precision` ("bf16" or "fp32") is that of the frozen weights, `device` ("cpu" or "cuda") where they lie and where
     everything built on them computes; `seed` draws the fresh ones.
     Raises `UnknownName`, `ConfigError`, `StorageError` or `IncompatibleModule`.
@@ -30,18 +33,36 @@ def open_backbone(name: str, *, precision: str, device: str = "cpu", seed: int =
 
 def backbone_names() -> list[str]:
     """What a user may write: the names of single networks, and the forms that take a folder or another backbone."""
-    return sorted([*_single(), f"{FOLDER}<folder or hub name>", f"{FRESH}<backbone>"])
+    single = _single()
+    named = [part for part in backbones.names() if part not in single and not part.startswith("hf_")]
+    forms = [f"{FOLDER}<folder or hub name>", f"{FRESH}<backbone>", "runs/<id of a pre-training>"]
+    return sorted([*single, *forms, *(f"{part}:<file or folder>" for part in named)])
+
+
+def backbone_folder(name: str) -> Path | None:
+    """The transformers-like folder that `name` means, one with a config.json; None where it is no folder's name.
+
+    Raises `StorageError` for a `hf:` that is nowhere.
+    """
+    if name.startswith(FOLDER):
+        return locate(name.removeprefix(FOLDER))
+    pretrained = Path(name) / PRETRAINED
+    return pretrained if (pretrained / "config.json").is_file() else None
 
 
 def _single() -> list[str]:
-    return [part for part in backbones.names() if not part.startswith("hf_")]
+    return [part for part in backbones.names() if not backbones.get(part).model_types]
 
 
 def _family(name: str) -> tuple[BackboneFamily, str]:
     """The family that opens `name`, and what it has to be given."""
-    if name.startswith(FOLDER):
-        source = name.removeprefix(FOLDER)
-        return _family_of(model_type(locate(source)), source), source
+    folder = backbone_folder(name)
+    if folder is not None:
+        source = name.removeprefix(FOLDER) if name.startswith(FOLDER) else str(folder)
+        return _family_of(model_type(folder), source), source
+    family, colon, source = name.partition(":")
+    if colon and family in backbones.names() and backbones.get(family).model_types:
+        return backbones.get(family), source
     if name in _single():
         return backbones.get(name), ""
     known = backbone_names()
@@ -53,7 +74,7 @@ def _family(name: str) -> tuple[BackboneFamily, str]:
 
 
 def _family_of(architecture: str, source: str) -> BackboneFamily:
-    families = [backbones.get(part) for part in backbones.names() if part.startswith("hf_")]
+    families = [backbones.get(part) for part in backbones.names()]
     for family in families:
         if architecture in family.model_types:
             return family

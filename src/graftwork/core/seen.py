@@ -38,7 +38,7 @@ class Seen:
         return self.read(block, "words" in self.inputs, self.towers)
 
     def read(self, block: int, words: bool, towers: int) -> Tensor:
-        """(S, D), or (W, D) word by word; with `towers` above 0 joined."""
+        """(S, R), or (W, D) word by word; with `towers` above 0 joined."""
         key = (block, words, towers)
         if key not in self._read:
             marks = self.inputs["words"] if words else None

@@ -7,19 +7,17 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import chain
 from typing import Any
 
-import numpy as np
-import torch
 from tokenizers import Tokenizer
 from torch import Tensor, nn
 from transformers.pytorch_utils import Conv1D
 
-from graftwork.core.backbone import BackboneCard, Encoded, Features, Inputs, device_of, towers_of
+from graftwork.core.backbone import BackboneCard, Encoded, Features, Inputs, device_of
 from graftwork.core.example import Example
 from graftwork.core.layout import Layout, sites_of
-from graftwork.core.windows import Windowing
+from graftwork.core.pooling import pooled
+from graftwork.core.reading import TextReader
 from graftwork.errors import ConfigError
 
 
@@ -44,70 +42,23 @@ class TransformerBackbone:
         """Not where positions come first, or a map is given more than sequences."""
         return not (self.layout.time_first or self.layout.mixes_rows)
 
+    @cached_property
+    def reader(self) -> TextReader:
+        """What tokenises."""
+        card = self.card
+        return TextReader(self.tokenizer, self.pad_id, card.max_length, card.towers, self.layout.token_types)
+
     def encode(self, examples: Sequence[Example]) -> Encoded:
         """Tokenise. A pair is one sequence or two, as `card.towers` says; a single text is always one.
 
         `choices` are as many pairs, each of the text and one of them.
         """
-        if examples and "words" in examples[0].inputs:
-            return self._encode_words(examples)
-        towers = towers_of(self.card, examples[0]) if examples else 1
-        read = [_texts(example, towers) for example in examples]
-        encodings = self.tokenizer.encode_batch_fast(list(chain.from_iterable(read)))
-        owned = np.array([len(texts) for texts in read], dtype=np.int64)
-        too_long = np.array([bool(encoding.overflowing) for encoding in encodings])
-        return Encoded(
-            ids=[encoding.ids or [self.pad_id] for encoding in encodings],
-            types=[encoding.type_ids or [0] for encoding in encodings],
-            towers=towers,
-            cut=int(np.logical_or.reduceat(too_long, np.cumsum(owned) - owned).sum()) if examples else 0,
-            owned=owned if examples and "choices" in examples[0].inputs else None,
-        )
-
-    def _encode_words(self, examples: Sequence[Example]) -> Encoded:
-        """As many sequences each as it has windows."""
-        found = (self._questions if "question" in examples[0].inputs else self._texts).read(examples)
-        return Encoded(
-            ids=[encoding.ids or [self.pad_id] for encoding in found.encodings],
-            types=[encoding.type_ids or [0] for encoding in found.encodings],
-            towers=1,
-            cut=found.cut,
-            words=found.words,
-            owned=found.owned if int(found.owned.max()) > 1 else None,
-        )
-
-    @cached_property
-    def _texts(self) -> Windowing:
-        return Windowing.of(self.tokenizer, self.card.max_length, question=False)
-
-    @cached_property
-    def _questions(self) -> Windowing:
-        return Windowing.of(self.tokenizer, self.card.max_length, question=True)
+        return self.reader.encode(examples)
 
     def collate(self, encoded: Encoded, sequences: Sequence[int]) -> Inputs:
         """Pad on the right, so that positions count from the first real token whatever the batch: each (S, T)."""
-        lengths = np.array([len(encoded.ids[i]) for i in sequences])
-        length = int(lengths.max())
-        real = np.arange(length) < lengths[:, None]  # (S, T)
         device = device_of(self.module)
-
-        def padded(rows: list[list[int]], filler: int) -> Tensor:
-            batch = np.full(real.shape, filler, dtype=np.int64)
-            batch[real] = np.fromiter(chain.from_iterable(rows[i] for i in sequences), np.int64, int(lengths.sum()))
-            return torch.from_numpy(batch).to(device)
-
-        inputs = {
-            "input_ids": padded(encoded.ids, self.pad_id),
-            "attention_mask": torch.from_numpy(real.astype(np.int64)).to(device),
-        }
-        if self.layout.token_types:
-            inputs["token_type_ids"] = padded(encoded.types, 0)
-        if encoded.words is not None:
-            begins = np.zeros(real.shape, dtype=bool)
-            for row, sequence in enumerate(sequences):
-                begins[row, encoded.words.first[sequence]] = True
-            inputs["words"] = torch.from_numpy(begins).to(device)
-        return inputs
+        return {name: rows.to(device) for name, rows in self.reader.collate(encoded, sequences).items()}
 
     def states(self, inputs: Inputs) -> tuple[Tensor, ...]:
         """L + 1 tensors (S, T, D), exactly the network's own `hidden_states`."""
@@ -148,20 +99,8 @@ class TransformerBackbone:
         return Features(sequence, mask, self.pool(sequence, mask, words))
 
     def pool(self, sequence: Tensor, mask: Tensor, words: Tensor | None = None) -> Tensor:
-        """(S, T, D), (S, T) -> (S, D) in fp32: the mean of, the first or the last real token.
-
-        With `words` (S, T) the token at which each word begins, sequence by sequence: (W, D).
-        """
-        if words is not None:
-            return sequence[words].float()
-        if self.layout.pooling == "mean":
-            real = mask[:, :, None]  # (S, T, 1)
-            return (sequence.float() * real).sum(dim=1) / real.sum(dim=1).clamp(min=1)
-        places = torch.arange(1, mask.shape[1] + 1, device=mask.device)  # (T,)
-        if self.layout.pooling == "first":
-            places = places.flip(0)
-        chosen = (places * mask).argmax(dim=1)  # (S,)
-        return sequence[torch.arange(len(sequence), device=mask.device), chosen].float()
+        """(S, T, D), (S, T) -> (S, D) in fp32: the mean of, the first or the last real token; with `words` (W, D)."""
+        return pooled(sequence, mask, self.layout.pooling, words)
 
     def sites(self, role: str) -> dict[str, nn.Module]:
         """Qualified name -> submodule, in network order."""
@@ -255,15 +194,3 @@ def site_size(site: nn.Module) -> tuple[int, int]:
 def _of_network(inputs: Inputs) -> Inputs:
     """Without what only the reading of its output needs."""
     return {name: tensor for name, tensor in inputs.items() if name != "words"}
-
-
-def _texts(example: Example, towers: int) -> list[str | tuple[str, str]]:
-    """What the tokenizer is given for an example, sequence by sequence."""
-    given = example.inputs
-    if "choices" in given:
-        pairs = [(given["text"], choice) for choice in given["choices"]]
-    elif "text" in given:
-        return [given["text"]]
-    else:
-        pairs = [(given["text_a"], given["text_b"])]
-    return list(pairs) if towers == 1 else [text for pair in pairs for text in pair]

@@ -27,6 +27,8 @@ class TopLayers:
         """Needs blocks with weights of their own, and more than k of them."""
         if card is not None and card.shared_blocks:
             return f"the blocks of {card.id} share their weights, so the top ones can't be trained alone"
+        if card is not None and card.blocks < 2:
+            return f"{card.id} has no blocks below its top ones to freeze"
         if card is not None and not 0 < self.k < card.blocks:
             return f"k must be between 1 and {card.blocks - 1} for {card.id}, not {self.k}"
         return ""

@@ -53,6 +53,8 @@ class Ulmfit:
         """Needs blocks with weights of their own."""
         if card is not None and card.shared_blocks:
             return f"the blocks of {card.id} share their weights, so they can't be unfrozen one by one"
+        if card is not None and not card.blocks:
+            return f"{card.id} has no blocks to unfreeze one by one"
         if self.divisor <= 0:
             return f"divisor must be above 0, not {self.divisor}"
         if not 0 < self.cut_frac < 1:

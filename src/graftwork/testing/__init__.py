@@ -17,6 +17,7 @@ from graftwork.testing.method import check_method
 from graftwork.testing.metric import check_metric
 from graftwork.testing.suite import check_suite
 from graftwork.testing.tiny import tiny_bench, tiny_dataset
+from graftwork.testing.tokenizer import check_tokenizer
 
 __all__ = [
     "check_backbone",
@@ -25,6 +26,7 @@ __all__ = [
     "check_method",
     "check_metric",
     "check_suite",
+    "check_tokenizer",
     "tiny_bench",
     "tiny_dataset",
 ]

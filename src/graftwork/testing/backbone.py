@@ -56,11 +56,11 @@ def _check_features(backbone: Backbone, examples: Sequence[Example]) -> None:
     inputs = backbone.collate(encoded, rows)
     whole, states = backbone.features(inputs), backbone.states(inputs)
     real, given = whole.mask, inputs["attention_mask"]
-    length = card.shapes[-1][0] if card.shapes else given.shape[1]
+    length = (card.shapes[-1][0] if card.shapes else 0) or given.shape[1]
     near = NEAR[whole.sequence.dtype] * max(1.0, float(whole.pooled.abs().max()))
     require(encoded.lengths.tolist() == given.sum(dim=1).tolist(), "the mask does not mark the real tokens")
     require(whole.sequence.shape == (len(examples), length, card.width), f"sequence is {whole.sequence.shape}")
-    require(whole.pooled.shape == (len(examples), card.width), f"pooled is {whole.pooled.shape}")
+    require(whole.pooled.shape == (len(examples), card.read_widths(False)[-1]), f"pooled is {whole.pooled.shape}")
     require(bool(whole.pooled.isfinite().all()), "features are not finite")
     require(len(states) == card.blocks + 1, f"{len(states)} states of {card.blocks} blocks")
     require(tuple(state.shape[2] for state in states) == card.widths, "the card tells other widths")
@@ -76,27 +76,28 @@ def _check_features(backbone: Backbone, examples: Sequence[Example]) -> None:
 
 def _check_words(backbone: Backbone) -> None:
     """Words are read at their first tokens, once each, and those of a long text in windows."""
-    limit = backbone.card.max_length
-    listed = [("the", "film", "was", "unbelievably", "good"), ("bad",) * limit, ("a",)]
+    limit, many = backbone.card.max_length, backbone.card.max_length + 1
+    listed = [("the", "film", "was", "unbelievably", "good"), ("bad",) * many, ("a",)]
     encoded = backbone.encode([Example(f"words/{row}", {"words": words}) for row, words in enumerate(listed)])
     words = encoded.words
     assert words is not None, "examples with words are tokenised as texts"
-    require(words.counts.tolist() == [5, limit, 1], f"counts {words.counts.tolist()} words")
+    require(words.counts.tolist() == [5, many, 1], f"counts {words.counts.tolist()} words")
     require(words.seen[0] == list(range(5)) and words.first[0] == sorted(set(words.first[0])), "words are not in order")
     require(encoded.sequences_of[0] == 1 < encoded.sequences_of[1], "a long text is not read in windows")
     require(encoded.cut == words.unseen == 0, f"{words.unseen} words of a long text are not seen")
     seen = [word for window in encoded.sequences([1]) for word in words.seen[window]]
-    require(sorted(seen) == list(range(limit)), "a word of a long text is not read once")
+    require(sorted(seen) == list(range(many)), "a word of a long text is not read once")
     require(int(encoded.lengths.max()) <= limit, "a window is longer than the backbone takes")
     rows = np.array([2, 0])
     inputs = backbone.collate(encoded, encoded.sequences(rows))
     features, alone = backbone.features(inputs), backbone.features(backbone.collate(encoded, [0])).pooled
-    require(features.pooled.shape == (6, backbone.card.width), f"features of 6 words are {features.pooled.shape}")
+    width = backbone.card.read_widths(True)[-1]
+    require(features.pooled.shape == (6, width), f"features of 6 words are {features.pooled.shape}")
     read = features.sequence[1, words.first[0]].float()
     require(torch.equal(features.pooled[1:], read), "a word is not read at its first token")
     away = float((features.pooled[1:] - alone).abs().max())
     require(away <= NEAR[features.sequence.dtype] * max(1.0, float(alone.abs().max())), "a word depends on its batch")
-    require(encoded.answered(rows).tolist() == [limit + 5, *range(5)], "it is not known which words are answered")
+    require(encoded.answered(rows).tolist() == [many + 5, *range(5)], "it is not known which words are answered")
     _check_question(backbone, listed)
 
 
@@ -159,7 +160,7 @@ def _check_independence(backbone: Backbone, inputs: Inputs) -> None:
         require(torch.equal(pooled(other, inputs), before), f"a {word} gives other features")
     shared = {parameter.data_ptr() for parameter in backbone.module.parameters()}
     require(all(p.data_ptr() in shared for p in twin.module.parameters()), "a twin has weights of its own")
-    sites = twin.sites("mlp.up") or twin.sites(role)
+    sites = twin.sites("mlp.up") or twin.sites(role) or twin.sites("embedding")
     hook = next(iter(sites.values())).register_forward_hook(lambda site, args, output: output + 1)
     require(not torch.equal(pooled(twin, inputs), before), "a hook on a site of a twin is not called")
     require(torch.equal(pooled(backbone, inputs), before), "a hook on a twin reaches the backbone")

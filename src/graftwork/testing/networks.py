@@ -1,12 +1,18 @@
-"""Tiny random networks of images and of sounds, written as transformers folders in milliseconds."""
+"""Tiny random networks of images, of sounds and of texts, written as folders in milliseconds, and word vectors."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
+
+from graftwork.core.bilm import BiLM, BiLMShape, fresh_bilm
+from graftwork.core.word_vectors import WordVectors
 
 SIDE, RATE = 32, 8000  # pixels of an image, samples a second
 LAYERS: dict[str, Any] = {
@@ -41,6 +47,13 @@ PREPARED: dict[str, dict[str, Any]] = {
                      "do_center_crop": True, "crop_size": {"height": SIDE, "width": SIDE}},
 }  # fmt: skip
 
+WORDS = ("the", "a", "was", "film", "so", "it", "good", "fine", "warm", "bad", "sad", "cold", "is", "?", "do", "n't")
+
+
+def tiny_word_vectors(words: Sequence[str] = WORDS, width: int = 8) -> WordVectors:
+    """Random vectors, the same every time."""
+    return WordVectors(words, np.random.default_rng(0).normal(size=(len(words), width)).astype(np.float32))
+
 
 def write_network(folder: Path, model_type: str, seed: int = 0) -> Path:
     """A folder with config.json, model.safetensors and preprocessor_config.json; batch norms have statistics."""
@@ -66,4 +79,40 @@ def write_network(folder: Path, model_type: str, seed: int = 0) -> Path:
         prepared = {"feature_extractor_type": "ASTFeatureExtractor", "sampling_rate": RATE, "max_length": 40,
                     "num_mel_bins": 16}  # fmt: skip
     (folder / "preprocessor_config.json").write_text(json.dumps(prepared))
+    return folder
+
+
+def tiny_bilm(seed: int = 0) -> BiLM:
+    """ELMo's network of two layers, whose weights are large enough to tell words apart."""
+    options = {
+        "char_cnn": {"embedding": {"dim": 4}, "filters": [[1, 8], [3, 16]], "n_highway": 1, "activation": "relu",
+                     "max_characters_per_token": 50},
+        "lstm": {"dim": 32, "projection_dim": 16, "n_layers": 2, "cell_clip": 3, "proj_clip": 3,
+                 "use_skip_connections": True},
+    }  # fmt: skip
+    return fresh_bilm(BiLMShape.of(options, "tiny_bilm"), seed)
+
+
+def write_awd_lstm(folder: Path, seed: int = 0) -> Path:
+    """An AWD-LSTM of three narrow layers with the tokenizer of `tiny_text`, a text read behind one [SEP]."""
+    from tokenizers.processors import TemplateProcessing
+
+    from graftwork.backbones.awd_lstm import MODEL_TYPE
+    from graftwork.backbones.tiny_text import MAX_LENGTH, tiny_tokenizer
+    from graftwork.core.awd_lstm import AwdLstm, AwdLstmShape
+    from graftwork.files import write_json, write_tensors, write_text
+
+    tokenizer = tiny_tokenizer()
+    tokenizer.post_processor = TemplateProcessing(
+        single="[SEP] $A", pair="[SEP] $A [SEP] $B:1", special_tokens=[("[SEP]", tokenizer.token_to_id("[SEP]"))]
+    )
+    shape = AwdLstmShape(tokenizer.get_vocab_size(), embedding_size=12, hidden_size=20, max_length=MAX_LENGTH)
+    network = AwdLstm(shape)
+    network.draw(seed)
+    with torch.no_grad():
+        for weight in network.parameters():
+            weight.mul_(3.0)  # so that a narrow network tells two texts apart
+    write_tensors(folder / "model.safetensors", network.state_dict())
+    write_text(folder / "tokenizer.json", tokenizer.to_str())
+    write_json(folder / "config.json", {"model_type": MODEL_TYPE, **asdict(shape)})
     return folder

@@ -186,7 +186,7 @@ def fill(
     states: Tensor | None,
     depth: int | None,
 ) -> Tally:
-    """Run the backbone batch by batch into `pooled`, L + 1 x (F, D), and `states` (tokens, D) at `depth`; the FLOPs.
+    """Run the backbone batch by batch into `pooled`, L + 1 x (F, R), and `states` (tokens, D) at `depth`; the FLOPs.
 
     F features are kept of every block: one per sequence, or one per word of `encoded.sampled`.
     """

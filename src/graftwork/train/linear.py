@@ -104,7 +104,7 @@ def fit_on(
         features(validation),
         setting.kind,
         setting.kind.outputs(setting.task),
-        _scorer(bench, validation.encoded),
+        scorer(bench, validation.encoded),
     )
     tally.add_model(flops)
     return fit, reached
@@ -123,7 +123,7 @@ def kept_targets(split: Split, encoded: Encoded) -> Tensor:
     return torch.from_numpy(flat(split.targets)[encoded.answered(encoded.sampled)])
 
 
-def _scorer(bench: Workbench, encoded: Encoded) -> Callable[[Tensor], float]:
+def scorer(bench: Workbench, encoded: Encoded) -> Callable[[Tensor], float]:
     """What scores logits of the features that a pass over validation keeps; of many words, on a sample of examples."""
     sampled, blind = encoded.sampled, bench.setting.kind.constant(bench.train.targets, bench.setting.task)
 

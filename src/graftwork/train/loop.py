@@ -137,7 +137,7 @@ def restore_by_attaching(
 def fit_by_gradient(method: Attaches, bench: Workbench) -> FittedModel:
     """Head start, then AdamW on whatever `method` lets train. Raises `Diverged`."""
     assert bench.setting.backbone is not None
-    towers = towers_of(bench.setting.backbone.card, bench.train.examples[0])
+    towers = towers_of(bench.setting.backbone.card.towers, bench.train.examples[0])
     torch.manual_seed(derive(bench.seed, "init"))
     model = build_model(method, bench.setting, towers)
     facts: dict[str, Any] = {"towers": towers, "start_block": model.start}

@@ -35,7 +35,7 @@ def fit_mix(bench: Workbench, train: FrozenPass, strength: float, outputs: int) 
     optimiser = torch.optim.AdamW([*layer.parameters(), scores], lr=RATE, weight_decay=strength)
     shuffle = torch.Generator().manual_seed(derive(bench.seed, "order"))
     for _ in range(EPOCHS):
-        for rows in _batches(train.encoded, len(features), shuffle):
+        for rows in batches_of_features(train.encoded, len(features), shuffle):
             mixed = torch.einsum("nlp,l->np", features[rows], scores.softmax(0))  # (B, P)
             loss = bench.setting.kind.loss(linear(mixed, layer.weight, layer.bias), targets[rows])
             optimiser.zero_grad()
@@ -46,7 +46,7 @@ def fit_mix(bench: Workbench, train: FrozenPass, strength: float, outputs: int) 
     return scores.detach().softmax(0) / sd.flatten().clamp_min(1e-6)
 
 
-def _batches(encoded: Encoded, features: int, shuffle: torch.Generator) -> list[Tensor]:
+def batches_of_features(encoded: Encoded, features: int, shuffle: torch.Generator) -> list[Tensor]:
     """Numbers of features, each in one batch, shuffled; those of one example, where it has several, stay together."""
     if encoded.answers is None:
         return list(torch.split(torch.randperm(features, generator=shuffle), BATCH))

@@ -98,6 +98,7 @@ class FlatAdamW:
         clip: float,
         tables: Collection[str] = (),
         rates: Mapping[str, float] | None = None,
+        betas: tuple[float, float] = BETAS,
     ):
         self.learning_rate, self.weight_decay, self.clip = learning_rate, weight_decay, clip
         self.rates = rates or {}
@@ -105,7 +106,7 @@ class FlatAdamW:
         self.groups: list[_Group] = []
         self.tables: list[tuple[_Rows, float]] = []  # with their shares of the rate
         settings = self._take(parameters, tables)
-        self.adam = torch.optim.AdamW(settings, lr=learning_rate, betas=BETAS, eps=EPSILON, fused=True)
+        self.adam = torch.optim.AdamW(settings, lr=learning_rate, betas=betas, eps=EPSILON, fused=True)
 
     def add(self, parameters: Mapping[str, nn.Parameter], tables: Collection[str] = ()) -> None:
         """Train these too from now on; of those that it trains already the moments go on."""
@@ -128,6 +129,24 @@ class FlatAdamW:
             {"params": [group.master], "weight_decay": decay, "share": share}
             for group, (decay, share) in zip(groups, alike, strict=True)
         ]
+
+    def tensors(self) -> dict[str, Tensor]:
+        """All that the next step depends on beside fp32 weights: the moments and the count of steps.
+
+        Of a network in bf16, or with tables, it is not all: assert.
+        """
+        assert not self.tables and all(p.dtype == torch.float32 for group in self.groups for p in group.parameters)
+        return {
+            f"{number}.{name}": tensor
+            for number, group in enumerate(self.groups)
+            for name, tensor in self.adam.state[group.master].items()  # none before the first step
+        }
+
+    def restore(self, tensors: Mapping[str, Tensor]) -> None:
+        """Go on from what `tensors` gave; the weights are set by whoever keeps them."""
+        for name, tensor in tensors.items():
+            number, _, moment = name.partition(".")
+            self.adam.state[self.groups[int(number)].master][moment] = tensor
 
     @torch.no_grad()
     def step(self, rate: float) -> float:

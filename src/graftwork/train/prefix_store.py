@@ -5,7 +5,7 @@ list of sequences of a split, in the batches that the pass used, and not single 
 would be computed. Its name is the hash of the backbone's revision, the exact tokens in order, the batches and the
 arithmetic; labels are no part of it, so tasks over the same texts in the same splits share one entry.
 
-An entry is one safetensors file: `pooled` (L + 1, F, D) fp32, or (F, sum of D) where blocks differ in width: what is
+An entry is one safetensors file: `pooled` (L + 1, F, R) fp32, or (F, sum of R) where blocks differ in width: what is
 read of each sequence or, for a sample of the examples, of each word; `states` (tokens, D) in the backbone's own dtype
 where a depth was asked for; and `cost` (4,): what the pass took, so that a later user is charged for it in full.
 """
@@ -62,7 +62,8 @@ class Wanted:
     sequences: int  # S
     features: int  # F, what is kept of every block
     tokens: int  # positions of the states
-    widths: tuple[int, ...]  # (L + 1,) D at every depth
+    widths: tuple[int, ...]  # (L + 1,) R: numbers of a feature at every depth
+    width: int  # D of the states
     dtype: torch.dtype  # of the states
 
     @classmethod
@@ -71,7 +72,7 @@ class Wanted:
     ) -> Wanted:
         """The pass of `backbone` over these sequences in these batches."""
         card, weight = backbone.card, next(backbone.module.parameters())
-        tokens = [np.fromiter(chain.from_iterable(rows), np.int64) for rows in (encoded.ids, encoded.types)]
+        tokens = [_numbers(rows) for rows in (encoded.ids, encoded.types)]
         lengths = np.fromiter(map(len, encoded.ids), np.int64)
         key = {
             "format": FORMAT,
@@ -88,7 +89,7 @@ class Wanted:
         if encoded.media is not None:
             key["media"] = digest([one.sha256 for one in encoded.media])
             key["decoded_by"] = decoders()
-        changed = card.shapes and depth is not None
+        fixed = card.shapes[depth or 0][0] if card.shapes else 0  # positions that every sequence has at that depth
         return cls(
             key=key,
             name=card.id,
@@ -96,8 +97,9 @@ class Wanted:
             blocks=card.blocks,
             sequences=len(lengths),
             features=encoded.kept,
-            tokens=len(lengths) * card.shapes[depth or 0][0] if changed else int(lengths.sum()),
-            widths=card.widths,
+            tokens=len(lengths) * fixed or int(lengths.sum()),
+            widths=card.read_widths(encoded.words is not None),
+            width=card.widths[depth or 0],
             dtype=weight.dtype,
         )
 
@@ -111,11 +113,11 @@ class Wanted:
         if len(set(self.widths)) == 1:
             shapes["pooled"] = (torch.float32, (self.blocks + 1, self.features, self.widths[0]))
         if self.depth is not None:
-            shapes["states"] = (self.dtype, (self.tokens, self.widths[self.depth]))
+            shapes["states"] = (self.dtype, (self.tokens, self.width))
         return shapes
 
     def by_block(self, pooled: Tensor) -> tuple[Tensor, ...]:
-        """The tensor `pooled` of an entry -> views (F, D), one per depth."""
+        """The tensor `pooled` of an entry -> views (F, R), one per depth."""
         return tuple(pooled) if pooled.dim() == 3 else torch.split(pooled, list(self.widths), dim=1)
 
     @property
@@ -130,7 +132,7 @@ class Wanted:
 class Kept:
     """The tensors of one pass and what it took."""
 
-    pooled: tuple[Tensor, ...]  # L + 1 views (F, D), fp32
+    pooled: tuple[Tensor, ...]  # L + 1 views (F, R), fp32
     states: Tensor | None  # (tokens, D)
     cost: Phase
     tally: Tally
@@ -288,6 +290,15 @@ def _ends(wanted: Wanted) -> list[int]:
     """Where each tensor ends, in bytes after the header."""
     sizes = [dtype.itemsize * math.prod(shape) for dtype, shape in wanted.shapes.values()]
     return list(accumulate(sizes))
+
+
+def _numbers(rows: Sequence[Sequence[int]]) -> NDArray[np.int64]:
+    """End to end; where a word's letters make a number too large for that, a digest of all of them."""
+    try:
+        return np.fromiter(chain.from_iterable(rows), np.int64)
+    except OverflowError:
+        spelled = ",".join(map(hex, chain.from_iterable(rows)))
+        return np.frombuffer(hashlib.sha256(spelled.encode()).digest(), np.int64)
 
 
 def _digest_of(arrays: Sequence[NDArray[np.int64]]) -> str:

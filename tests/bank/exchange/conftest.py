@@ -65,7 +65,7 @@ def write_module() -> MakeModule:
         task = Task("mood", Path(), kind=kind, labels=labels, scale=(3.0, 2.0) if kind == "regression" else (0.0, 1.0))
         setting = Setting(task, kinds.get(kind), backbone)
         examples = [Example(f"x/{i}", inputs) for i, inputs in enumerate(inputs_of(kind, pair))]
-        towers, made = towers_of(backbone.card, examples[0]), parse_method(method)
+        towers, made = towers_of(backbone.card.towers, examples[0]), parse_method(method)
         torch.manual_seed(3)
         model = build_model(made.method, setting, towers)  # type: ignore[arg-type]
         for name, parameter in model.delta().items():

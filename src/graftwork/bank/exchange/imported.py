@@ -68,7 +68,7 @@ def write_imported(
     classes = _classes(found, labels)
     setting = Setting(Task(name, Path(), kind=KIND, labels=classes), kinds.get(KIND), backbone)
     examples = _tried(pair)
-    if towers_of(backbone.card, examples[0]) > 1:
+    if towers_of(backbone.card.towers, examples[0]) > 1:
         raise ConfigError(f"{backbone.card.id} reads the texts of a pair apart, and this head reads them as one")
     made = named(found.method, found.settings)
     reason = made.method.unfit(setting.task, backbone.card)

@@ -1,0 +1,139 @@
+"""AWD-LSTM language models, pre-trained here: `runs/<id>` or `hf:<folder>`, read by concat pooling (Merity et al. 2017,
+arXiv:1708.02182; Howard & Ruder 2018, arXiv:1801.06146)."""
+
+from __future__ import annotations
+
+from dataclasses import MISSING, fields
+from pathlib import Path
+from typing import Any
+
+import torch
+from tokenizers import Tokenizer
+from torch import Tensor
+
+from graftwork.core.awd_lstm import AwdLstm, AwdLstmShape
+from graftwork.core.backbone import ROLES, BackboneCard
+from graftwork.core.chained import Architecture, Chain, ChainedBackbone, Step
+from graftwork.core.model_folder import locate, reading_files, weight_files
+from graftwork.core.reading import TextReader
+from graftwork.errors import ConfigError, IncompatibleModule, StorageError
+from graftwork.files import digest, file_digest, read_json, safe_load
+from graftwork.registry import backbones
+
+MODEL_TYPE = "awd_lstm"
+OF_DECODER = "decoder."  # weights that begin so are for pre-training alone
+LACKS = tuple(role for role in ROLES if role not in ("embedding", "block"))
+
+
+class AwdLstmFamily:
+    """Implements `BackboneFamily` for the folders that the objective `awd_lstm` writes."""
+
+    model_types: tuple[str, ...] = (MODEL_TYPE,)
+
+    def open(self, source: str, *, random_seed: int | None, bf16: bool) -> ChainedBackbone:
+        """Load a folder. Raises `ConfigError`, `StorageError`, or `IncompatibleModule` for weights of another shape."""
+        folder = locate(source)
+        shape = read_shape(folder)
+        network = AwdLstm(shape)
+        identity: dict[str, Any] = {"files": reading_files(folder), "random_seed": random_seed}
+        if random_seed is None:
+            identity["weights"] = {path.name: file_digest(path) for path in weight_files(folder)}
+            load_network(network, folder)
+        else:
+            network.draw(random_seed)
+        network.to(torch.bfloat16 if bf16 else torch.float32).eval().requires_grad_(False)
+        card = BackboneCard(
+            id=f"hf:{source}" if random_seed is None else f"random:hf:{source}",
+            revision=digest({**identity, "pooling": ARCHITECTURE.pooling}),
+            family=MODEL_TYPE,
+            modality="text",
+            width=shape.widths[-1],
+            blocks=shape.layers,
+            parameters=sum(parameter.numel() for parameter in network.parameters()),
+            pooling=ARCHITECTURE.pooling,
+            max_length=shape.max_length,
+            towers=1,
+            shared_blocks=False,
+            shapes=tuple((0, width) for width in shape.widths),
+            lacks=LACKS,
+        )
+        return ChainedBackbone(card, network, _reader(folder, shape), ARCHITECTURE)
+
+
+def unroll(network: Any) -> Chain:
+    """The embedding, then layer by layer; padding is on the right, so no real position ever sees it."""
+    return Chain(
+        embed=lambda inputs: network.embedding(inputs["input_ids"]),
+        blocks={f"layers.{number}": _step(layer) for number, layer in enumerate(network.layers)},
+        finish=lambda state: state,
+    )
+
+
+def _step(layer: Any) -> Step:
+    def step(state: Tensor, beside: Any) -> Tensor:
+        after: Tensor = layer(state)
+        return after
+
+    return step
+
+
+def read_shape(folder: Path) -> AwdLstmShape:
+    """The sizes in config.json. Raises `ConfigError` for one that is missing or makes no network."""
+    path = folder / "config.json"
+    config = read_json(path)
+    sizes = {}
+    for size in fields(AwdLstmShape):
+        sizes[size.name] = config.get(size.name, None if size.default is MISSING else size.default)
+        if not isinstance(sizes[size.name], int) or sizes[size.name] < 1:
+            raise ConfigError(
+                f"{size.name} makes no network",
+                where=str(path),
+                got=repr(sizes[size.name]),
+                expected="a number from 1 on",
+            )
+    return AwdLstmShape(**sizes)
+
+
+def load_network(network: AwdLstm, folder: Path) -> dict[str, Tensor]:
+    """Copy the weights of `folder` into `network`; returns those of the decoder.
+
+    Raises `StorageError`, or `IncompatibleModule` where they are not those of such a network.
+    """
+    stored = {name: tensor for path in weight_files(folder) for name, tensor in safe_load(path).items()}
+    decoder = {name: stored.pop(name) for name in list(stored) if name.startswith(OF_DECODER)}
+    wanted = {name: tuple(tensor.shape) for name, tensor in network.state_dict().items()}
+    found = {name: tuple(tensor.shape) for name, tensor in stored.items()}
+    odd = sorted(name for name in wanted.keys() | found.keys() if wanted.get(name) != found.get(name))
+    if odd:
+        raise IncompatibleModule(
+            "the weights are not those of the network that config.json describes",
+            where=str(folder),
+            got=f"{odd[0]}: {found.get(odd[0], 'missing')}",
+            expected=str(wanted.get(odd[0], "no such tensor")),
+        )
+    network.load_state_dict(stored)
+    return decoder
+
+
+def _reader(folder: Path, shape: AwdLstmShape) -> TextReader:
+    """The folder's tokenizer, cutting at the length that config.json states. Raises `StorageError` or `ConfigError`."""
+    path = folder / "tokenizer.json"
+    try:
+        tokenizer = Tokenizer.from_str(path.read_text(encoding="utf-8"))
+    except Exception as error:  # the library raises nothing narrower
+        raise StorageError(f"no tokenizer can be read: {error}", where=str(path)) from None
+    if tokenizer.get_vocab_size() > shape.vocab_size:
+        raise IncompatibleModule(
+            "the tokenizer knows more tokens than its network",
+            where=str(folder),
+            got=f"{tokenizer.get_vocab_size():,} tokens",
+            expected=f"at most {shape.vocab_size:,}",
+        )
+    tokenizer.no_padding()
+    tokenizer.enable_truncation(shape.max_length, strategy="longest_first")
+    return TextReader(tokenizer, 0, shape.max_length)
+
+
+ARCHITECTURE = Architecture(unroll, "embedding", {}, "concat")
+
+backbones.register("awd_lstm")(AwdLstmFamily())

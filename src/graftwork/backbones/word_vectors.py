@@ -1,0 +1,205 @@
+"""A table of word vectors as a backbone without blocks: a text is the mean of the vectors of its known words.
+
+GloVe (Pennington et al. 2014), word2vec (Mikolov et al. 2013, arXiv:1301.3781) or fastText (Bojanowski et al. 2017,
+arXiv:1607.04606).
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from graftwork.core.backbone import ROLES, BackboneCard, Encoded, Features, Inputs, Words, device_of, towers_of
+from graftwork.core.example import Example, answers_of
+from graftwork.core.known_words import KnownWords, find
+from graftwork.core.word_vectors import WordVectors
+from graftwork.data.word_vector_folder import MODEL_TYPE, open_word_vectors
+from graftwork.errors import ConfigError
+from graftwork.files import digest
+from graftwork.registry import backbones
+
+MAX_LENGTH = 4096  # words: no network limits it, but a batch is held at once
+READING = 1  # raised when the same text would give other rows
+EMBEDDING = "embedding"
+
+
+class WordVectorFamily:
+    """Implements `BackboneFamily`: `word_vectors:FILE`, or the folder of trained vectors."""
+
+    model_types: tuple[str, ...] = (MODEL_TYPE,)
+
+    def open(self, source: str, *, random_seed: int | None, bf16: bool) -> WordVectorBackbone:
+        """The table in a file or folder, with `random_seed` other vectors of the same words.
+
+        Raises `ConfigError`, `StorageError`, `DataError` or `IncompatibleModule`.
+        """
+        if not source:
+            raise ConfigError("no word vectors are named", expected=f"{MODEL_TYPE}:<file or folder>")
+        vectors = open_word_vectors(Path(source).expanduser())
+        name = f"{MODEL_TYPE}:{source}"
+        return as_backbone(name, vectors, random_seed=random_seed, bf16=bf16)
+
+
+def as_backbone(name: str, vectors: WordVectors, *, random_seed: int | None, bf16: bool) -> WordVectorBackbone:
+    """These vectors, frozen. The last row of the table is that of every unknown word, and zero."""
+    module = nn.Module()
+    table = torch.zeros(len(vectors.words) + 1, vectors.width)
+    if random_seed is None:
+        table[:-1] = torch.from_numpy(vectors.table)
+    else:
+        draw = torch.Generator().manual_seed(random_seed)
+        table[:-1].normal_(0, vectors.width**-0.5, generator=draw)  # of length 1, about
+    weights = table.to(torch.bfloat16) if bf16 else table
+    module.add_module(EMBEDDING, nn.Embedding(len(weights), vectors.width, _weight=weights, _freeze=True))
+    reading = {"version": READING, "max_length": MAX_LENGTH}
+    card = BackboneCard(
+        id=name if random_seed is None else f"random:{name}",
+        revision=digest({"vectors": vectors.digest, "random_seed": random_seed, "reading": reading}),
+        family=MODEL_TYPE,
+        modality="text",
+        width=vectors.width,
+        blocks=0,
+        parameters=table.numel(),
+        pooling="mean",
+        max_length=MAX_LENGTH,
+        towers=2,
+        shared_blocks=False,
+        lacks=tuple(role for role in ROLES if role != EMBEDDING),
+    )
+    return WordVectorBackbone(card, module.eval(), KnownWords(vectors.rows))
+
+
+@dataclass
+class WordVectorBackbone:
+    """Implements `Backbone`. What is not in the vocabulary is left out of a text, and counted."""
+
+    card: BackboneCard
+    module: nn.Module  # its `embedding` is the table, (V + 1, D)
+    known: KnownWords
+
+    @property
+    def rows_apart(self) -> bool:
+        """Every word is read by itself."""
+        return True
+
+    @property
+    def unknown(self) -> int:
+        """The row of a word that is not in the vocabulary, and of padding."""
+        return len(self.known.vocabulary)
+
+    def encode(self, examples: Sequence[Example]) -> Encoded:
+        """The rows of known words. Of a pair, or of a text and its choices, each is a sequence by itself."""
+        if examples and "words" in examples[0].inputs:
+            return self._encode_words(examples)
+        read = [[self.known.read(text) for text in _texts(example)] for example in examples]
+        ids = [found.rows[:MAX_LENGTH] or [self.unknown] for found in chain.from_iterable(read)]
+        return Encoded(
+            ids=ids,
+            types=[[0] * len(rows) for rows in ids],
+            towers=towers_of(self.card.towers, examples[0]) if examples else 1,
+            cut=sum(any(len(found.rows) > MAX_LENGTH for found in one) for one in read),
+            owned=np.array([len(one) for one in read], np.int64)
+            if examples and "choices" in examples[0].inputs
+            else None,
+            unknown=sum(found.unknown for found in chain.from_iterable(read)),
+        )
+
+    def _encode_words(self, examples: Sequence[Example]) -> Encoded:
+        """A row for every word, known or not. A text that is too long is read in parts, each after the question."""
+        ids: list[list[int]] = []
+        first: list[list[int]] = []
+        seen: list[list[int]] = []
+        owned, cut = [], 0
+        for example in examples:
+            asked = self.known.read(example.inputs["question"]).rows if "question" in example.inputs else None
+            before = [] if asked is None else asked[: MAX_LENGTH // 2] or [self.unknown]
+            cut += asked is not None and len(asked) > len(before)
+            rows = [self._row(word) for word in example.inputs["words"]]
+            room, answers = MAX_LENGTH - len(before), answers_of(example) or 0
+            starts = range(0, max(1, len(rows)), room)
+            for start in starts:
+                part = rows[start : start + room]
+                ids.append([*before, *part] or [self.unknown])
+                first.append(list(range(len(before), len(before) + len(part))))
+                seen.append(list(range(answers - len(rows) + start, answers - len(rows) + start + len(part))))
+            if asked is not None:
+                first[-len(starts)].insert(0, 0)
+                seen[-len(starts)].insert(0, 0)
+            owned.append(len(starts))
+        counts = np.array([answers_of(example) for example in examples], dtype=np.int64)
+        unknown = sum(ids[i][place] == self.unknown for i in range(len(ids)) for place in first[i])
+        return Encoded(
+            ids=ids,
+            types=[[0] * len(rows) for rows in ids],
+            towers=1,
+            cut=cut,
+            words=Words(first, seen, counts),
+            owned=np.array(owned, dtype=np.int64) if max(owned) > 1 else None,
+            unknown=unknown,
+        )
+
+    def _row(self, word: str) -> int:
+        found = find(self.known.vocabulary, word)
+        return self.unknown if found is None else found
+
+    def collate(self, encoded: Encoded, sequences: Sequence[int]) -> Inputs:
+        """Pad on the right: each (S, T)."""
+        lengths = np.array([len(encoded.ids[i]) for i in sequences])
+        real = np.arange(lengths.max()) < lengths[:, None]  # (S, T)
+        ids, device = np.full(real.shape, self.unknown), device_of(self.module)
+        ids[real] = np.fromiter(chain.from_iterable(encoded.ids[i] for i in sequences), np.int64, int(lengths.sum()))
+        arrays = {"input_ids": ids, "attention_mask": real.astype(np.int64)}
+        if encoded.words is not None:
+            arrays["words"] = np.zeros(real.shape, dtype=bool)
+            for row, sequence in enumerate(sequences):
+                arrays["words"][row, encoded.words.first[sequence]] = True
+        return {name: torch.from_numpy(array).to(device) for name, array in arrays.items()}
+
+    def states(self, inputs: Inputs) -> tuple[Tensor, ...]:
+        """One tensor (S, T, D): there is no block."""
+        looked_up: Tensor = self.module.get_submodule(EMBEDDING)(inputs["input_ids"])
+        return (looked_up,)
+
+    def features(self, inputs: Inputs, start: int = 0, entering: Tensor | None = None) -> Features:
+        """The vectors (S, T, D), or what was kept of them, and their mean."""
+        assert start == 0, f"no block {start}"
+        sequence = self.states(inputs)[0] if entering is None else entering
+        mask = inputs["attention_mask"].bool()  # (S, T)
+        return Features(sequence, mask, self.pool(sequence, mask, inputs.get("words")))
+
+    def pool(self, sequence: Tensor, mask: Tensor, words: Tensor | None = None) -> Tensor:
+        """(S, T, D), (S, T) -> (S, D) in fp32, the mean; with `words` (S, T) each word's own vector (W, D)."""
+        if words is not None:
+            return sequence[words].float()
+        real = mask[:, :, None]  # (S, T, 1)
+        return (sequence.float() * real).sum(dim=1) / real.sum(dim=1).clamp(min=1)
+
+    def sites(self, role: str) -> dict[str, nn.Module]:
+        """The table is the one part it has."""
+        return {EMBEDDING: self.module.get_submodule(EMBEDDING)} if role == EMBEDDING else {}
+
+    def copy(self) -> WordVectorBackbone:
+        """A backbone with a table of its own; the vocabulary, which never changes, is shared."""
+        return WordVectorBackbone(self.card, copy.deepcopy(self.module), self.known)
+
+    def twin(self) -> WordVectorBackbone:
+        """The same table under modules of its own: what is hooked onto these reaches no other user of the table."""
+        shared = {id(tensor): tensor for tensor in self.module.parameters()}
+        return WordVectorBackbone(self.card, copy.deepcopy(self.module, shared), self.known)
+
+
+def _texts(example: Example) -> list[str]:
+    given = example.inputs
+    if "choices" in given:
+        return [text for choice in given["choices"] for text in (given["text"], choice)]
+    return [given["text"]] if "text" in given else [given["text_a"], given["text_b"]]
+
+
+backbones.register(MODEL_TYPE)(WordVectorFamily())

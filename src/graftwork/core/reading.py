@@ -1,0 +1,110 @@
+"""Texts as a network takes them: tokens, of a pair in one sequence or two, of words in windows, padded to a batch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import chain
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from tokenizers import Tokenizer
+from torch import Tensor
+
+from graftwork.core.backbone import Encoded, Inputs, towers_of
+from graftwork.core.example import Example
+from graftwork.core.windows import Windowing
+
+
+@dataclass
+class TextReader:
+    """Implements `Reader`. The tokenizer must cut at `max_length` and pad nothing."""
+
+    tokenizer: Tokenizer
+    pad_id: int
+    max_length: int  # T at most, special tokens included
+    towers: int = 1  # sequences that a pair becomes
+    token_types: bool = False  # whether the network takes `token_type_ids`
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> TextReader:
+        """Itself: it learns nothing."""
+        return self
+
+    def encode(self, examples: Sequence[Example]) -> Encoded:
+        """Tokenise. A pair is `towers` sequences, a single text one; `choices` are pairs of the text and each of them.
+
+        Words are read in as many windows as the text has.
+        """
+        if examples and "words" in examples[0].inputs:
+            return self._encode_words(examples)
+        towers = towers_of(self.towers, examples[0]) if examples else 1
+        read = [_texts(example, towers) for example in examples]
+        encodings = self.tokenizer.encode_batch_fast(list(chain.from_iterable(read)))
+        owned = np.array([len(texts) for texts in read], dtype=np.int64)
+        too_long = np.array([bool(encoding.overflowing) for encoding in encodings])
+        return Encoded(
+            ids=[encoding.ids or [self.pad_id] for encoding in encodings],
+            types=[encoding.type_ids or [0] for encoding in encodings],
+            towers=towers,
+            cut=int(np.logical_or.reduceat(too_long, np.cumsum(owned) - owned).sum()) if examples else 0,
+            owned=owned if examples and "choices" in examples[0].inputs else None,
+        )
+
+    def _encode_words(self, examples: Sequence[Example]) -> Encoded:
+        """As many sequences each as it has windows."""
+        found = (self._questions if "question" in examples[0].inputs else self._texts).read(examples)
+        return Encoded(
+            ids=[encoding.ids or [self.pad_id] for encoding in found.encodings],
+            types=[encoding.type_ids or [0] for encoding in found.encodings],
+            towers=1,
+            cut=found.cut,
+            words=found.words,
+            owned=found.owned if int(found.owned.max()) > 1 else None,
+        )
+
+    @cached_property
+    def _texts(self) -> Windowing:
+        return Windowing.of(self.tokenizer, self.max_length, question=False)
+
+    @cached_property
+    def _questions(self) -> Windowing:
+        return Windowing.of(self.tokenizer, self.max_length, question=True)
+
+    def collate(self, encoded: Encoded, sequences: Sequence[int]) -> Inputs:
+        """Pad on the right, so that positions count from the first real token whatever the batch: each (S, T)."""
+        lengths = np.array([len(encoded.ids[i]) for i in sequences])
+        real = np.arange(int(lengths.max())) < lengths[:, None]  # (S, T)
+        inputs = {
+            "input_ids": _padded([encoded.ids[i] for i in sequences], real, self.pad_id),
+            "attention_mask": torch.from_numpy(real.astype(np.int64)),
+        }
+        if self.token_types:
+            inputs["token_type_ids"] = _padded([encoded.types[i] for i in sequences], real, 0)
+        if encoded.words is not None:
+            begins = np.zeros(real.shape, dtype=bool)
+            for row, sequence in enumerate(sequences):
+                begins[row, encoded.words.first[sequence]] = True
+            inputs["words"] = torch.from_numpy(begins)
+        return inputs
+
+
+def _padded(rows: Sequence[list[int]], real: NDArray[np.bool_], filler: int) -> Tensor:
+    """(S, T) int64, the rows where `real` (S, T) says so."""
+    batch = np.full(real.shape, filler, dtype=np.int64)
+    batch[real] = np.fromiter(chain.from_iterable(rows), np.int64, int(real.sum()))
+    return torch.from_numpy(batch)
+
+
+def _texts(example: Example, towers: int) -> list[str | tuple[str, str]]:
+    """What the tokenizer is given for an example, sequence by sequence."""
+    given = example.inputs
+    if "choices" in given:
+        pairs = [(given["text"], choice) for choice in given["choices"]]
+    elif "text" in given:
+        return [given["text"]]
+    else:
+        pairs = [(given["text_a"], given["text_b"])]
+    return list(pairs) if towers == 1 else [text for pair in pairs for text in pair]

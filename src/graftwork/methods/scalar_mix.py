@@ -1,0 +1,139 @@
+"""Scalar mix: a linear layer on a learned mix of all blocks of a frozen backbone, as ELMo is used (Peters et al. 2018,
+arXiv:1802.05365, equation 1)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import linear
+
+from graftwork.core.backbone import BackboneCard
+from graftwork.core.method import FrozenPass, Setting, Workbench
+from graftwork.core.task import Task
+from graftwork.registry import methods
+from graftwork.train.linear import LinearFit, fit_on, fitted_on, kept_targets, scorer
+from graftwork.train.mix import batches_of_features
+from graftwork.train.probe import Probe, mixed, restore_probe
+from graftwork.train.seeds import derive
+
+
+@methods.register("scalar_mix")
+@dataclass(frozen=True)
+class ScalarMix:
+    """What is read is gamma x the sum over blocks of s x h; s is a softmax. Scores, gamma and layer learn together."""
+
+    rate: float = 5e-3  # of AdamW, the same in all epochs
+    pull: float = 1e-3  # the paper's lambda: times the squared scores, draws the shares together
+    epochs: int = 20  # at most: the one that is best on validation is kept
+
+    VERSION: ClassVar[int] = 1
+    uses_backbone: ClassVar[bool] = True
+
+    def unfit(self, task: Task, card: BackboneCard | None) -> str:
+        """Needs blocks of one width."""
+        if card is not None and len(set(card.widths)) > 1:
+            return f"the blocks of {card.id} differ in width, so they can't be mixed"
+        if not (self.rate > 0 and self.pull >= 0 and self.epochs >= 1):
+            return f"rate must be above 0, pull at least 0 and epochs at least 1, not {self}"
+        return ""
+
+    def fit(self, bench: Workbench) -> Probe:
+        """From the layer that is best on equal shares."""
+        backbone = bench.setting.backbone
+        assert backbone is not None
+        train, validation = bench.frozen(bench.train, None), bench.frozen(bench.validation, None)
+        features = _features(train, backbone.card.blocks)  # (N, L + 1, P)
+        scale = features.std(dim=(0, 2)).clamp_min(1e-6)  # (L + 1,): blocks on one scale, so that shares compare
+        even = torch.full_like(scale, 1 / len(scale)) / scale
+        start, _ = fit_on(bench, train, validation, lambda frozen: mixed(frozen, even), bench.tally)
+        network, reached, epoch = self._learn(bench, (train, features), validation, scale, start)
+        facts = {
+            "block": "mix",
+            "shares": network.shares.tolist(),
+            "gamma": float(network.gamma.detach()),
+            "strength": start.strength,
+            "best_epoch": epoch,
+            "validation": reached,
+        } | fitted_on(bench, train.encoded)
+        return network.probe(backbone, facts)
+
+    def _learn(
+        self,
+        bench: Workbench,
+        given: tuple[FrozenPass, Tensor],
+        validation: FrozenPass,
+        scale: Tensor,
+        start: LinearFit,
+    ) -> tuple[Mixed, float, int]:
+        """The network after its best epoch, what it scores on validation, and which epoch that was."""
+        (train, features), kind = given, bench.setting.kind
+        targets, held = kept_targets(bench.train, train.encoded), _features(validation, len(scale) - 1)
+        score, best = scorer(bench, validation.encoded), (-math.inf, 0, dict[str, Tensor]())
+        network = Mixed(scale, start)
+        optimiser = torch.optim.AdamW(
+            [
+                {"params": [network.weight], "weight_decay": start.strength},
+                {"params": [network.bias, network.scores, network.gamma], "weight_decay": 0.0},
+            ],
+            lr=self.rate,
+        )
+        shuffle = torch.Generator().manual_seed(derive(bench.seed, "order"))
+        for epoch in range(1, self.epochs + 1):
+            losses = []
+            for rows in batches_of_features(train.encoded, len(features), shuffle):
+                loss = kind.loss(network(features[rows]), targets[rows])
+                optimiser.zero_grad()
+                (loss + self.pull * network.scores.square().sum()).backward()  # type: ignore[no-untyped-call]
+                optimiser.step()
+                losses.append(float(loss.detach()))
+            with torch.no_grad():
+                reached = score(network(held))
+            bench.log({"epoch": epoch, "validation": reached, "loss": sum(losses) / len(losses)})
+            bench.progress(epoch / self.epochs, f"epoch {epoch}/{self.epochs}")
+            if reached >= best[0]:
+                best = (reached, epoch, {name: one.clone() for name, one in network.state_dict().items()})
+        layering = 2.0 * features[:, 0].numel() * network.weight.shape[0]
+        bench.tally.add_model(self.epochs * 3 * (2.0 * features.numel() + layering))  # backward is twice forward
+        network.load_state_dict(best[2])
+        return network, best[0], best[1]
+
+    def restore(self, setting: Setting, delta: dict[str, Tensor], facts: Mapping[str, Any]) -> Probe:
+        """From its stored layer and shares."""
+        return restore_probe(setting, delta, facts)
+
+
+class Mixed(nn.Module):
+    """(N, L + 1, P) -> (N, C)."""
+
+    def __init__(self, scale: Tensor, start: LinearFit):
+        super().__init__()
+        self.scale = scale  # (L + 1,)
+        self.scores = nn.Parameter(torch.zeros_like(scale))
+        self.gamma = nn.Parameter(torch.ones(()))
+        self.weight, self.bias = nn.Parameter(start.weight.clone()), nn.Parameter(start.bias.clone())
+
+    @property
+    def shares(self) -> Tensor:
+        """(L + 1,) how much each block counts; they sum to 1."""
+        return self.scores.softmax(dim=0)
+
+    def forward(self, features: Tensor) -> Tensor:
+        """(N, L + 1, P) -> (N, C)."""
+        mix = torch.einsum("nlp,l->np", features, self.gamma * self.shares / self.scale)
+        return linear(mix, self.weight, self.bias)
+
+    def probe(self, backbone: Any, facts: Mapping[str, Any]) -> Probe:
+        """What answers: the shares as they apply to features as they come."""
+        with torch.no_grad():
+            shares = self.gamma * self.shares / self.scale
+        return Probe(backbone, shares, self.weight.detach(), self.bias.detach(), facts)
+
+
+def _features(frozen: FrozenPass, blocks: int) -> Tensor:
+    """(N, L + 1, P), or (W, L + 1, P)."""
+    return torch.stack([frozen.pooled(block) for block in range(blocks + 1)], dim=1)

@@ -1,0 +1,73 @@
+"""A probe: a linear layer on what is read of one block of a frozen backbone, or of a mix of all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn.functional import linear
+
+from graftwork.core.backbone import Backbone
+from graftwork.core.example import Example
+from graftwork.core.method import FrozenPass, Logits, Setting
+from graftwork.core.seen import Part, Seen
+from graftwork.train.answering import answer_together
+from graftwork.train.flops import counted
+
+
+@dataclass
+class Probe:
+    """logits = W (sum over blocks of share x pooled) + bias. Implements `Fitted` and `ReadsStates`.
+
+    The layer is fitted and applied on the processor, whatever the backbone computes on.
+    """
+
+    backbone: Backbone
+    shares: Tensor  # (L + 1,): one-hot for a single block
+    weight: Tensor  # (C, P)
+    bias: Tensor  # (C,)
+    facts: Mapping[str, Any]
+
+    @property
+    def trained_parameters(self) -> int:
+        """The layer, and the mix where there is one."""
+        mixed = self.shares.numel() if self.facts["block"] == "mix" else 0
+        return self.weight.numel() + self.bias.numel() + mixed
+
+    @property
+    def depth(self) -> int:
+        """The highest block that is read: the blocks above it need not run."""
+        return max(block for block, share in enumerate(self.shares.tolist()) if share)
+
+    def logits(self, examples: Sequence[Example]) -> Logits:
+        """(N, C), a row per example; (W, C) where examples have words."""
+        return answer_together(self.backbone, self.backbone.encode(examples), [self])[0]
+
+    def read(self, seen: Seen | Part) -> Tensor:
+        """(B, C) logits of one batch, or (W, C)."""
+        shares = {block: share for block, share in enumerate(self.shares.tolist()) if share}
+        alone = len(shares) == 1 and 1.0 in shares.values()
+        mixed = seen.joined(*shares) if alone else sum(share * seen.joined(block) for block, share in shares.items())
+        return linear(torch.as_tensor(mixed).cpu(), self.weight, self.bias)  # of (B, P)
+
+    def delta(self) -> dict[str, Tensor]:
+        """The layer and the shares of the blocks."""
+        return {"shares": self.shares, "weight": self.weight, "bias": self.bias}
+
+    def flops(self, examples: Sequence[Example]) -> tuple[float, str]:
+        """Operators of answering these."""
+        return counted(lambda: self.logits(examples))[1], "counter"
+
+
+def restore_probe(setting: Setting, delta: Mapping[str, Tensor], facts: Mapping[str, Any]) -> Probe:
+    """From what was stored."""
+    assert setting.backbone is not None
+    return Probe(setting.backbone, delta["shares"], delta["weight"], delta["bias"], facts)
+
+
+def mixed(frozen: FrozenPass, shares: Tensor) -> Tensor:
+    """(N, P), or (W, P): the blocks' features, weighted."""
+    return torch.stack([share * frozen.pooled(block) for block, share in enumerate(shares)]).sum(dim=0)
