@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from itertools import count
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -15,6 +16,7 @@ from torch import Tensor, nn
 from transformers import AutoModel, BertConfig, GPT2Config, PreTrainedTokenizerFast
 
 from graftwork import registry
+from graftwork.backbones.elmo import save_bilm
 from graftwork.backbones.tiny_text import ARCHITECTURE, tiny_tokenizer
 from graftwork.core.backbone import Backbone
 from graftwork.core.meter import Cost
@@ -22,8 +24,11 @@ from graftwork.core.method import Setting, Workbench
 from graftwork.core.model import Model
 from graftwork.core.opening import open_backbone
 from graftwork.core.task import Task
+from graftwork.data.word_vector_folder import write_folder
 from graftwork.kinds.classification import Classification
 from graftwork.metrics.accuracy import Accuracy
+from graftwork.pretrain.tokenizers.words import train as train_words
+from graftwork.pretrain.vocabulary import ROBERTA, TokenizerKind, Vocabulary
 from graftwork.testing import (
     check_backbone,
     check_kind,
@@ -31,10 +36,11 @@ from graftwork.testing import (
     check_method,
     check_metric,
     check_suite,
+    check_tokenizer,
     tiny_bench,
     tiny_dataset,
 )
-from graftwork.testing.networks import write_network
+from graftwork.testing.networks import tiny_bilm, tiny_word_vectors, write_awd_lstm, write_network
 from graftwork.train.loop import FittedModel, fit_by_gradient, restore_by_attaching
 
 SETTINGS: dict[str, list[dict[str, Any]]] = {  # beside the defaults
@@ -49,10 +55,14 @@ DEFAULTS_DO_NOT_FIT = {"top_layers", "adapterhub", "peft_lora"}  # `tiny_text` h
 FUSED = ("attention.query", "attention.key", "attention.value")
 
 
-def method_cases() -> list[tuple[str, dict[str, Any]]]:
+def method_cases() -> list[Any]:
+    """Every method as it comes; other settings of it are slow tests, where its defaults fit."""
     names = registry.methods.names()
-    defaults: list[tuple[str, dict[str, Any]]] = [(name, {}) for name in names if name not in DEFAULTS_DO_NOT_FIT]
-    return defaults + [(name, settings) for name in names for settings in SETTINGS.get(name, [])]
+    cases: list[Any] = [(name, {}) for name in names if name not in DEFAULTS_DO_NOT_FIT]
+    for name, listed in SETTINGS.items():
+        marks = () if name in DEFAULTS_DO_NOT_FIT else (pytest.mark.slow,)
+        cases += [pytest.param(name, settings, marks=marks) for settings in listed]
+    return cases
 
 
 @pytest.mark.parametrize(("name", "settings"), method_cases(), ids=str)
@@ -70,8 +80,14 @@ def open_tiny(name: str, folder: Path) -> tuple[Backbone, tuple[str, ...]]:
         "hf_text": BertConfig(**(ARCHITECTURE | vocabulary)),
         "hf_decoder": GPT2Config(**vocabulary, n_embd=32, n_layer=2, n_head=2, n_positions=64),
     }
-    if name in MEDIA_FAMILIES:
-        opened = open_backbone(f"hf:{write_network(folder, MEDIA_FAMILIES[name])}", precision="fp32")
+    written = {
+        "word_vectors": lambda: write_folder(folder, tiny_word_vectors()),
+        "elmo": lambda: save_bilm(tiny_bilm(), folder, {}),
+        "awd_lstm": lambda: write_awd_lstm(folder),
+    } | {family: lambda network=network: write_network(folder, network) for family, network in MEDIA_FAMILIES.items()}
+    if name in written:
+        written[name]()
+        opened = open_backbone(f"hf:{folder}", precision="fp32")
         return opened, opened.card.lacks
     if name not in configs:
         return open_backbone(name, precision="fp32"), ("attention.qkv",)
@@ -111,6 +127,11 @@ def test_meters(name: str) -> None:
 @pytest.mark.parametrize("name", registry.suites.names())
 def test_suites(name: str, tmp_path: Path) -> None:
     check_suite(name, tmp_path)
+
+
+@pytest.mark.parametrize("name", registry.tokenizers.names())
+def test_tokenizers(name: str, tmp_path: Path) -> None:
+    check_tokenizer(name, tmp_path)
 
 
 # What the contracts are for: a part that breaks one is found, by the promise that it breaks.
@@ -347,3 +368,31 @@ def test_a_broken_suite_is_found(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
         monkeypatch.setitem(registry.suites._parts, "glue", broken)
         with pytest.raises(AssertionError, match=message):
             check_suite("glue", tmp_path)
+
+
+def longer(texts: Any, size: int, lowercase: bool) -> Vocabulary:
+    return train_words(texts, size + 50, lowercase)
+
+
+turns = count()
+
+
+def otherwise_every_time(texts: Any, size: int, lowercase: bool) -> Vocabulary:
+    return train_words([*texts, *[f"turn{next(turns)}"] * 2000], size, lowercase)
+
+
+@pytest.mark.parametrize(
+    ("train", "message"),
+    [
+        (longer, "tokens where 300 are asked for"),
+        (otherwise_every_time, "something else from the same texts"),
+        (
+            lambda *settings: replace(train_words(*settings), specials=replace(ROBERTA, end="<pad>")),
+            "means something else",
+        ),
+    ],
+)
+def test_a_broken_tokenizer_is_found(train: Any, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(registry.tokenizers._parts, "broken", TokenizerKind(train, lowercase=True))
+    with pytest.raises(AssertionError, match=message):
+        check_tokenizer("broken", tmp_path)

@@ -148,7 +148,7 @@ def test_file_names_say_something() -> None:
     assert not [name_of(path) for path in FILES if path.stem.strip("_") in EMPTY_NAMES]
 
 
-@pytest.mark.parametrize("folder", PARTS)
+@pytest.mark.parametrize("folder", [*PARTS, "objectives", "tokenizers"])
 def test_every_part_has_a_card_and_every_card_a_part(folder: str) -> None:
     names = set(getattr(registry, folder).names())
     cards = {path.stem for path in (CHECKOUT / "docs" / "cards" / folder).glob("*.md")}
@@ -161,6 +161,13 @@ def test_method_cards_have_their_headings_and_true_defaults(name: str) -> None:
     text = (CHECKOUT / "docs" / "cards" / "methods" / f"{name}.md").read_text()
     assert re.findall(r"^## (.+)$", text, flags=re.MULTILINE) == list(METHOD_CARD)
     defaults = {item.name: str(item.default) for item in dataclasses.fields(cast(Any, registry.methods.get(name)))}
+    assert dict(re.findall(r"^\| `(\w+)` \| `([^`]+)` \|", text, flags=re.MULTILINE)) == defaults
+
+
+@pytest.mark.parametrize("name", registry.objectives.names())
+def test_objective_cards_have_true_defaults(name: str) -> None:
+    text = (CHECKOUT / "docs" / "cards" / "objectives" / f"{name}.md").read_text()
+    defaults = {item.name: str(item.default) for item in dataclasses.fields(cast(Any, registry.objectives.get(name)))}
     assert dict(re.findall(r"^\| `(\w+)` \| `([^`]+)` \|", text, flags=re.MULTILINE)) == defaults
 
 

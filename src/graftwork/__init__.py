@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from graftwork.core.run import RunResult
     from graftwork.core.task import Task
     from graftwork.errors import GraftworkError
+    from graftwork.pretrain.pretraining import pretrain
     from graftwork.run.bulk import predict_many
     from graftwork.run.ladder import climb
     from graftwork.run.task_module import TaskModule
@@ -39,6 +40,7 @@ __all__ = [
     "climb",
     "compare",
     "predict_many",
+    "pretrain",
     "stream",
     "train",
 ]
@@ -53,6 +55,7 @@ _HOMES = {
     "climb": "graftwork.run.ladder",
     "compare": "graftwork.compare.leaderboard",
     "predict_many": "graftwork.run.bulk",
+    "pretrain": "graftwork.pretrain.pretraining",
     "stream": "graftwork.bank.stream",
     "train": "graftwork.run.train",
 }

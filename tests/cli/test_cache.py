@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from graftwork.pretrain.kept import corpora_folder
 from graftwork.train import frozen
 from graftwork.train.cache_folder import CacheFolder, cache_folder
 
@@ -118,3 +119,12 @@ def test_a_file_in_the_way_is_said_once_and_does_not_stop_the_run(
 def test_mistakes_are_said(graft: Graft, words: tuple[str, ...], message: str) -> None:
     done = graft(*words)
     assert done.code == 2 and message in done.err
+
+
+def test_tokenised_corpora_are_listed_and_cleared(graft: Graft) -> None:
+    entry = corpora_folder() / "tokens" / ("a" * 64)
+    entry.mkdir(parents=True)
+    (entry / "train.ids").write_bytes(b"12345678")
+    assert "\n8 B in 1 tokenised corpus or vocabulary under " in graft("cache").out
+    assert "\nremoved 1 tokenised corpus or vocabulary under " in graft("cache", "clear").out
+    assert not entry.exists()

@@ -178,10 +178,13 @@ def test_two_methods_share_no_run_and_hyper_parameters_name_the_row(graft: Graft
     assert len({row["runs"][0] for row in rows.values()}) == 3
 
 
+@pytest.mark.slow
 def test_all_methods_that_fit_are_compared_and_the_others_named(graft: Graft, tickets: Path) -> None:
     done = graft("compare", tickets, *QUICK, "--json")
     board = json.loads(done.out)
-    fitting = {"adapter", "bitfit", "full", "linear_probe", "lora", "majority", "tfidf_svm", "ulmfit"}
+    fitting = {
+        "adapter", "bitfit", "full", "linear_probe", "lora", "majority", "scalar_mix", "tfidf_svm", "ulmfit",
+    }  # fmt: skip
     assert {row["method"] for row in board["rows"]} == fitting
     assert [row["status"] for row in board["rows"]] == ["ok"] * len(fitting)
     assert any(note.startswith("top_layers was left out: ") for note in board["notes"])

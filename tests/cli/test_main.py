@@ -15,7 +15,21 @@ from graftwork import __version__
 from graftwork.cli import main as cli
 from graftwork.errors import DataError
 
-COMMANDS = ("bank", "benchmark", "cache", "compare", "ls", "predict", "serve", "show", "stream", "train")
+COMMANDS = (
+    "bank",
+    "benchmark",
+    "cache",
+    "compare",
+    "ls",
+    "nearest",
+    "predict",
+    "pretrain",
+    "serve",
+    "show",
+    "stream",
+    "train",
+    "vectors",
+)
 
 
 @pytest.fixture

@@ -48,6 +48,7 @@ def board(data: Path, folder: Path, methods: str = METHODS, **flags: Any) -> Any
     return compare(data, backbone="tiny_text", **settings, **places, **flags)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("two_threads")
 def test_a_run_beside_others_is_the_run_alone(data: Path, tmp_path: Path) -> None:
     seen: list[tuple[float, str]] = []
@@ -105,6 +106,7 @@ class _Replaced:
         self.Popen = popen
 
 
+@pytest.mark.slow
 def test_an_interrupted_worker_leaves_nothing_behind(data: Path, tmp_path: Path) -> None:
     """Told to end in the middle of a run: no folder stays, and nothing is printed but the signs of progress."""
     (tmp_path / "runs").mkdir()
@@ -123,6 +125,7 @@ def test_an_interrupted_worker_leaves_nothing_behind(data: Path, tmp_path: Path)
     assert not list((tmp_path / "runs").iterdir())
 
 
+@pytest.mark.slow
 def test_a_worker_to_which_nobody_listens_ends(data: Path, tmp_path: Path) -> None:
     """Its reader gone in the middle of a run: it ends by itself, and no folder stays."""
     (tmp_path / "runs").mkdir()

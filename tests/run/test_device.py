@@ -67,6 +67,7 @@ def close(found: Any, expected: Any, device: str, precision: str = "fp32") -> bo
     return float(np.abs(found - expected).max()) <= allowed
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("method", "precision", "pair"),
     [
@@ -111,6 +112,7 @@ def test_modules_on_two_devices_answer_together(device: str, trained: Trained) -
     assert close(np.array(there), np.array(here), device)
 
 
+@pytest.mark.slow
 def test_what_is_kept_for_one_device_is_not_read_on_another(device: str, trained: Trained) -> None:
     cache = CacheFolder(cache_folder())
     trained("linear_probe", "cpu")
@@ -128,6 +130,7 @@ def test_what_trains_lies_where_the_backbone_does(device: str, trained: Trained)
     assert len(model.delta()) > 2
 
 
+@pytest.mark.slow
 def test_a_budget_is_spent_there_too(device: str, write: Write, tmp_path: Path) -> None:
     places = {"out": tmp_path / "ladder", "runs": tmp_path / "runs"}
     rungs = ["linear_probe", "top_layers:k=1", "full"]

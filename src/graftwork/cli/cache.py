@@ -1,4 +1,4 @@
-"""List or clear the kept passes of frozen backbones."""
+"""List or clear what is kept: passes of frozen backbones, and corpora cut into tokens."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from graftwork.errors import ConfigError, UnknownName, printable
 from graftwork.units import duration, parse_bytes, read_amount, show
 
 if TYPE_CHECKING:
+    from graftwork.pretrain.kept import Kept
     from graftwork.train.cache_folder import CacheFolder, Entry
 
 
@@ -22,9 +23,11 @@ if TYPE_CHECKING:
 def command(action: str, cache: str | None, older_than: str | None) -> None:
     """ACTION is ls (the default: what is kept, the latest used first) or clear.
 
-    A run finds what earlier ones computed of the frozen backbone; clearing costs time only, never a result.
+    A run finds what earlier ones computed of the frozen backbone, a pre-training the tokens of its corpus; clearing
+    costs time only, never a result.
     """
     from graftwork.files import storage_errors
+    from graftwork.pretrain import kept
     from graftwork.train.cache_folder import CacheFolder, cache_folder
 
     if action not in ("ls", "clear"):
@@ -35,6 +38,10 @@ def command(action: str, cache: str | None, older_than: str | None) -> None:
     folder = CacheFolder(cache_folder(cache))
     with storage_errors(folder.root):
         lines = _listed(folder) if action == "ls" else [_cleared(folder.clear(unused), folder.root)]
+    corpora = kept.corpora_folder(cache)
+    entries = kept.kept(corpora) if action == "ls" else kept.clear(corpora, unused)
+    if entries:
+        lines.append(_of_corpora(action, entries, corpora))
     click.echo(printable("\n".join(lines)))
 
 
@@ -68,6 +75,12 @@ def _line(entry: Entry, now: float) -> str:
 def _cleared(removed: list[Entry], root: Path) -> str:
     freed = show(sum(entry.bytes for entry in removed), "bytes")
     return f"removed {_several(len(removed))} under {root} and freed {freed}"
+
+
+def _of_corpora(action: str, entries: list[Kept], root: Path) -> str:
+    size = show(sum(entry.bytes for entry in entries), "bytes")
+    what = f"{len(entries):,} tokenised {'corpus or vocabulary' if len(entries) == 1 else 'corpora and vocabularies'}"
+    return f"{size} in {what} under {root}" if action == "ls" else f"removed {what} under {root} and freed {size}"
 
 
 def _several(count: int) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -14,10 +15,12 @@ from graftwork.units import show
 @click.argument("what", default="runs")
 @click.option("--runs", default="runs", show_default=True, metavar="DIR", help="Where runs are kept.")
 def command(what: str, runs: str) -> None:
-    """WHAT is runs (the default), backbones, kinds, methods, metrics, meters, suites or builtin."""
+    """WHAT is runs (the default) or builtin, or backbones, kinds, methods, metrics, meters, suites, objectives or
+    tokenizers.
+    """
     from graftwork import registry
 
-    folders = ("backbones", "kinds", "methods", "metrics", "meters", "suites")
+    folders = ("backbones", "kinds", "methods", "metrics", "meters", "suites", "objectives", "tokenizers")
     parts = {name: getattr(registry, name) for name in folders}
     if what == "backbones":
         from graftwork.core.opening import backbone_names
@@ -35,6 +38,10 @@ def command(what: str, runs: str) -> None:
         raise UnknownName("thing to list", what, ["runs", *parts, "builtin"])
 
 
+def _without_module(spec: dict[str, Any]) -> str:
+    return "pre-training" if spec["question"].get("kind") == "pretraining" else "–"
+
+
 def _runs(root: Path) -> list[str]:
     from graftwork.files import read_json
     from graftwork.run.store import RunStore
@@ -45,7 +52,7 @@ def _runs(root: Path) -> list[str]:
     for run_id in RunStore(root).ids():
         spec, result = read_json(root / run_id / "spec.json"), read_json(root / run_id / "result.json")
         module = root / run_id / "module" / "module.json"
-        task = read_json(module)["task"]["name"] if module.is_file() else "–"
+        task = read_json(module)["task"]["name"] if module.is_file() else _without_module(spec)
         score = next((f"{name} {value:.4f}" for name, value in result["scores"].items()), result["status"])
         score = "trial" if "share" in spec["recipe"] and result["status"] == "ok" else score
         seconds = show(result["costs"].get("train_seconds", {}).get("value"), "s")

@@ -48,7 +48,7 @@ from graftwork.errors import ConfigError
     "--timeout", type=float, default=10.0, show_default=True, metavar="SECONDS", help="Until a request is given up."
 )
 @click.option("--device", default="auto", show_default=True, metavar="NAME", help=DEVICE)
-@click.option("--threads", type=int, help="Processor threads.  [default: all cores]")
+@click.option("--threads", type=int, help="Processor threads.  [default: all cores but one, which reads requests]")
 @click.option("--log-texts", is_flag=True, help="Write the texts of requests into the log.")
 def command(
     bank: str,
@@ -79,7 +79,9 @@ def command(
             do="give --token-file FILE, or leave --host out; docs/serve.md says how to make one",
         )
     token = read_token(Path(token_file)) if token_file else make_token()
-    use_threads(threads)
+    import torch
+
+    use_threads(max(1, torch.get_num_threads() - 1) if threads is None else threads)
     shown = f"[{host}]" if ":" in host else host
 
     def say(port: int) -> None:

@@ -62,6 +62,8 @@ def profile_lines(folder: Path) -> list[str]:
 def run_lines(folder: Path) -> list[str]:
     """A run as a person reads it."""
     spec, result = read_json(folder / "spec.json"), read_json(folder / "result.json")
+    if spec["question"].get("kind") == "pretraining":
+        return pretraining_lines(folder)
     method = spec["method"]
     settings = ", ".join(f"{key} {value}" for key, value in method.items() if key not in ("name", "version"))
     lines = [f"run        {result['id']}  ({result['status']})"]
@@ -80,6 +82,48 @@ def run_lines(folder: Path) -> list[str]:
             lines.append(f"{'test' if split == 'scores' else split:<11}{words}")
     lines.append("price tag")
     return lines + cost_lines(result["costs"])
+
+
+def pretraining_lines(folder: Path) -> list[str]:
+    """A pre-training as a person reads it."""
+    spec, result = read_json(folder / "spec.json"), read_json(folder / "result.json")
+    method, facts, costs = spec["method"], result["facts"], result["costs"]
+    options = ", ".join(f"{key} {value}" for key, value in method.items() if key not in ("name", "version", "size"))
+    lines = [f"run        {result['id']}  ({result['status']})"]
+    lines.append(f"objective  {method['name']}{f' ({options})' if options else ''}, seed {result['seed']}")
+    text = facts["text"]["train"]
+    lines.append(
+        f"text       {text['documents']:,} documents, {text['tokens']:,} tokens, {show(text['bytes'], 'bytes')}"
+    )
+    if "steps" in facts:
+        lines.append(
+            f"trained    {facts['steps']:,} steps, {facts['tokens_seen']:,} tokens, {facts['passes']:.3g} passes"
+        )
+    for split, after in facts.get("after", {}).items():
+        before = facts["before"][split]
+        lines.append(
+            f"{split:<11}perplexity {before['perplexity']:.4g} before, {after['perplexity']:.4g} after; "
+            f"{after['bits_per_byte']:.4f} bits per byte"
+        )
+    if "after" not in facts:
+        lines += [f"validation {name} {value:.4f}" for name, value in result["scores"].items()]
+    lines += [f"stopped    {facts['stopped']}"] if "stopped" in facts else []
+    lines += [f"note       {note}" for note in facts.get("notes", [])]
+    lines.append("price tag")
+    told = {name: cost for name, cost in costs.items() if not name.startswith("predict_")}  # of answers to a task
+    return lines + cost_lines(told) + _shared_lines(costs)
+
+
+def _shared_lines(costs: dict[str, Any]) -> list[str]:
+    """What a pre-training costs each of the tasks that build on it."""
+    from graftwork.pretrain.amortised import COUNTS, amortised
+
+    lines: list[str] = []
+    for tasks in COUNTS[1:]:
+        named = {name: _amount(cost) for name, cost in amortised(costs, tasks).items() if cost["value"] is not None}
+        words = ", ".join(named[name] for name in ("total_seconds", "energy_joules", "money") if name in named)
+        lines.append(f"for each of {tasks:,} tasks {words}")
+    return lines
 
 
 def _trial(recipe: dict[str, Any]) -> str:

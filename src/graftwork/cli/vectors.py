@@ -1,0 +1,65 @@
+"""Judge word vectors by what people say of words, or write them in another format."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from graftwork.errors import printable
+
+if TYPE_CHECKING:
+    from graftwork.core.word_vectors import WordVectors
+    from graftwork.pretrain.word_questions import WordScore
+
+
+@click.command("vectors")
+@click.argument("backbone")
+@click.option(
+    "--evaluate",
+    multiple=True,
+    metavar="FILE",
+    help="Ratings of pairs of words (WordSim-353, SimLex-999), or analogies; any number of times.",
+)
+@click.option("--to", metavar="PATH", help="Write them: a folder, or a file .txt, .vec or .bin, or .gz of these.")
+@click.option("--json", "as_json", is_flag=True, help="Print what was found as JSON.")
+def command(backbone: str, evaluate: tuple[str, ...], to: str | None, as_json: bool) -> None:
+    """BACKBONE is a file of word vectors, a folder of them, or a run of graft pretrain."""
+    from graftwork.data.word_vector_files import SUFFIXES, write_word_vectors
+    from graftwork.data.word_vector_folder import named_word_vectors, write_folder
+    from graftwork.pretrain.word_questions import read_questions, score_words
+
+    questions = [read_questions(Path(path)) for path in evaluate]  # before the table, which takes longer to open
+    vectors = named_word_vectors(backbone)
+    scores = [score for asked in questions for score in score_words(vectors, asked)]
+    if to is not None:
+        path = Path(to)
+        if set(path.suffixes[-2:]) & {*SUFFIXES, ".gz"}:
+            write_word_vectors(path, vectors)
+        else:
+            write_folder(path, vectors)
+    if as_json:
+        found = {"words": len(vectors.words), "width": vectors.width, "dropped": vectors.dropped}
+        listed = [dataclasses.asdict(score) for score in scores]
+        click.echo(json.dumps(found | {"scores": listed}, indent=1, ensure_ascii=False))
+    else:
+        click.echo(printable("\n".join([*about(vectors), *map(line, scores)])))
+
+
+def about(vectors: WordVectors) -> list[str]:
+    """What the table is."""
+    lines = [f"{len(vectors.words):,} words, {vectors.width} numbers each"]
+    if vectors.dropped:
+        lines.append(f"{vectors.dropped:,} lines were left out: their word had stood before, or they had none")
+    return lines
+
+
+def line(score: WordScore) -> str:
+    """A score with its interval and what it is of."""
+    value = "nothing to score"
+    if score.value is not None:
+        value = f"{score.metric} {score.value:.4f} (95 %: {score.low:.3f} … {score.high:.3f})"
+    return f"  {score.name:<30} {value:<45} {score.known:,} of {score.questions:,} known"

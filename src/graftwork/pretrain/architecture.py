@@ -1,0 +1,142 @@
+"""Networks from transformers' configurations: their sizes, how they are drawn, opened and saved."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from transformers import AutoConfig, PreTrainedConfig, PreTrainedModel
+
+from graftwork.core.attention import NAME as ATTENTION
+from graftwork.core.loading import require_whole, transformers_errors
+from graftwork.core.model_folder import model_type
+from graftwork.errors import ConfigError, UnknownName
+from graftwork.files import storage_errors
+from graftwork.pretrain.vocabulary import Vocabulary
+
+POSITIONS = ("learned", "sinusoidal")
+AFTER_PADDING = ("roberta", "xlm-roberta", "mpnet")  # their positions count from the padding's id + 1
+
+
+def configured(
+    size: Mapping[str, Any], architecture: str, known: Collection[str], vocabulary: Vocabulary, length: int
+) -> PreTrainedConfig:
+    """The configuration of a fresh network: `size` has the fields of transformers' own, "model_type" among them.
+
+    Raises `UnknownName` for an architecture or field that does not exist, `ConfigError` for a bad value.
+    """
+    fields = {**size}
+    architecture = fields.pop("model_type", architecture)
+    if architecture not in known:
+        raise UnknownName("architecture", architecture, known)
+    own = {"vocab_size": vocabulary.size, "pad_token_id": vocabulary.pad}
+    own |= {"bos_token_id": vocabulary.start, "eos_token_id": vocabulary.end}
+    plain = AutoConfig.for_model(architecture)
+    for field in fields:
+        if field not in plain.to_dict() and field not in plain.attribute_map:
+            raise UnknownName(f"field of a {architecture} configuration", field, plain.to_dict())
+    places = "n_positions" if "n_positions" in plain.to_dict() else "max_position_embeddings"
+    shift = vocabulary.pad + 1 if architecture in AFTER_PADDING else 0
+    try:
+        return AutoConfig.for_model(architecture, **{places: length + shift, **fields, **own})
+    except (TypeError, ValueError) as error:
+        raise ConfigError(f"not a {architecture} configuration: {error}", got=str(fields)) from None
+
+
+def drawn(make: Any, config: PreTrainedConfig, seed: int) -> PreTrainedModel:
+    """`make` (one of transformers' Auto classes) of `config`, its weights drawn from `seed`."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        try:
+            network: PreTrainedModel = make.from_config(config, attn_implementation="eager")
+        except (TypeError, ValueError) as error:
+            raise ConfigError(f"no network can be made of this size: {error}") from None
+    return network
+
+
+def opened(make: Any, folder: Path, known: Collection[str], seed: int) -> tuple[PreTrainedModel, list[str]]:
+    """The network of a folder in fp32, and the names of the tensors that it lacks and that `seed` drew.
+
+    Raises `UnknownName` for an architecture that `make` has no head for, `StorageError` for weights that can't be read.
+    """
+    architecture = model_type(folder)
+    if architecture not in known:
+        raise UnknownName("architecture for this objective", architecture, known, where=str(folder))
+    with transformers_errors(folder), torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        network, report = make.from_pretrained(
+            folder,
+            dtype=torch.float32,
+            attn_implementation="eager",
+            use_safetensors=True,
+            local_files_only=True,
+            trust_remote_code=False,
+            output_loading_info=True,
+        )
+    return network, sorted(report["missing_keys"])
+
+
+def require_heads_only(missing: Collection[str], heads: Collection[str], folder: Path) -> None:
+    """Raise `IncompatibleModule` where more is missing than what stands on top of the network."""
+    require_whole([name for name in missing if not name.startswith(tuple(heads))], folder)
+
+
+def with_short_attention(network: PreTrainedModel) -> PreTrainedModel:
+    """The same network with the attention that is quick on a processor, where it takes one."""
+    if network.is_backend_compatible():
+        network.set_attn_implementation(ATTENTION)
+    return network
+
+
+def with_sinusoids(network: PreTrainedModel, table: str) -> PreTrainedModel:
+    """The same with sines and cosines (Vaswani et al. 2017) in the position table, which does not learn."""
+    weight = network.base_model.get_submodule(table).weight
+    assert isinstance(weight, Tensor)
+    with torch.no_grad():
+        weight.copy_(sinusoids(*weight.shape))
+    weight.requires_grad_(False)
+    return network
+
+
+def sinusoids(length: int, width: int) -> Tensor:
+    """(T, D): sin in the even columns, cos in the odd ones, as small as the embeddings that they are added to."""
+    places = torch.arange(length, dtype=torch.float64)[:, None]
+    turns = torch.exp(torch.arange(0, width, 2, dtype=torch.float64) * (-math.log(10000.0) / width))
+    table = torch.zeros(length, width, dtype=torch.float64)
+    table[:, 0::2] = torch.sin(places * turns)
+    table[:, 1::2] = torch.cos(places * turns)[:, : width // 2]
+    return (0.02 * math.sqrt(2) * table).float()
+
+
+def save(network: nn.Module, vocabulary: Vocabulary, folder: Path, pooling: str, length: int) -> None:
+    """A transformers folder whose config.json also says how the network is best read."""
+    assert isinstance(network, PreTrainedModel)
+    network.config.graftwork = {"pooling": pooling}
+    with transformers_errors(folder), storage_errors(folder):
+        network.save_pretrained(folder)
+    vocabulary.save(folder, max_length=length)
+
+
+def check_word(name: str, value: str, known: Collection[str]) -> None:
+    """Raise `UnknownName` where an option's value is none of the words that it knows."""
+    if value not in known:
+        raise UnknownName(name, value, known)
+
+
+def shaped(layers: int, width: int, dropout: float = 0.0) -> dict[str, Any]:
+    """BERT's proportions: heads of 64, four times the width inside (Turc et al. 2019, arXiv:1908.08962).
+
+    Small networks see little text, most of it once: dropout only costs them (Geiping & Goldstein 2022).
+    """
+    return {
+        "num_hidden_layers": layers,
+        "hidden_size": width,
+        "num_attention_heads": max(1, width // 64),
+        "intermediate_size": 4 * width,
+        "hidden_dropout_prob": dropout,
+        "attention_probs_dropout_prob": dropout,
+    }

@@ -1,0 +1,367 @@
+"""One pre-training, executed: pilot, steps, the backbone's folder, and the result with its price tag."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, cast
+
+import torch
+
+from graftwork.config import Prices
+from graftwork.core.meter import Readings, Stopwatch
+from graftwork.core.model_folder import READ_WITH
+from graftwork.core.opening import FOLDER, PRETRAINED, open_backbone
+from graftwork.core.run import RunResult, RunSpec
+from graftwork.errors import ConfigError
+from graftwork.files import file_digest, safe_load, storage_errors, sync_folder
+from graftwork.pretrain.checkpoint import Progress, read_checkpoint
+from graftwork.pretrain.folder import CHECKPOINT, Filling, price_so_far
+from graftwork.pretrain.how_long import Allowance, Extent, flop_of, mixed, steps_of
+from graftwork.pretrain.loop import Course, Keeping, Training, go_on
+from graftwork.pretrain.material import Material
+from graftwork.pretrain.objective import ByGradient, InOrder, Objective, Opened, PretrainingRecipe
+from graftwork.pretrain.parallel import Peers
+from graftwork.pretrain.schedule import positions, short_steps
+from graftwork.pretrain.vocabulary import Vocabulary
+from graftwork.run.environment import environment
+from graftwork.run.price_tag import read_costs
+from graftwork.train.seeds import derive
+
+SCORES = ("perplexity", "bits_per_byte", "word_perplexity")
+VALIDATIONS = 10  # of a run at most, where nobody says how often
+VALIDATED = 0.3  # positions that are validated for every one trained on, at most, but for the last time
+WEIGHTS = "model.safetensors"
+
+
+@dataclass(frozen=True)
+class Learner:
+    """What is trained, every word of the user resolved."""
+
+    objective: Objective
+    config: Mapping[str, Any]  # the objective as JSON
+    source: Path | None  # the folder of the backbone to go on from
+    brought: Vocabulary | None  # its vocabulary
+    size: Mapping[str, Any]
+    recipe: PretrainingRecipe | None  # None for an objective without steps
+
+
+@dataclass(frozen=True)
+class Session:
+    """What it is computed by, and what it has cost since the command began."""
+
+    computed_in: Mapping[str, Any]
+    prices: Prices
+    peers: Peers
+    watch: Stopwatch
+    marks: Mapping[str, Any]  # of the meters
+    progress: Callable[[float, str], None]
+
+
+@dataclass(frozen=True)
+class Order:
+    """What is to be done."""
+
+    learner: Learner
+    session: Session
+    seed: int
+    extent: Extent
+    validate_every: int | None  # steps
+    every_seconds: float  # between checkpoints
+    prompt: str
+
+
+@dataclass
+class Pilot:
+    """What one step costs, counted before the first."""
+
+    short: tuple[float, float]  # FLOP and seconds of a step of short rows
+    long: tuple[float, float]
+
+    def flops(self, recipe: PretrainingRecipe, steps: int, of: int) -> float:
+        """Of the first `steps` of `of`."""
+        short = min(steps, short_steps(recipe, of))
+        return short * self.short[0] + (steps - short) * self.long[0]
+
+
+def by_gradient(order: Order, spec: RunSpec, folder: Path, material: Material) -> RunResult:
+    """Train in the loop, from the last checkpoint where there is one. Raises `Diverged`, `IncompatibleModule`."""
+    objective, recipe = cast(ByGradient, order.learner.objective), order.learner.recipe
+    assert recipe is not None
+    load, filling = Stopwatch(), Filling(folder, order.every_seconds, order.session.progress)
+    opened = _opened(order, objective, recipe, material)
+    course = _course(order, objective, recipe, material)
+    found = filling.resume() if order.session.peers.leads else None
+    found = _shared(found, order.session.peers, folder)
+    progress = found[0] if found else Progress(facts={"added": list(opened.added), "head_flops": 0.0})
+    with torch.random.fork_rng(devices=[]):
+        if opened.fresh and not found:
+            progress.facts["head_flops"] = _train_heads(course, objective, opened)
+        training = Training(course, opened.network)
+        pilot = _pilot(training, recipe)
+        if found:
+            training.restore(found[1])
+        allowance = _plan(order, recipe, pilot, progress, material, _validating_seconds(course, pilot))
+        loading = load.read()
+        filling.begin(recipe, progress)
+        go_on(training, progress, _every(order, course, progress), _keeping(order, filling, progress, allowance))
+    readings = Readings(phases={"load": loading, "fit": filling.watch.read()}, charged=filling.earlier)
+    readings.train_flops = progress.facts["head_flops"] + pilot.flops(recipe, progress.step, progress.steps)
+    readings.trained_parameters = training.trained
+    if not order.session.peers.leads:
+        return RunResult(id=spec.id, seed=spec.seed, status="ok")
+    filling.close()
+    with training.answering():
+        _save(objective, training, order, folder)
+    facts = _facts(order, objective, progress, opened, material)
+    return finished(order, spec, folder, readings, facts, _scores(progress.facts["after"]))
+
+
+def _opened(order: Order, objective: ByGradient, recipe: PretrainingRecipe, material: Material) -> Opened:
+    """The network to train; what is drawn is drawn from the seed."""
+    seed = derive(order.seed, "init")
+    if order.learner.source is None:
+        return Opened(
+            objective.network(order.learner.size, material.vocabulary, recipe.length, seed), material.vocabulary
+        )
+    opened = objective.opened(order.learner.source, seed)
+    if opened.longest and recipe.length > opened.longest:
+        raise ConfigError(
+            "the rows are longer than the backbone takes", got=f"{recipe.length}", expected=f"at most {opened.longest}"
+        )
+    return opened
+
+
+def _course(order: Order, objective: ByGradient, recipe: PretrainingRecipe, material: Material) -> Course:
+    rows = material.rows(objective, recipe)
+    if order.session.peers.size > 1 and any(isinstance(found, InOrder) for found in rows.values()):
+        raise ConfigError("this objective carries a state from step to step, and runs in one process only")
+    return Course(
+        objective=objective,
+        vocabulary=material.vocabulary,
+        recipe=recipe,
+        seed=order.seed,
+        train=rows,
+        held=material.held(objective, recipe),
+        bf16=order.session.computed_in["precision"] == "bf16",
+        device=order.session.computed_in["device"],
+        peers=order.session.peers,
+        prompt=order.prompt,
+    )
+
+
+def _shared(found: Any, peers: Peers, folder: Path) -> Any:
+    """The leading process' checkpoint, for all: the others read it when it says that there is one."""
+    if peers.size == 1:
+        return found
+    there = peers.told(float(found is not None))
+    if not peers.leads and there:
+        found = read_checkpoint(folder / CHECKPOINT, folder.name)
+    peers.wait()
+    return found
+
+
+def _train_heads(course: Course, objective: ByGradient, opened: Opened) -> float:
+    """Let what was added learn from the network as it came; returns the FLOP that it took.
+
+    Else the gradients of a head that knows nothing would tear down what the network knows, and what is scored before
+    the first step would be the head's ignorance.
+    """
+    recipe = course.recipe
+    if not recipe.head_steps:
+        return 0.0
+    learned = {name: weight.requires_grad for name, weight in opened.network.named_parameters()}
+    for name, weight in opened.network.named_parameters():
+        weight.requires_grad_(name in opened.fresh)
+    alone = replace(recipe, learning_rate=objective.recipe.learning_rate)
+    training = Training(replace(course, recipe=alone, seed=derive(course.seed, "heads")), opened.network)
+    flops, _ = training.count(0, recipe.head_steps)
+    for step in range(recipe.head_steps):
+        training.step(step, recipe.head_steps)
+    for name, weight in opened.network.named_parameters():
+        weight.requires_grad_(learned[name])
+    return flops * recipe.head_steps
+
+
+def _pilot(training: Training, recipe: PretrainingRecipe) -> Pilot:
+    """A pass of each length, thrown away."""
+    long = training.count(1, 1)  # the last step of one is of long rows
+    return Pilot(training.count(0, 10**6) if recipe.short_length else long, long)
+
+
+def _validating_seconds(course: Course, pilot: Pilot) -> float:
+    """About what all validations of a run take: a forward pass is a third of a step's work, and is taken for half."""
+    held = sum(held.steps * held.batch * held.length for held in course.held.values())
+    step = course.recipe.batch * course.recipe.length
+    return (VALIDATIONS + 1) * held / step * pilot.long[1] * course.peers.size / 2
+
+
+def _plan(
+    order: Order, recipe: PretrainingRecipe, pilot: Pilot, progress: Progress, material: Material, validating: float
+) -> Allowance | None:
+    """Fix the number of steps, once: a run that goes on keeps the number that it began with."""
+    extent = order.extent
+    flop = flop_of(extent.budget) if extent.budget is not None else None
+    allowance = allowance_of(order, progress)
+    if progress.steps:
+        return allowance
+    if allowance is not None:
+        planned = allowance.steps(mixed(recipe, pilot.short[1], pilot.long[1]), validating)
+        progress.steps = int(order.session.peers.told(planned))
+    elif flop is not None:
+        progress.steps = max(1, int(flop / mixed(recipe, pilot.short[0], pilot.long[0])))
+    else:
+        progress.steps = extent.steps or steps_of(recipe, extent.tokens or len(material.own.train.ids))
+    return allowance
+
+
+def allowance_of(order: Order, progress: Progress) -> Allowance | None:
+    """What is left of a budget of time, energy or money; None for other extents."""
+    budget = order.extent.budget
+    if budget is None or flop_of(budget) is not None:
+        return None
+    allowance = Allowance(budget, order.session.prices, order.session.watch)
+    allowance.before = progress.fit.wall_seconds
+    return allowance
+
+
+def _every(order: Order, course: Course, progress: Progress) -> int:
+    """Steps from one validation to the next: of a short run fewer, so that most of its work is training."""
+    trained = positions(course.recipe, progress.steps, progress.steps)
+    held = sum(held.steps * held.batch * held.length for held in course.held.values())
+    count = min(VALIDATIONS, max(1, int(VALIDATED * trained / held)))
+    return order.validate_every or max(1, -(-progress.steps // count))
+
+
+def _keeping(order: Order, filling: Filling, progress: Progress, allowance: Allowance | None) -> Keeping:
+    leads = order.session.peers.leads
+
+    def price() -> str:
+        return price_so_far(order.session.marks, filling.spent(), order.session.prices)
+
+    return Keeping(
+        log=filling.log if leads else lambda line: None,
+        checkpoint=filling.checkpoint if leads else lambda progress, tensors: None,
+        tell=(lambda progress, loss: filling.tell(progress, loss, price)) if leads else lambda progress, loss: None,
+        spent=allowance.is_spent if allowance is not None else lambda: False,
+    )
+
+
+def _save(objective: ByGradient, training: Training, order: Order, folder: Path) -> None:
+    """`backbone/`, with the files by which the source said how it is read."""
+    with placed(folder / PRETRAINED) as part:
+        objective.save(training.network.cpu().eval(), training.course.vocabulary, part)
+        for name in READ_WITH if order.learner.source is not None else ():
+            if (order.learner.source / name).is_file() and not (part / name).exists():  # type: ignore[operator]
+                (part / name).parent.mkdir(exist_ok=True)
+                shutil.copyfile(order.learner.source / name, part / name)  # type: ignore[operator]
+
+
+@contextlib.contextmanager
+def placed(final: Path) -> Any:
+    """A folder to fill, renamed to `final` when the block ends well; what was there before goes."""
+    part = final.with_name(f".{final.name}.part")
+    with storage_errors(final):
+        shutil.rmtree(part, ignore_errors=True)
+        part.mkdir()
+    yield part
+    with storage_errors(final):
+        shutil.rmtree(final, ignore_errors=True)
+        os.replace(part, final)
+        sync_folder(final.parent)
+
+
+def _scores(after: Mapping[str, Mapping[str, float]]) -> dict[str, float]:
+    """Of every held-out split, the validation split's without a prefix."""
+    return {
+        name if split == "validation" else f"{split}_{name}": scores[name]
+        for split, scores in after.items()
+        for name in SCORES
+    }
+
+
+def text_of(material: Material) -> dict[str, Any]:
+    """What was read, in numbers."""
+    return {
+        split: {"documents": tokens.documents, "tokens": len(tokens.ids), "bytes": tokens.bytes}
+        for split, tokens in (("train", material.own.train), ("validation", material.own.validation))
+    }
+
+
+def _facts(
+    order: Order, objective: ByGradient, progress: Progress, opened: Opened, material: Material
+) -> dict[str, Any]:
+    recipe = order.learner.recipe
+    assert recipe is not None
+    seen = positions(recipe, progress.step, progress.steps)
+    facts = {
+        "steps": progress.step,
+        "tokens_seen": seen,
+        "passes": seen / len(material.own.train.ids),
+        "parameters": sum(weight.numel() for weight in opened.network.parameters()),
+        "vocabulary": material.vocabulary.size,
+        "text": text_of(material),
+        "attempts": progress.attempts,
+        "processes": order.session.peers.size,
+        "added": progress.facts["added"],
+        "before": progress.facts["before"],
+        "after": progress.facts["after"],
+    }
+    stopped = {"stopped": progress.facts["stopped"]} if "stopped" in progress.facts else {}
+    return facts | material.counted() | stopped | {"notes": _notes(objective, recipe, progress, material)}
+
+
+def notes_of(material: Material) -> list[str]:
+    """What a reader must know of the text."""
+    return [*([f"the corpus: {material.skipped}"] if material.skipped else []), *material.notes()]
+
+
+def _notes(objective: ByGradient, recipe: PretrainingRecipe, progress: Progress, material: Material) -> list[str]:
+    """What a reader of the numbers must know."""
+    notes = notes_of(material)
+    notes += [
+        f"{added} was added, for the backbone has none, and trained by itself for {recipe.head_steps:,} steps before "
+        "what is scored as before"
+        for added in progress.facts["added"]
+    ]
+    if objective.scores_of:
+        notes.append(
+            f"perplexity and bits per byte are of {objective.scores_of}: no other objective's compare with them"
+        )
+    return notes
+
+
+def finished(
+    order: Order,
+    spec: RunSpec,
+    folder: Path,
+    readings: Readings,
+    facts: dict[str, Any],
+    scores: dict[str, float],
+) -> RunResult:
+    """The receipt, after the backbone was opened once to see that it can be."""
+    backbone = folder / PRETRAINED
+    card = open_backbone(f"{FOLDER}{backbone}", precision="fp32").card
+    facts |= {
+        "backbone": {"family": card.family, "revision": card.revision, "width": card.width, "blocks": card.blocks}
+    }
+    if (backbone / WEIGHTS).is_file():
+        facts["weights_sha256"] = file_digest(backbone / WEIGHTS)
+        readings.stored_parameters = sum(tensor.numel() for tensor in safe_load(backbone / WEIGHTS).values())
+    readings.stored_bytes = sum(path.stat().st_size for path in backbone.rglob("*") if path.is_file())
+    costs = read_costs(order.session.marks, readings, order.session.prices)
+    return RunResult(
+        id=spec.id,
+        seed=spec.seed,
+        status="ok",
+        scores=scores,
+        validation=scores,
+        costs=costs,
+        spent=order.session.watch.read(),
+        facts=facts,
+        environment=environment(),
+    )

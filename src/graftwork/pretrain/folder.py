@@ -1,0 +1,131 @@
+"""The folder of a pre-training while it is filled: its log, its checkpoint, its lock and what it has cost so far."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from graftwork.config import Prices
+from graftwork.core.meter import Phase, Readings, Stopwatch
+from graftwork.errors import StorageError
+from graftwork.files import finite, storage_errors
+from graftwork.pretrain.checkpoint import Progress, read_checkpoint, write_checkpoint
+from graftwork.pretrain.objective import PretrainingRecipe
+from graftwork.pretrain.schedule import positions
+from graftwork.run.price_tag import read_costs
+from graftwork.units import scaled, show
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+if sys.platform != "win32":
+    import fcntl
+
+LOG, CHECKPOINT = "log.jsonl", "checkpoint"
+TOLD_SECONDS = 1.0  # between two prices on the live line
+
+
+class Filling:
+    """`runs/<id>/` of a pre-training that this process leads."""
+
+    def __init__(self, folder: Path, every_seconds: float, progress: Callable[[float, str], None]):
+        self.folder, self.every_seconds, self._progress = folder, every_seconds, progress
+        self.watch = Stopwatch()  # of the steps of this attempt
+        self.earlier = Phase()  # what earlier attempts took
+        self._kept = time.monotonic()
+        self._told, self._price = 0.0, ""
+        self._from = 0  # tokens seen when this attempt began
+
+    def resume(self) -> tuple[Progress, dict[str, Tensor]] | None:
+        """The checkpoint, and the log as it was then; without one the log begins anew."""
+        found = read_checkpoint(self.folder / CHECKPOINT, self.folder.name)
+        with storage_errors(self.folder / LOG):
+            self._log = (self.folder / LOG).open("ab")
+            self._log.truncate(found[0].log_bytes if found else 0)
+            self._log.seek(0, os.SEEK_END)
+        if found:
+            found[0].attempts += 1
+            self.earlier = found[0].fit
+        return found
+
+    def begin(self, recipe: PretrainingRecipe, progress: Progress) -> None:
+        """From here on the steps are timed."""
+        self.watch, self._kept = Stopwatch(), time.monotonic()
+        self._recipe, self._from = recipe, positions(recipe, progress.step, progress.steps)
+
+    def log(self, line: Mapping[str, Any]) -> None:
+        """A line of log.jsonl, which survives the process."""
+        self._log.write(json.dumps(finite(dict(line)), ensure_ascii=False).encode() + b"\n")
+        self._log.flush()
+
+    def checkpoint(self, progress: Progress, tensors: Callable[[], dict[str, Tensor]]) -> None:
+        """Write one when it is due."""
+        if time.monotonic() - self._kept < self.every_seconds or progress.step == progress.steps:
+            return
+        with storage_errors(self.folder / LOG):
+            os.fsync(self._log.fileno())
+            progress.log_bytes = self._log.tell()
+        progress.fit = self.spent()
+        write_checkpoint(self.folder / CHECKPOINT, self.folder.name, progress, tensors())
+        self._kept = time.monotonic()
+
+    def spent(self) -> Phase:
+        """Of all attempts, on steps."""
+        now = self.watch.read()
+        now.add(self.earlier)
+        return now
+
+    def tell(self, progress: Progress, loss: float, price: Callable[[], str]) -> None:
+        """The live line: step, loss, tokens a second, and the price so far."""
+        if time.monotonic() - self._told > TOLD_SECONDS:
+            self._price, self._told = price(), time.monotonic()
+        seen = positions(self._recipe, progress.step, progress.steps) - self._from
+        speed = scaled(seen / max(1e-9, self.watch.read().wall_seconds), "tokens/s")
+        words = f"step {progress.step:,} of {progress.steps:,} · loss {loss:.3f} · {speed} · {self._price}"
+        self._progress(progress.step / progress.steps, words)
+
+    def close(self) -> None:
+        """The log is whole."""
+        with storage_errors(self.folder / LOG):
+            os.fsync(self._log.fileno())
+            self._log.close()
+
+
+def price_so_far(marks: Mapping[str, Any], phase: Phase, prices: Prices) -> str:
+    """Energy and, with a price list, money, from the meters of the whole run."""
+    costs = read_costs(
+        {name: marks[name] for name in ("total_seconds", "energy_joules", "money")}, _only(phase), prices
+    )
+    energy, money = costs["energy_joules"], costs["money"]
+    paid = [show(money.value, money.unit)] if money.value is not None else []
+    return ", ".join([*paid, f"{show(energy.value, 'J')} ({energy.grade})"])
+
+
+def _only(phase: Phase) -> Readings:
+    return Readings(phases={"fit": phase})
+
+
+@contextmanager
+def alone(folder: Path) -> Iterator[None]:
+    """No second process fills the same folder meanwhile. Raises `StorageError` where one does."""
+    if sys.platform == "win32":
+        yield
+        return
+    with storage_errors(folder):
+        handle = os.open(folder / ".lock", os.O_CREAT | os.O_RDWR, 0o644)
+    try:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise StorageError(
+                "another process trains this run", where=str(folder), do="wait for it, or give another --seed"
+            ) from None
+        yield
+    finally:
+        os.close(handle)

@@ -1,0 +1,228 @@
+"""The pre-training loop: a step is a pure function of the weights, the optimiser, the seed and the step's number."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from graftwork.pretrain.checkpoint import Progress
+from graftwork.pretrain.objective import (
+    Averages,
+    Batch,
+    ByGradient,
+    InOrder,
+    Loss,
+    Optimiser,
+    OwnOptimiser,
+    PretrainingRecipe,
+    Rows,
+    Writes,
+)
+from graftwork.pretrain.parallel import ALONE, Peers
+from graftwork.pretrain.schedule import length_at, parts, positions, rate
+from graftwork.pretrain.validation import Held, validate
+from graftwork.pretrain.vocabulary import Vocabulary
+from graftwork.train.flops import counted
+from graftwork.train.loop import Diverged
+from graftwork.train.optim import BETAS, FlatAdamW
+from graftwork.train.seeds import derive
+
+SAMPLE_LENGTH = 40  # tokens of a sample
+
+
+@dataclass(frozen=True)
+class Course:
+    """What is trained on what, and how: all that no step changes."""
+
+    objective: ByGradient
+    vocabulary: Vocabulary
+    recipe: PretrainingRecipe
+    seed: int
+    train: Mapping[int, Rows]  # T -> rows of that length
+    held: Mapping[str, Held]  # "validation", and "general" where there is one
+    bf16: bool = False  # products in bf16; weights, their sums and what is stored stay in fp32
+    device: str = "cpu"
+    peers: Peers = ALONE
+    prompt: str = ""  # what samples begin with
+
+
+@dataclass(frozen=True)
+class Keeping:
+    """What the loop hands out while it runs."""
+
+    log: Callable[[Mapping[str, Any]], None]  # a line of log.jsonl
+    checkpoint: Callable[[Progress, Callable[[], dict[str, Tensor]]], None]  # now, if one is due or `Progress` is done
+    tell: Callable[[Progress, float], None]  # how far, and the loss
+    spent: Callable[[], bool]  # whether no more may be spent
+
+
+class Training:
+    """A network on its way."""
+
+    def __init__(self, course: Course, network: nn.Module):
+        self.course, self.network = course, network.to(course.device).train()
+        learning = {name: weight for name, weight in network.named_parameters() if weight.requires_grad}
+        recipe, objective = course.recipe, course.objective
+        self.parameters = list(learning.values())
+        self.optimiser: Optimiser = (
+            objective.optimiser(network, recipe)
+            if isinstance(objective, OwnOptimiser)
+            else FlatAdamW(
+                learning, recipe.learning_rate, recipe.weight_decay, recipe.clip, betas=(BETAS[0], recipe.beta)
+            )
+        )
+        self.state: dict[int, Mapping[str, Tensor]] = {}  # part -> what it left for the next step
+
+    @cached_property
+    def trained(self) -> int:
+        """Numbers that the optimiser moves."""
+        return sum(weight.numel() for weight in self.parameters)
+
+    def batch(self, step: int, steps: int) -> Batch:
+        """The whole batch of a step, on the processor."""
+        course = self.course
+        rows = course.train[length_at(course.recipe, step, steps)]
+        draw = torch.Generator().manual_seed(derive(course.seed, f"draw {step}"))
+        return course.objective.prepare(rows.rows(course.seed, step, course.recipe.batch), course.vocabulary, draw)
+
+    def step(self, step: int, steps: int) -> dict[str, float]:
+        """One update; returns its line of the log. Raises `Diverged`."""
+        course = self.course
+        batch, total, terms = self.batch(step, steps), torch.zeros((), dtype=torch.float64), dict[str, Tensor]()
+        rows = course.train[length_at(course.recipe, step, steps)]
+        if not isinstance(rows, InOrder) or rows.begins(step, course.recipe.batch):
+            self.state = {}
+        for number, (start, stop) in enumerate(parts(course.recipe)):
+            if course.peers.owns(number):
+                torch.manual_seed(derive(course.seed, f"pass {step} {number}"))  # dropout
+                part = batch.part(start, stop).to(course.device).beside(self.state.get(number, {}))
+                loss = self._pass(part, number)
+                total += loss.total.detach().cpu()
+                for name, term in loss.terms.items():
+                    terms[name] = terms.get(name, torch.zeros((), dtype=torch.float64)) + term.cpu()
+        self._add_up([total, *terms.values()])
+        share = rate(course.recipe, step, steps)
+        norm = self.optimiser.step(share)
+        if not (math.isfinite(float(total)) and math.isfinite(norm)):
+            raise Diverged(
+                f"the loss is no longer a number at step {step + 1}",
+                got=f"loss {float(total)}, norm of the gradient {norm}",
+                do="begin anew with a lower --learning-rate or a longer --warm-up",
+            )
+        line = {"step": step + 1, "loss": float(total), "rate": course.recipe.learning_rate * share, "norm": norm}
+        return line | {name: float(term) for name, term in terms.items()}
+
+    def _pass(self, part: Batch, number: int) -> Loss:
+        with torch.autocast(self.course.device, torch.bfloat16, enabled=self.course.bf16):
+            loss = self.course.objective.loss(self.network, part)
+        loss.total.backward()  # type: ignore[no-untyped-call]
+        self.state[number] = loss.state
+        return loss
+
+    def _add_up(self, numbers: list[Tensor]) -> None:
+        if self.course.peers.size > 1:
+            for weight in self.parameters:
+                if weight.grad is None:
+                    weight.grad = torch.zeros_like(weight)
+            self.course.peers.add_up([weight.grad for weight in self.parameters if weight.grad is not None] + numbers)
+
+    def count(self, step: int, steps: int) -> tuple[float, float]:
+        """FLOP of a step and seconds of its passes here, each by one pass whose gradient is thrown away."""
+        torch.manual_seed(derive(self.course.seed, "count"))
+        ranges = parts(self.course.recipe)
+        part = self.batch(step, steps).part(*ranges[0]).to(self.course.device)
+        _, flops = counted(lambda: self._pass(part, 0))
+        began = time.perf_counter()
+        self._pass(part, 0)
+        seconds = time.perf_counter() - began
+        for weight in self.parameters:
+            weight.grad = None
+        self.state = {}
+        shares = self.course.recipe.batch / (ranges[0][1] - ranges[0][0])
+        return flops * shares, seconds * shares / self.course.peers.size
+
+    def validated(self) -> dict[str, dict[str, float]]:
+        """Every held-out split's score, with the weights that answer."""
+        course, found = self.course, {}
+        with self.answering(), torch.autocast(course.device, torch.bfloat16, enabled=course.bf16):
+            for name, held in course.held.items():
+                score = validate(course.objective, self.network, course.vocabulary, held, course.device)
+                found[name] = score.as_json(held.tokens)
+        return found
+
+    def sample(self, step: int) -> str | None:
+        """A text of the network's own, where it can write."""
+        objective, course = self.course.objective, self.course
+        if not isinstance(objective, Writes) or not course.peers.leads:
+            return None
+        with self.answering():
+            seed = derive(course.seed, f"sample {step}")
+            return objective.sample(self.network, course.vocabulary, course.prompt, SAMPLE_LENGTH, seed)
+
+    def answering(self) -> AbstractContextManager[Any]:
+        """Within it the network has the weights to be read."""
+        return self.optimiser.answering() if isinstance(self.optimiser, Averages) else torch.no_grad()
+
+    def tensors(self) -> dict[str, Tensor]:
+        """All that the next step depends on beside its number."""
+        kept = {f"network.{name}": weight.detach() for name, weight in self.network.named_parameters()}
+        kept |= {f"buffer.{name}": buffer for name, buffer in self.network.named_buffers()}
+        kept |= {f"optimiser.{name}": tensor for name, tensor in self.optimiser.tensors().items()}
+        for number, state in self.state.items():
+            kept |= {f"state.{number}.{name}": tensor for name, tensor in state.items()}
+        return {name: tensor.cpu() for name, tensor in kept.items()}
+
+    @torch.no_grad()
+    def restore(self, tensors: Mapping[str, Tensor]) -> None:
+        """Go on from what `tensors` gave."""
+        for kind, own in (("network", self.network.named_parameters()), ("buffer", self.network.named_buffers())):
+            for name, tensor in own:
+                tensor.copy_(tensors[f"{kind}.{name}"])
+        kept = {name: tensor.to(self.course.device) for name, tensor in tensors.items()}
+        self.optimiser.restore(
+            {name.removeprefix("optimiser."): kept[name] for name in kept if name.startswith("optimiser.")}
+        )
+        self.state = {}
+        for name in kept:
+            if name.startswith("state."):
+                _, number, inside = name.split(".", 2)
+                self.state[int(number)] = {**self.state.get(int(number), {}), inside: kept[name]}
+
+
+def go_on(training: Training, progress: Progress, validate_every: int, keeping: Keeping) -> None:
+    """Steps from `progress.step` on, to the end or until no more may be spent; `progress` is kept up to date."""
+    if progress.step == 0:
+        _validate(training, progress, keeping)
+    while progress.step < progress.steps:
+        line = training.step(progress.step, progress.steps)
+        progress.step += 1
+        seen = positions(training.course.recipe, progress.step, progress.steps)
+        keeping.log({**line, "tokens": seen})
+        keeping.tell(progress, line["loss"])
+        if training.course.peers.told(keeping.spent()):
+            progress.facts["stopped"] = f"the budget was spent after {progress.step:,} of {progress.steps:,} steps"
+            progress.steps = progress.step
+        if progress.step % validate_every == 0 or progress.step == progress.steps:
+            _validate(training, progress, keeping)
+        keeping.checkpoint(progress, training.tensors)
+
+
+def _validate(training: Training, progress: Progress, keeping: Keeping) -> None:
+    """A line of the log with every held-out score, and one with a sample."""
+    scores = training.validated()
+    if progress.step and isinstance(training.optimiser, Averages):
+        training.optimiser.validated(scores["validation"]["nats"])
+    progress.facts.setdefault("before", scores)
+    progress.facts["after"] = scores
+    keeping.log({"step": progress.step, "validation": scores})
+    sample = training.sample(progress.step) if progress.step else None
+    if sample is not None:
+        keeping.log({"step": progress.step, "sample": sample})

@@ -1,0 +1,119 @@
+"""Left-to-right language modelling by a Transformer decoder (GPT-2: Radford et al. 2019)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import cross_entropy
+from transformers import AutoModelForCausalLM, PreTrainedModel
+
+from graftwork.pretrain import architecture
+from graftwork.pretrain.architecture import POSITIONS, check_word
+from graftwork.pretrain.objective import Batch, Loss, Opened, PretrainingRecipe, Rows
+from graftwork.pretrain.packing import Packed
+from graftwork.pretrain.tokens import Tokens
+from graftwork.pretrain.vocabulary import Vocabulary
+from graftwork.registry import objectives
+
+ARCHITECTURES = ("gpt2", "openai-gpt")
+MOST_LIKELY = 40  # tokens that a sample draws from
+
+
+def shaped(layers: int, width: int, dropout: float = 0.0) -> dict[str, Any]:
+    """GPT-2's proportions: heads of 64. Small networks see little text, most of it once: dropout only costs them."""
+    heads = max(1, width // 64)
+    drops = dict.fromkeys(("resid_pdrop", "embd_pdrop", "attn_pdrop"), dropout)
+    return {"n_layer": layers, "n_embd": width, "n_head": heads} | drops
+
+
+@objectives.register("causal")
+@dataclass(frozen=True)
+class Causal:
+    """Every token is predicted from those before it."""
+
+    positions: str = "learned"  # or "sinusoidal"
+
+    VERSION: ClassVar[int] = 1
+    tokenizer: ClassVar[str] = "bpe"
+    scores_of: ClassVar[str] = ""
+    recipe: ClassVar[PretrainingRecipe] = PretrainingRecipe(
+        learning_rate=1e-3, batch=64, length=128, schedule="cosine", weight_decay=0.1
+    )
+    continuing: ClassVar[PretrainingRecipe] = replace(recipe, learning_rate=1e-4)
+    sizes: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+        "tiny": shaped(2, 128),
+        "mini": shaped(4, 256),
+        "small": shaped(4, 512),
+        "medium": shaped(8, 512),
+        "base": shaped(12, 768, dropout=0.1),
+    }
+
+    def __post_init__(self) -> None:
+        check_word("sort of positions", self.positions, POSITIONS)
+
+    def network(self, size: Mapping[str, Any], vocabulary: Vocabulary, length: int, seed: int) -> nn.Module:
+        """A transformers decoder whose output map is its token embedding."""
+        config = architecture.configured(size, "gpt2", ARCHITECTURES, vocabulary, length)
+        network = architecture.drawn(AutoModelForCausalLM, config, seed)
+        if self.positions == "sinusoidal":
+            architecture.with_sinusoids(network, "wpe" if config.model_type == "gpt2" else "positions_embed")
+        return _quick(network)
+
+    def opened(self, folder: Path, seed: int) -> Opened:
+        """A transformers decoder; its output map is its embedding, so nothing has to be added."""
+        network, missing = architecture.opened(AutoModelForCausalLM, folder, ARCHITECTURES, seed)
+        architecture.require_heads_only(missing, ("lm_head.",), folder)
+        return Opened(_quick(network), Vocabulary.open(folder), network.config.n_positions)
+
+    def packed(self, tokens: Tokens, length: int, vocabulary: Vocabulary) -> Rows:
+        """Full rows across documents, each behind the token that begins a text."""
+        return Packed(tokens, length, start=vocabulary.start)
+
+    def prepare(self, rows: Tensor, vocabulary: Vocabulary, draw: torch.Generator) -> Batch:
+        """(B, T) "ids": all but the first are predicted."""
+        return Batch({"ids": rows}, predicted=rows.shape[0] * (rows.shape[1] - 1), rows=len(rows))
+
+    def loss(self, network: nn.Module, batch: Batch) -> Loss:
+        """Over every token but the first of a row."""
+        ids = batch.tensors["ids"]
+        logits = network(input_ids=ids, **_options(network)).logits[:, :-1]  # (B, T - 1, V)
+        nats = cross_entropy(logits.float().flatten(0, 1), ids[:, 1:].flatten(), reduction="sum")
+        return Loss(nats / batch.predicted, nats.detach(), ids[:, 1:].numel())
+
+    def save(self, network: nn.Module, vocabulary: Vocabulary, folder: Path) -> None:
+        """Read at the last token, which alone has seen the whole text."""
+        own: Any = network
+        architecture.save(own, vocabulary, folder, "last", own.config.n_positions)
+
+    @torch.no_grad()
+    def sample(self, network: nn.Module, vocabulary: Vocabulary, prompt: str, length: int, seed: int) -> str:
+        """Drawn token by token from the most likely ones; ends where the network ends the text."""
+        own: Any = network
+        training = own.training
+        own.eval()
+        draw = torch.Generator().manual_seed(seed)
+        ids = [vocabulary.start, *vocabulary.encode([prompt])[0]]
+        for _ in range(length):
+            row = torch.tensor([ids[-own.config.n_positions :]], device=own.device)
+            logits = own(input_ids=row, **_options(own)).logits[0, -1].float().cpu()  # (V,)
+            values, tokens = logits.topk(min(MOST_LIKELY, len(logits)))
+            ids.append(int(tokens[torch.multinomial(values.softmax(dim=0), 1, generator=draw)]))
+            if ids[-1] == vocabulary.end:
+                break
+        own.train(training)
+        return vocabulary.decode(ids)
+
+
+def _options(network: Any) -> dict[str, bool]:
+    """What else the forward must be told: GPT-1's takes no cache."""
+    return {"use_cache": False} if network.config.model_type == "gpt2" else {}
+
+
+def _quick(network: PreTrainedModel) -> PreTrainedModel:
+    network.set_attn_implementation("sdpa")
+    return network

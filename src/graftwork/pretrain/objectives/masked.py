@@ -1,0 +1,209 @@
+"""Masked language modelling: BERT's (Devlin et al. 2018, arXiv:1810.04805), RoBERTa's (arXiv:1907.11692) by options."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import cross_entropy
+from transformers import AutoModelForMaskedLM, AutoModelForPreTraining
+
+from graftwork.errors import ConfigError
+from graftwork.pretrain import architecture
+from graftwork.pretrain.architecture import POSITIONS, check_word, shaped
+from graftwork.pretrain.objective import IGNORED, Batch, Loss, Opened, PretrainingRecipe, Rows
+from graftwork.pretrain.packing import Packed
+from graftwork.pretrain.tokens import Tokens
+from graftwork.pretrain.vocabulary import Vocabulary
+from graftwork.registry import objectives
+
+MASKINGS, UNITS, SECONDS = ("dynamic", "static"), ("tokens", "words"), ("none", "next_sentence", "sentence_order")
+HEADS = {  # architecture -> what turns the states of masked positions into logits
+    "bert": "cls.predictions", "roberta": "lm_head", "xlm-roberta": "lm_head", "mpnet": "lm_head",
+    "albert": "predictions",
+}  # fmt: skip
+OTHERS = ("distilbert", "deberta-v2", "electra", "modernbert")  # their heads are run on every position
+HEAD_TENSORS = (
+    "cls.", "lm_head.", "predictions.", "vocab_", "generator_", "head.", "decoder.", "bert.pooler.", "pooler.",
+)  # fmt: skip
+
+
+@objectives.register("masked")
+@dataclass(frozen=True)
+class Masked:
+    """Some tokens are hidden, and the network says what they were from both sides."""
+
+    share: float = 0.15  # of a row's tokens, to predict
+    masked: float = 0.8  # of these, shown as [MASK]
+    random: float = 0.1  # of these, shown as another token; the rest are shown as they are
+    masking: str = "dynamic"  # drawn at every step, or "static": the same row, the same mask
+    unit: str = "tokens"  # or "words": every piece of a word, or none
+    second: str = "none"  # a second loss: "next_sentence" (BERT) or "sentence_order" (ALBERT)
+    positions: str = "learned"  # or "sinusoidal"
+
+    VERSION: ClassVar[int] = 1
+    tokenizer: ClassVar[str] = "wordpiece"
+    scores_of: ClassVar[str] = "masked tokens"
+    recipe: ClassVar[PretrainingRecipe] = PretrainingRecipe(learning_rate=1e-3, batch=64, length=128)
+    continuing: ClassVar[PretrainingRecipe] = replace(recipe, learning_rate=1e-4)
+    sizes: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+        "tiny": shaped(2, 128),
+        "mini": shaped(4, 256),
+        "small": shaped(4, 512),
+        "medium": shaped(8, 512),
+        "base": shaped(12, 768, dropout=0.1),
+    }
+
+    def __post_init__(self) -> None:
+        check_word("masking", self.masking, MASKINGS)
+        check_word("unit of masking", self.unit, UNITS)
+        check_word("second loss", self.second, SECONDS)
+        check_word("sort of positions", self.positions, POSITIONS)
+        if not (0 < self.share < 1 and 0 <= self.masked <= 1 and 0 <= self.random <= 1 - self.masked):
+            raise ConfigError(
+                "these shares of tokens are not possible",
+                got=f"share {self.share}, masked {self.masked}, random {self.random}",
+                expected="0 < share < 1, and masked + random at most 1",
+            )
+
+    def network(self, size: Mapping[str, Any], vocabulary: Vocabulary, length: int, seed: int) -> nn.Module:
+        """A transformers encoder with its masked-LM head."""
+        config = architecture.configured(size, "bert", (*HEADS, *OTHERS), vocabulary, length)
+        network = architecture.drawn(self._auto(config.model_type), config, seed)
+        if self.positions == "sinusoidal":
+            architecture.with_sinusoids(network, "embeddings.position_embeddings")
+        return architecture.with_short_attention(network)
+
+    def opened(self, folder: Path, seed: int) -> Opened:
+        """A transformers encoder, with the heads it brings."""
+        network, missing = architecture.opened(AutoModelForMaskedLM, folder, (*HEADS, *OTHERS), seed)
+        if self.second != "none":
+            network, missing = architecture.opened(self._auto(network.config.model_type), folder, ("bert",), seed)
+        architecture.require_heads_only(missing, HEAD_TENSORS, folder)
+        second = [name for name in missing if "seq_relationship" in name or "pooler" in name]
+        added = ["a masked-LM head"] if len(missing) > len(second) else []
+        added += [f"a head for {self.second.replace('_', ' ')}"] if second else []
+        return Opened(
+            architecture.with_short_attention(network),
+            Vocabulary.open(folder),
+            _longest(network.config),
+            added,
+            missing,
+        )
+
+    def _auto(self, model_type: str) -> Any:
+        if self.second != "none" and model_type != "bert":
+            raise ConfigError(f"second={self.second} needs an architecture with a head for it", got=model_type)
+        return AutoModelForMaskedLM if self.second == "none" else AutoModelForPreTraining
+
+    def packed(self, tokens: Tokens, length: int, vocabulary: Vocabulary) -> Rows:
+        """Full rows across documents; with a second loss room is left for [CLS] A [SEP] B [SEP]."""
+        if self.second != "none":
+            return Packed(tokens, length - 3)
+        return Packed(tokens, length, start=vocabulary.start, end=vocabulary.end)
+
+    def prepare(self, rows: Tensor, vocabulary: Vocabulary, draw: torch.Generator) -> Batch:
+        """(B, T) ids -> "ids", "labels" (B, T), and with a second loss "types" (B, T) and "second" (B,)."""
+        if vocabulary.mask is None:
+            raise ConfigError("the vocabulary has no token for what is masked", do="choose another --tokenizer")
+        tensors: dict[str, Tensor] = {}
+        if self.second != "none":
+            rows, tensors["types"], tensors["second"] = pairs(rows, vocabulary, draw, self.second)
+        order, kind, other = (self._numbers(rows, purpose, draw) for purpose in ("order", "kind", "other"))
+        chosen = self._chosen(rows, vocabulary, order)
+        labels = torch.where(chosen, rows, IGNORED)
+        ordinary = torch.ones(vocabulary.size, dtype=torch.bool)
+        ordinary[list(vocabulary.special_ids)] = False
+        texts = ordinary.nonzero()[:, 0]  # (N,) the ids that stand for text
+        others = texts[(other * len(texts)).long().clamp(max=len(texts) - 1)]
+        shown = torch.where(chosen & (kind < self.masked + self.random), others, rows)
+        shown = torch.where(chosen & (kind < self.masked), vocabulary.mask, shown)
+        tensors |= {"ids": shown, "labels": labels}
+        return Batch(tensors, predicted=int(chosen.sum()), rows=len(rows))
+
+    def _numbers(self, rows: Tensor, purpose: str, draw: torch.Generator) -> Tensor:
+        """(B, T) in [0, 1)."""
+        return repeatable(rows, purpose) if self.masking == "static" else torch.rand(rows.shape, generator=draw)
+
+    def _chosen(self, rows: Tensor, vocabulary: Vocabulary, order: Tensor) -> Tensor:
+        """(B, T) bool: `share` of every row's tokens, as near as whole tokens or words allow, never a special one.
+
+        Those that come first in `order` (B, T) are taken.
+        """
+        text = ~torch.isin(rows, torch.tensor(vocabulary.special_ids))
+        wanted = (self.share * text.sum(dim=1)).round().clamp(min=1)[:, None]  # (B, 1)
+        if self.unit == "tokens":
+            rank = order.masked_fill(~text, 2.0).argsort(dim=1).argsort(dim=1)
+            return text & (rank < wanted)
+        begins = ~torch.from_numpy(vocabulary.inside)[rows] | ~text  # a special token is a word by itself
+        word = begins.cumsum(dim=1) - begins[:, :1].long()  # (B, T) number of the word that a token is of
+        order = order.gather(1, begins.long().cumsum(1).sub(1).clamp(min=0)).masked_fill(~text, 2.0)
+        rank = order.argsort(dim=1, stable=True).argsort(dim=1)  # a word's pieces come together
+        last = torch.zeros_like(rank).scatter_reduce(1, word, rank, "amax").gather(1, word)
+        first = torch.full_like(rank, rows.shape[1]).scatter_reduce(1, word, rank, "amin").gather(1, word)
+        return text & ((last < wanted) | (first == 0))
+
+    def loss(self, network: nn.Module, batch: Batch) -> Loss:
+        """Over the masked tokens; the head is run on these alone. A second loss is added as it is."""
+        own: Any = network
+        ids, labels, types = batch.tensors["ids"], batch.tensors["labels"], batch.tensors.get("types")
+        named = {} if types is None else {"token_type_ids": types}
+        chosen = labels != IGNORED
+        head = HEADS.get(own.config.model_type)
+        output = own.base_model(input_ids=ids, **named) if head else own(input_ids=ids)
+        logits = own.get_submodule(head)(output[0][chosen]) if head else output.logits[chosen]  # (N, V)
+        nats = cross_entropy(logits.float(), labels[chosen], reduction="sum")
+        total, terms = nats / batch.predicted, {}
+        if "second" in batch.tensors:
+            answer = own.cls.seq_relationship(output.pooler_output)  # (B, 2)
+            second = cross_entropy(answer.float(), batch.tensors["second"], reduction="sum") / batch.rows
+            total, terms = total + second, {self.second: second.detach()}
+        return Loss(total, nats.detach(), int(chosen.sum()), terms)
+
+    def save(self, network: nn.Module, vocabulary: Vocabulary, folder: Path) -> None:
+        """Without a second loss nothing trained the first token to stand for the row: it is read by the mean."""
+        own: Any = network
+        architecture.save(own, vocabulary, folder, "mean" if self.second == "none" else "first", _longest(own.config))
+
+
+def _longest(config: Any) -> int:
+    shift = config.pad_token_id + 1 if config.model_type in architecture.AFTER_PADDING else 0
+    return int(config.max_position_embeddings) - shift
+
+
+def pairs(rows: Tensor, vocabulary: Vocabulary, draw: torch.Generator, sort: str) -> tuple[Tensor, Tensor, Tensor]:
+    """(B, T - 3) ids -> [CLS] A [SEP] B [SEP] (B, T), segments (B, T), and (B,) 1 where B is not what follows A.
+
+    A row is cut somewhere in its middle half. Of half the rows the second part is another row's ("next_sentence"), or
+    both parts change places ("sentence_order"). Raises `ConfigError` for a batch of one row.
+    """
+    count, content = rows.shape
+    if sort == "next_sentence" and count == 1:
+        raise ConfigError("next_sentence takes its false pairs from the same batch: --batch must be 2 or more")
+    false = torch.rand(count, generator=draw) < 0.5
+    cuts = torch.randint(content // 4, content - content // 4, (count,), generator=draw)
+    others = (torch.arange(count) + torch.randint(1, max(2, count), (count,), generator=draw)) % count
+    start, end = rows.new_tensor([vocabulary.start]), rows.new_tensor([vocabulary.end])
+    made, types = [], torch.zeros(count, content + 3, dtype=torch.int64)
+    for place, (row, cut) in enumerate(zip(rows, cuts.tolist(), strict=True)):
+        one, two = row[:cut], row[cut:]
+        if false[place]:
+            one, two = (one, rows[others[place], cut:]) if sort == "next_sentence" else (two, one)
+        made.append(torch.cat([start, one, end, two, end]))
+        types[place, len(one) + 2 :] = 1
+    return torch.stack(made), types, false.long()
+
+
+def repeatable(rows: Tensor, purpose: str) -> Tensor:
+    """(B, T) numbers in [0, 1) that only a row's own ids decide."""
+    found = []
+    for row in rows:
+        key = hashlib.sha256(purpose.encode() + row.numpy().tobytes()).digest()
+        generator = torch.Generator().manual_seed(int.from_bytes(key[:8], "big") >> 1)
+        found.append(torch.rand(len(row), generator=generator))
+    return torch.stack(found)

@@ -1,0 +1,275 @@
+"""Word vectors: skip-gram and CBOW with negative sampling (Mikolov et al. 2013, arXiv:1310.4546), by gensim.
+
+With `ngrams` a word is the sum of its n-grams of letters too, as in fastText (Bojanowski et al. 2017,
+arXiv:1607.04606).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from graftwork.core.meter import Stopwatch
+from graftwork.core.word_vectors import WordVectors
+from graftwork.data.word_vector_folder import write_folder
+from graftwork.errors import ConfigError, DataError
+from graftwork.pretrain.objective import Bench, Learned
+from graftwork.pretrain.portions import Portion, portions
+from graftwork.pretrain.tokens import Tokens
+from graftwork.registry import objectives
+from graftwork.train.seeds import derive
+from graftwork.units import scaled
+
+ALGORITHMS = ("skip_gram", "cbow")
+PORTION = 400_000  # tokens between two moments at which training can be taken up
+LAST_RATE = 1e-4  # what the rate falls to
+MOST_WORDS = 10_000  # of a text, that gensim takes at once
+COUNTED = 1 << 22  # tokens at once
+SHORTEST, LONGEST = 3, 6  # letters of an n-gram
+
+
+@objectives.register("word_vectors")
+@dataclass(frozen=True)
+class WordVectorObjective:
+    """A word's vector is what tells the words around it from words drawn at random."""
+
+    algorithm: str = "skip_gram"  # a word predicts each of its neighbours; "cbow": their mean predicts it
+    window: int = 5  # words on either side, at most: how many is drawn for every word
+    negative: int = 5  # words drawn against each right one
+    sample: float = 1e-3  # words more frequent than this are left out now and then
+    min_count: int = 5  # rarer words have no vector
+    epochs: int = 5  # passes over the corpus, where nobody says how long
+    learning_rate: float = 0.025  # falls to 0.0001
+    ngrams: bool = False  # n-grams of 3 to 6 letters have vectors too, of which those of words are made
+    buckets: int = 200_000  # vectors of n-grams: those that fall together share one
+
+    VERSION: ClassVar[int] = 1
+    tokenizer: ClassVar[str] = "words"
+    sizes: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+        "tiny": {"width": 50},
+        "small": {"width": 100},
+        "base": {"width": 300},
+    }
+
+    def __post_init__(self) -> None:
+        if self.algorithm not in ALGORITHMS:
+            raise ConfigError(f"no algorithm {self.algorithm!r}", expected=f"one of {', '.join(ALGORITHMS)}")
+        least = {"window": 1, "negative": 1, "min_count": 1, "epochs": 1, "buckets": 1, "learning_rate": LAST_RATE}
+        for name, value in least.items():
+            if getattr(self, name) < value:
+                raise ConfigError(f"{name} must be at least {value}", got=str(getattr(self, name)))
+        if not 0 < self.sample <= 1:
+            raise ConfigError("sample is a share of the words", got=str(self.sample), expected="above 0, at most 1")
+
+    def learn(self, bench: Bench) -> Learned:
+        """Train on one thread, portion by portion. Raises `ConfigError` without gensim, `DataError` for no words."""
+        width = _width(bench.size)
+        words = _Words.of(bench, self.min_count)
+        with _quiet():
+            model = self._model(words, width)
+            cost = self._flops(model, words, width)
+            tokens = bench.tokens(self.epochs, cost, lambda: self._speed(self._model(words, width), words))
+            done = self._train(model, words, tokens)
+        vectors = WordVectors(tuple(model.wv.index_to_key), model.wv.vectors)
+        write_folder(bench.folder, vectors, {"algorithm": self.algorithm, "ngrams": self.ngrams})
+        trained = sum(array.size for array in _arrays(model).values())
+        facts = {
+            "tokens_seen": done,
+            "passes": done / len(bench.train.ids),
+            "vocabulary": len(vectors.words),
+            "parameters": trained,
+            "known": {"train": words.known(bench.train), "validation": words.known(bench.validation)},
+            "library": f"gensim {_version()}",
+        }
+        return Learned(facts, {}, trained, done * cost)
+
+    def _model(self, words: _Words, width: int) -> Any:
+        """Untrained, its words ordered by frequency: gensim's own sort leaves the order of equals to the processor."""
+        models = _gensim()
+        of_ngrams = {"min_n": SHORTEST, "max_n": LONGEST, "bucket": self.buckets} if self.ngrams else {}
+        model = (models.FastText if self.ngrams else models.Word2Vec)(
+            vector_size=width,
+            sg=int(self.algorithm == "skip_gram"),
+            window=self.window,
+            negative=self.negative,
+            sample=self.sample,
+            min_count=1,  # rarer words are left out already
+            sorted_vocab=0,
+            workers=1,  # several would take turns as it happens, and no two runs would be equal
+            seed=derive(words.bench.seed, "init") % 2**32,
+            **of_ngrams,
+        )
+        model.build_vocab_from_freq(words.frequencies(), corpus_count=words.bench.train.documents)
+        return model
+
+    def _train(self, model: Any, words: _Words, tokens: int) -> int:
+        """Tokens seen, those of an interrupted attempt included."""
+        bench = words.bench
+        first = bench.resume(lambda tensors: _restore(model, tensors))
+        done = began = min(first * PORTION, tokens)
+        watch = Stopwatch()
+        for number, portion in islice(enumerate(words.portions(tokens), start=1), first, None):
+            if bench.is_spent():
+                break
+            self._step(model, words, portion, tokens)
+            loss, done = model.get_latest_training_loss() / (portion.end - portion.start), portion.end
+            bench.log({"step": number, "loss": float(loss), "rate": self._rate(done / tokens)})
+            speed = (done - began) / max(1e-9, watch.read().wall_seconds)
+            bench.progress(done / tokens, f"{done:,} of {tokens:,} tokens · {scaled(speed, 'tokens/s')}")
+            bench.keep(number, -(-tokens // PORTION), lambda: _state(model))
+        return done
+
+    def _step(self, model: Any, words: _Words, portion: Portion, tokens: int) -> None:
+        """What is drawn depends on the seed and the place of the portion alone, so that training can begin at any."""
+        model.random = np.random.RandomState(derive(words.bench.seed, f"portion {portion.start}") % 2**32)
+        texts = list(words.texts(portion))
+        model.train(
+            texts or [[]],
+            total_examples=len(texts) or 1,
+            epochs=1,
+            start_alpha=self._rate(portion.start / tokens),
+            end_alpha=self._rate(portion.end / tokens),
+            compute_loss=True,
+            report_delay=1e9,
+        )
+
+    def _rate(self, done: float) -> float:
+        return self.learning_rate + (LAST_RATE - self.learning_rate) * done
+
+    def _speed(self, model: Any, words: _Words) -> float:
+        """Tokens a second, of a portion that is thrown away."""
+        tokens = len(words.bench.train.ids)
+        portion = next(words.portions(tokens))
+        watch = Stopwatch()
+        self._step(model, words, portion, tokens)
+        return (portion.end - portion.start) / max(1e-9, watch.read().wall_seconds)
+
+    def _flops(self, model: Any, words: _Words, width: int) -> float:
+        """Expected FLOP of a token of the corpus, 2 per multiply-add: products, their gradients, and sums of rows."""
+        counts = words.counts[words.counts > 0]
+        ratio = self.sample / (counts / counts.sum())
+        left = float((counts * np.minimum(1.0, np.sqrt(ratio) + ratio)).sum())  # of frequent words some are left out
+        share = left / len(words.bench.train.ids)  # of tokens that become a word to learn from
+        neighbours = self.window + 1.0  # on both sides together, on average
+        rows = 1.0 + (_ngrams_of_a_word(model) if self.ngrams else 0.0)
+        decided = 6.0 * width * (1 + self.negative)  # a product, and the gradients of both sides
+        if self.algorithm == "skip_gram":
+            return share * neighbours * (decided + 2.0 * width * rows)
+        return share * (decided + 4.0 * width * neighbours * rows)
+
+
+@dataclass(frozen=True)
+class _Words:
+    """The corpus as the words that get vectors; the others are as if they were not there."""
+
+    bench: Bench
+    counts: NDArray[np.int64]  # (vocabulary,) how often each stands in the training split; 0 for those without a vector
+    names: list[str]
+
+    @classmethod
+    def of(cls, bench: Bench, min_count: int) -> _Words:
+        """Raises `ConfigError` for a vocabulary of pieces, `DataError` for fewer than two words."""
+        if type(bench.vocabulary.tokenizer.model).__name__ != "WordLevel":
+            raise ConfigError("word vectors are of whole words", do="leave --tokenizer out, or give --tokenizer words")
+        counts = np.zeros(bench.vocabulary.size, dtype=np.int64)
+        for start in range(0, len(bench.train.ids), COUNTED):
+            part = np.asarray(bench.train.ids[start : start + COUNTED], dtype=np.int64)
+            counts += np.bincount(part, minlength=len(counts))
+        counts[list(bench.vocabulary.special_ids)] = 0
+        counts[counts < min_count] = 0
+        if np.count_nonzero(counts) < 2:
+            raise DataError(
+                f"the corpus has no two words that occur at least {min_count} times",
+                do="give more text, or a lower min_count: --objective word_vectors:min_count=1",
+            )
+        return cls(bench, counts, bench.vocabulary.tokens(range(bench.vocabulary.size)))
+
+    def frequencies(self) -> dict[str, int]:
+        """Word -> count, the most frequent first."""
+        order = np.argsort(-self.counts, kind="stable")[: np.count_nonzero(self.counts)].tolist()
+        return {self.names[number]: int(self.counts[number]) for number in order}
+
+    def portions(self, tokens: int) -> Iterator[Portion]:
+        """What is seen, in order."""
+        return portions(self.bench.train, derive(self.bench.seed, "order"), tokens, PORTION)
+
+    def texts(self, portion: Portion) -> Iterator[list[str]]:
+        """The words of a portion, text by text."""
+        train = self.bench.train
+        for document, start, end in portion.parts:
+            at = int(train.starts[document])
+            ids = np.asarray(train.ids[at + start : at + end], dtype=np.int64)
+            words = [self.names[number] for number in ids[self.counts[ids] > 0].tolist()]
+            for place in range(0, len(words), MOST_WORDS):
+                yield words[place : place + MOST_WORDS]
+
+    def known(self, tokens: Tokens) -> float:
+        """Which share of a split's tokens has a vector."""
+        return float((self.counts[np.asarray(tokens.ids, dtype=np.int64)] > 0).mean()) if len(tokens.ids) else 0.0
+
+
+def _width(size: Mapping[str, Any]) -> int:
+    width = size.get("width")
+    if not isinstance(width, int) or width < 1 or set(size) != {"width"}:
+        raise ConfigError("the size of word vectors is their width", got=str(dict(size)), expected='{"width": 100}')
+    return width
+
+
+def _arrays(model: Any) -> dict[str, NDArray[np.float32]]:
+    names = ("vectors_vocab", "vectors_ngrams") if hasattr(model.wv, "vectors_ngrams") else ("vectors",)
+    return {name: getattr(model.wv, name) for name in names} | {"syn1neg": model.syn1neg}
+
+
+def _state(model: Any) -> dict[str, Tensor]:
+    """All that the next portion depends on."""
+    return {name: torch.from_numpy(array) for name, array in _arrays(model).items()}
+
+
+def _restore(model: Any, tensors: Mapping[str, Tensor]) -> None:
+    for name, array in _arrays(model).items():
+        array[:] = tensors[name].numpy()
+    model._clear_post_train()
+
+
+def _ngrams_of_a_word(model: Any) -> float:
+    """How many n-grams a running word has, on average."""
+    sizes = np.array([len(buckets) for buckets in model.wv.buckets_word])
+    counts = np.array([model.wv.get_vecattr(word, "count") for word in model.wv.index_to_key])
+    return float((sizes * counts).sum() / counts.sum())
+
+
+def _gensim() -> Any:
+    try:
+        import gensim.models
+    except ImportError:
+        raise ConfigError(
+            "training word vectors needs gensim", do='install it: pip install "graftwork[vectors]"'
+        ) from None
+    return gensim.models
+
+
+def _version() -> str:
+    import gensim
+
+    return str(gensim.__version__)
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """gensim warns of rates that rise from call to call and of little text: both are meant here."""
+    log = logging.getLogger("gensim")
+    before = log.level
+    log.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        log.setLevel(before)

@@ -1,0 +1,40 @@
+"""Portions: a corpus in an order drawn for every pass, cut into parts of about equal length that can be taken up."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from graftwork.pretrain.tokens import Tokens
+from graftwork.train.seeds import derive
+
+
+@dataclass(frozen=True)
+class Portion:
+    """Tokens `start … end - 1` of all that is seen, passes end to end."""
+
+    start: int
+    end: int
+    parts: tuple[tuple[int, int, int], ...]  # (document, first token in it, the one behind the last)
+
+
+def portions(tokens: Tokens, seed: int, count: int, size: int) -> Iterator[Portion]:
+    """`count` tokens in portions of `size`: documents shuffled anew for every pass, a pure function of the seed."""
+    start, end, parts, epoch = 0, 0, [], 0
+    lengths = np.diff(tokens.starts)
+    while end < count:
+        order = np.random.default_rng(derive(seed, f"pass {epoch}")).permutation(tokens.documents)
+        for document in order.tolist():
+            place, length = 0, int(lengths[document])
+            while place < length and end < count:
+                taken = min(length - place, size - (end - start), count - end)
+                parts.append((document, place, place + taken))
+                place, end = place + taken, end + taken
+                if end - start == size:
+                    yield Portion(start, end, tuple(parts))
+                    start, parts = end, []
+        epoch += 1
+    if parts:
+        yield Portion(start, end, tuple(parts))

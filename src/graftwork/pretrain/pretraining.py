@@ -1,0 +1,206 @@
+"""`pretrain`: from text to a backbone, with a receipt and a price tag; a run that was interrupted goes on exactly."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from graftwork.config import Prices
+from graftwork.core.meter import Stopwatch
+from graftwork.core.opening import PRETRAINED
+from graftwork.core.run import RunResult, RunSpec
+from graftwork.errors import ConfigError
+from graftwork.files import require_writable, storage_errors, write_json
+from graftwork.pretrain.corpus import VALIDATION
+from graftwork.pretrain.elsewhere import at_once
+from graftwork.pretrain.executing import Learner, Order, Session, by_gradient
+from graftwork.pretrain.folder import CHECKPOINT, alone
+from graftwork.pretrain.how_long import Extent, flop_of
+from graftwork.pretrain.kept import corpora_folder
+from graftwork.pretrain.material import Asked, open_texts, tokenised, vocabulary_of
+from graftwork.pretrain.objective import AtOnce, Continues, Objective, PretrainingRecipe
+from graftwork.pretrain.parallel import Peers, peers
+from graftwork.pretrain.report import write_report
+from graftwork.pretrain.sources import NamedObjective, folder_of, parse_objective, recipe_of, revision_of, size_of
+from graftwork.pretrain.vocabulary import Vocabulary
+from graftwork.run.budget import parse_budget
+from graftwork.run.environment import numerics
+from graftwork.run.price_tag import begin_all
+from graftwork.run.store import FORMAT, RunStore, read_result, write_run
+from graftwork.units import read_amount
+
+KIND = "pretraining"  # what its question says in spec.json
+CHECKPOINT_EVERY = "10min"
+
+
+@dataclass(frozen=True)
+class Pretrained:
+    """A finished pre-training."""
+
+    result: RunResult
+    folder: Path
+    reused: bool  # it was there already
+
+    @property
+    def backbone(self) -> Path:
+        """What `--backbone` opens, as `self.folder` does too."""
+        return self.folder / PRETRAINED
+
+
+def pretrain(
+    corpus: str | Path | Sequence[str | Path],
+    *,
+    objective: str = "masked",
+    backbone: str | None = None,
+    size: str = "tiny",
+    tokenizer: str | None = None,
+    vocabulary: int | None = None,
+    lowercase: bool | None = None,
+    steps: int | None = None,
+    tokens: int | None = None,
+    budget: str | None = None,
+    recipe: Mapping[str, Any] | None = None,
+    validation: float = VALIDATION,
+    unit: str = "line",
+    field: str = "text",
+    encoding: str = "utf-8",
+    general: str | Path | None = None,
+    replay: float = 0.0,
+    validate_every: int | None = None,
+    prompt: str = "",
+    seed: int = 0,
+    runs: str | Path = "runs",
+    checkpoint_every: str = CHECKPOINT_EVERY,
+    precision: str = "auto",
+    device: str = "auto",
+    prices: str | Path | None = None,
+    cache: str | Path | None = None,
+    progress: Callable[[float, str], None] = lambda done, text: None,
+) -> Pretrained:
+    """Train `objective` on the texts of `corpus` (files and folders), from nothing or from `backbone`.
+
+    It lasts for `steps`, `tokens` or a `budget` ("20min", "50kJ", "1e15FLOP"), else one pass over the corpus. `recipe`
+    replaces fields of the objective's `PretrainingRecipe`. `general` is text of another sort to validate on too, a
+    share `replay` of which is mixed into every batch. The same call again finds what is finished, and takes up what is
+    not from its last checkpoint. Started by torchrun, several processes share every batch.
+
+    Raises `GraftworkError` for bad data or settings, `Diverged` for a loss that is no longer a number.
+    """
+    listed, extent = Prices.from_file(Path(prices) if prices is not None else None), Extent(steps, tokens, budget)
+    watch, made = Stopwatch(), parse_objective(objective)
+    _check(extent, listed, backbone, tokenizer)
+    if isinstance(made.objective, AtOnce) and (extent.steps is not None or general is not None):
+        raise ConfigError("this objective has neither steps nor general text", do="give --tokens or a --budget instead")
+    named, kept = tokenizer or made.objective.tokenizer, _seconds(checkpoint_every)
+    own, other = ([paths] if isinstance(paths, str | Path) else list(paths) for paths in (corpus, general or []))
+    asked = Asked(own, validation, other, replay, unit, field, encoding, named, vocabulary, lowercase)
+    require_writable(Path(runs))
+    with peers() as group:
+        learner = _learner(made, backbone, size, recipe or {}, group)
+        session = Session(numerics(precision, device), listed, group, watch, begin_all(), progress)
+        order = Order(learner, session, seed, extent, validate_every, kept, prompt)
+        return _run(order, asked, Path(runs), corpora_folder(cache))
+
+
+def _learner(
+    made: NamedObjective, backbone: str | None, size: str, changes: Mapping[str, Any], group: Peers
+) -> Learner:
+    """What is trained; a backbone brings its size and vocabulary."""
+    objective = made.objective
+    recipe = _recipe(objective, changes, group, continuing=backbone is not None)
+    if backbone is None:
+        return Learner(objective, made.config, None, None, size_of(objective, size), recipe)
+    folder = folder_of(backbone)
+    return Learner(objective, made.config, folder, Vocabulary.open(folder), {}, recipe)
+
+
+def _run(order: Order, asked: Asked, runs: Path, root: Path) -> Pretrained:
+    """Find the run, or fill its folder."""
+    group = order.session.peers
+    order.session.progress(0.0, "reading the corpus")
+    if not group.leads:
+        group.wait()  # the leading process makes the vocabulary and the tokens; the others find them
+    texts = open_texts(asked)
+    vocabulary = order.learner.brought or vocabulary_of(texts, root)
+    material = tokenised(texts, vocabulary, root)
+    if group.leads:
+        group.wait()
+    spec = _spec(order, texts.identity(order.learner.brought), len(material.own.train.ids))
+    store, folder = RunStore(runs), runs / spec.id
+    known = store.find(spec.id)
+    group.wait()
+    if known is not None:
+        return Pretrained(known, folder, True)
+    with alone(_begun(folder, spec)) if group.leads else nullcontext():
+        execute = at_once if isinstance(order.learner.objective, AtOnce) else by_gradient
+        result = execute(order, spec, folder, material)
+        if group.leads:
+            write_report(spec, result, folder)
+            write_run(folder, spec, result)
+            shutil.rmtree(folder / CHECKPOINT, ignore_errors=True)
+    group.wait()
+    return Pretrained(result if group.leads else read_result(folder / "result.json"), folder, False)
+
+
+def _begun(folder: Path, spec: RunSpec) -> Path:
+    with storage_errors(folder):
+        folder.mkdir(exist_ok=True)
+    write_json(folder / "spec.json", {"format": FORMAT} | asdict(spec))
+    return folder
+
+
+def _spec(order: Order, reads: Mapping[str, Any], tokens: int) -> RunSpec:
+    """The identity of a pre-training, in the words of any run's."""
+    settings, extent = order.learner.recipe, order.extent
+    recipe = {} if settings is None else asdict(settings)
+    if settings is not None or extent != Extent():  # an objective without steps has passes that are usual
+        recipe |= extent.as_json(tokens)
+    every = {"validate_every": order.validate_every} if order.validate_every is not None else {}
+    return RunSpec(
+        question={"kind": KIND, **{name: reads[name] for name in ("general", "tokenizer")}},
+        data=reads["corpus"],
+        backbone=revision_of(order.learner.source) if order.learner.source is not None else None,
+        method={**order.learner.config, "size": dict(order.learner.size)},
+        recipe=recipe | every,
+        seed=order.seed,
+        numerics={**order.session.computed_in, "processes": order.session.peers.size},
+    )
+
+
+def _recipe(
+    objective: Objective, changes: Mapping[str, Any], group: Peers, *, continuing: bool
+) -> PretrainingRecipe | None:
+    """None for an objective that is not trained step by step. Several processes need a pass each at least."""
+    if isinstance(objective, AtOnce):
+        if continuing:
+            raise ConfigError("this objective begins from nothing", do="leave --from out")
+        if any(value is not None for value in changes.values()):
+            raise ConfigError("this objective has no recipe of steps", got=", ".join(changes), do="leave these out")
+        return None
+    default = objective.continuing if continuing and isinstance(objective, Continues) else objective.recipe
+    recipe = recipe_of(default, changes)
+    passes = recipe.batch // recipe.rows_at_once if recipe.rows_at_once else 1
+    if group.size > 1 and passes < group.size:
+        recipe = recipe_of(recipe, {"rows_at_once": max(1, recipe.batch // group.size)})
+    return recipe
+
+
+def _check(extent: Extent, prices: Prices, backbone: str | None, tokenizer: str | None) -> None:
+    if extent.budget is not None and flop_of(extent.budget) is None:
+        parse_budget(extent.budget, prices)
+    if backbone is not None and tokenizer is not None:
+        raise ConfigError("a backbone brings its own tokenizer", got=f"--tokenizer {tokenizer}", do="leave it out")
+
+
+def _seconds(words: str) -> float:
+    """How much time there may be between two checkpoints; "0" keeps one after every step."""
+    if words == "0":
+        return 0.0
+    amount, unit = read_amount(words)
+    if unit != "s":
+        raise ConfigError("--checkpoint-every is a time", got=words, expected="like 10min, or 0 for every step")
+    return amount

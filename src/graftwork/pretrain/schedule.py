@@ -1,0 +1,51 @@
+"""The learning rate and the row length of every step."""
+
+from __future__ import annotations
+
+import math
+
+from graftwork.errors import UnknownName
+from graftwork.methods.ulmfit import slanted_triangular
+from graftwork.pretrain.objective import PretrainingRecipe
+from graftwork.train.optim import warm_up_then_linear
+
+SCHEDULES = ("linear", "cosine", "constant", "slanted")
+RATIO = 32.0  # of a slanted triangle: the highest rate by the lowest
+
+
+def rate(recipe: PretrainingRecipe, step: int, steps: int) -> float:
+    """Share of the learning rate at `step` (0-based) of `steps`: up to 1, then as the schedule says."""
+    if recipe.schedule == "slanted":
+        return slanted_triangular(step, steps, recipe.warm_up, RATIO)
+    linear = warm_up_then_linear(step, steps, recipe.warm_up)
+    if step < max(1, round(steps * recipe.warm_up)) or recipe.schedule == "linear":
+        return linear
+    return 1.0 if recipe.schedule == "constant" else 0.5 - 0.5 * math.cos(math.pi * linear)
+
+
+def check_schedule(name: str) -> None:
+    """Raise `UnknownName` for another word."""
+    if name not in SCHEDULES:
+        raise UnknownName("schedule", name, SCHEDULES)
+
+
+def short_steps(recipe: PretrainingRecipe, steps: int) -> int:
+    """How many of the first steps have short rows."""
+    return round(steps * recipe.short_share) if recipe.short_length else 0
+
+
+def length_at(recipe: PretrainingRecipe, step: int, steps: int) -> int:
+    """T of the rows of `step`."""
+    return recipe.short_length if step < short_steps(recipe, steps) else recipe.length
+
+
+def positions(recipe: PretrainingRecipe, step: int, steps: int) -> int:
+    """Tokens that the steps before `step` saw."""
+    short = min(step, short_steps(recipe, steps))
+    return recipe.batch * (short * recipe.short_length + (step - short) * recipe.length)
+
+
+def parts(recipe: PretrainingRecipe) -> list[tuple[int, int]]:
+    """First and last-but-one row of every pass of a step."""
+    size = recipe.rows_at_once or recipe.batch
+    return [(start, min(start + size, recipe.batch)) for start in range(0, recipe.batch, size)]

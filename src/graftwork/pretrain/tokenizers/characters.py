@@ -1,0 +1,17 @@
+"""Words read by their characters (Peters et al. 2018, ELMo): ids stand for words, and every word has 50 symbols."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from graftwork.pretrain.vocabulary import ELMO, TokenizerKind, Vocabulary
+from graftwork.pretrain.word_level import word_level
+from graftwork.registry import tokenizers
+
+
+def train(texts: Iterable[str], size: int, lowercase: bool) -> Vocabulary:
+    """`Vocabulary.characters` has the symbols. Words that occur once are kept too: they are read if never predicted."""
+    return word_level(texts, size, lowercase, ELMO, at_least=1)
+
+
+tokenizers.register("characters")(TokenizerKind(train, lowercase=False, size=100_000))

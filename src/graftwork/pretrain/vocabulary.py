@@ -1,0 +1,218 @@
+"""A vocabulary: how text becomes ids, which ids are special, and the files that transformers opens it from."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from tokenizers import Tokenizer
+from tokenizers.processors import TemplateProcessing
+
+from graftwork.core.characters import character_ids, sentence_end_ids, sentence_start_ids
+from graftwork.errors import ConfigError, StorageError
+from graftwork.files import digest, read_json, write_bytes, write_json
+
+TOKENIZER, CONFIG = "tokenizer.json", "tokenizer_config.json"
+CLASS = "PreTrainedTokenizerFast"  # of transformers
+NAMES = {"pad": "pad_token", "unk": "unk_token", "start": "cls_token", "end": "sep_token", "mask": "mask_token"}
+DEFAULT_SIZE = 16_000  # tokens
+
+
+@dataclass(frozen=True)
+class Specials:
+    """The special tokens as they are written; they stand for no text."""
+
+    pad: str
+    unk: str
+    start: str
+    end: str
+    mask: str | None
+
+    @property
+    def listed(self) -> list[str]:
+        """Every one of them once."""
+        named = (self.pad, self.unk, self.start, self.end, self.mask)
+        return list(dict.fromkeys(token for token in named if token is not None))
+
+
+BERT = Specials("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
+ROBERTA = Specials("<pad>", "<unk>", "<s>", "</s>", "<mask>")
+ELMO = Specials("<pad>", "<UNK>", "<S>", "</S>", None)
+
+
+@dataclass(frozen=True)
+class TokenizerKind:
+    """What is registered as a tokenizer.
+
+    `train(texts, size, lowercase)` gives a vocabulary of at most `size` tokens, special ones included; equal texts in
+    equal order give it byte for byte. It may go through the texts several times, and gives fewer tokens where the
+    texts support no more.
+    """
+
+    train: Callable[[Iterable[str], int, bool], Vocabulary]
+    lowercase: bool  # unless the user says otherwise
+    size: int = DEFAULT_SIZE  # unless the user says otherwise
+
+
+@dataclass(frozen=True)
+class Vocabulary:
+    """A tokenizer of the `tokenizers` library and what its special tokens are for. Ids are below `size`."""
+
+    tokenizer: Tokenizer
+    specials: Specials
+
+    def __post_init__(self) -> None:
+        self.tokenizer.no_padding()
+        self.tokenizer.no_truncation()
+        self.tokenizer.encode_special_tokens = True  # "[MASK]" in a text is text
+
+    @cached_property
+    def size(self) -> int:
+        """Tokens, special ones included: rows of the embedding."""
+        return int(self.tokenizer.get_vocab_size())
+
+    def encode(self, texts: Sequence[str]) -> list[list[int]]:
+        """The ids of every text, no special token added."""
+        encodings = self.tokenizer.encode_batch_fast(list(texts), add_special_tokens=False)
+        return [encoding.ids for encoding in encodings]
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """The text that ids stand for, special tokens left out."""
+        return str(self.tokenizer.decode(list(ids))).strip()
+
+    def tokens(self, ids: Iterable[int]) -> list[str]:
+        """The tokens as they stand in the vocabulary."""
+        return [self.tokenizer.id_to_token(int(one)) or "" for one in ids]
+
+    def id_of(self, token: str) -> int:
+        """Raises `ConfigError` when no token is written so."""
+        found = self.tokenizer.token_to_id(token)
+        if found is None:
+            raise ConfigError(f"the vocabulary has no token {token!r}", got=f"{self.size:,} tokens")
+        return int(found)
+
+    @property
+    def pad(self) -> int:
+        """Fills rows up; never predicted."""
+        return self.id_of(self.specials.pad)
+
+    @property
+    def unk(self) -> int:
+        """Stands for what the vocabulary lacks."""
+        return self.id_of(self.specials.unk)
+
+    @property
+    def start(self) -> int:
+        """[CLS] or <s>: begins a row."""
+        return self.id_of(self.specials.start)
+
+    @property
+    def end(self) -> int:
+        """[SEP] or </s>: ends a document, in a row and in the tokenised corpus."""
+        return self.id_of(self.specials.end)
+
+    @property
+    def mask(self) -> int | None:
+        """[MASK]; None where the vocabulary was not made for it."""
+        return None if self.specials.mask is None else self.id_of(self.specials.mask)
+
+    @property
+    def special_ids(self) -> tuple[int, ...]:
+        """The ids that stand for no text, in order."""
+        return tuple(sorted(self.id_of(token) for token in self.specials.listed))
+
+    @cached_property
+    def inside(self) -> NDArray[np.bool_]:
+        """(size,) whether a token goes on with the word of the one before it: whole words are masked by it."""
+        decoder = json.loads(self.tokenizer.to_str()).get("decoder") or {"type": "none"}
+        tokens = self.tokens(range(self.size))
+        match decoder["type"]:
+            case "WordPiece":
+                inside = np.array([token.startswith(decoder["prefix"]) for token in tokens])
+            case "ByteLevel":
+                inside = np.array([not token.startswith("Ġ") for token in tokens])
+            case "Metaspace":
+                inside = np.array([not token.startswith(decoder["replacement"]) for token in tokens])
+            case _:
+                inside = np.zeros(self.size, bool)
+        inside[list(self.special_ids)] = False
+        return inside
+
+    def characters(self) -> NDArray[np.int16]:
+        """(size, 50) every token as ELMo reads a word; the special ones by marks of their own, padding by zeros."""
+        table = np.array([character_ids(token) for token in self.tokens(range(self.size))], np.int16)
+        table[self.pad] = 0
+        table[self.start], table[self.end] = sentence_start_ids(), sentence_end_ids()
+        return table
+
+    @cached_property
+    def revision(self) -> str:
+        """sha256 of all that decides the ids."""
+        return digest([json.loads(self.tokenizer.to_str()), self.specials.listed])
+
+    def save(self, folder: Path, max_length: int | None = None) -> None:
+        """tokenizer.json and tokenizer_config.json, as transformers reads them; `max_length` in tokens."""
+        own = self.specials
+        config: dict[str, Any] = {
+            "tokenizer_class": CLASS,
+            "clean_up_tokenization_spaces": False,
+            "bos_token": own.start,
+            "eos_token": own.end,
+        }
+        config |= {name: token for part, name in NAMES.items() if (token := getattr(own, part)) is not None}
+        if max_length is not None:
+            config["model_max_length"] = max_length
+        write_bytes(folder / TOKENIZER, self.tokenizer.to_str(pretty=True).encode())
+        write_json(folder / CONFIG, config)
+
+    @classmethod
+    def open(cls, folder: Path) -> Vocabulary:
+        """The vocabulary of a folder, ours or one of transformers. Raises `StorageError` or `ConfigError`."""
+        config = read_json(folder / CONFIG) if (folder / CONFIG).is_file() else {}
+        if config.get("tokenizer_class") == CLASS and all(config.get(NAMES[part]) for part in ("pad", "start", "end")):
+            try:
+                tokenizer = Tokenizer.from_str((folder / TOKENIZER).read_text(encoding="utf-8"))
+            except Exception as error:  # the library raises no other class
+                raise StorageError("no tokenizer can be read", where=str(folder / TOKENIZER), got=str(error)) from None
+            own: dict[str, Any] = {part: config.get(name) for part, name in NAMES.items()}
+            return cls(tokenizer, Specials(**(own | {"unk": own["unk"] or own["end"]})))
+        return _of_transformers(folder)
+
+
+def _of_transformers(folder: Path) -> Vocabulary:
+    from transformers import AutoTokenizer
+
+    from graftwork.core.loading import transformers_errors
+
+    with transformers_errors(folder):
+        outer = AutoTokenizer.from_pretrained(folder, use_fast=True, local_files_only=True, trust_remote_code=False)
+    if not outer.is_fast:
+        raise ConfigError("no tokenizer.json, nor files that one can be made of", where=str(folder))
+    tokenizer, end = Tokenizer.from_str(outer.backend_tokenizer.to_str()), outer.sep_token or outer.eos_token
+    if end is not None:
+        start = outer.cls_token or outer.bos_token or end
+        return Vocabulary(
+            tokenizer, Specials(outer.pad_token or end, outer.unk_token or end, start, end, outer.mask_token)
+        )
+    for own in (BERT, ROBERTA):  # a folder without tokenizer_config.json does not say what its tokens are for
+        if all(tokenizer.token_to_id(token) is not None for token in own.listed):
+            return Vocabulary(tokenizer, own)
+    raise ConfigError("the tokenizer has no token that ends a text", where=str(folder), do="have one trained instead")
+
+
+def framed(tokenizer: Tokenizer, specials: Specials) -> Vocabulary:
+    """A vocabulary whose tokenizer puts start and end round a text and an end between two, where it is asked to."""
+    tokenizer.add_special_tokens(specials.listed)
+    start, end = specials.start, specials.end
+    tokenizer.post_processor = TemplateProcessing(
+        single=f"{start} $A {end}",
+        pair=f"{start} $A {end} $B:1 {end}:1",
+        special_tokens=[(token, tokenizer.token_to_id(token)) for token in (start, end)],
+    )
+    return Vocabulary(tokenizer, specials)

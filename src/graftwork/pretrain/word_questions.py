@@ -1,0 +1,142 @@
+"""Word vectors judged by themselves: how alike people find two words, and what is to a word as b is to a.
+
+WordSim-353 (Finkelstein et al. 2002), SimLex-999 (Hill et al. 2015, arXiv:1408.3456), analogies (Mikolov et al. 2013,
+arXiv:1301.3781), in the files that gensim keeps them in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from graftwork.core.word_vectors import WordVectors
+from graftwork.data.lines import read_lines
+from graftwork.errors import DataError, clip
+
+AMONG = 300_000  # words of a table that an analogy is answered from: the first, which are the frequent ones
+AT_ONCE = 256  # analogies
+NORMAL_95 = 1.959964
+
+
+@dataclass(frozen=True)
+class Ratings:
+    """Pairs of words, and how alike people found them: the higher the more."""
+
+    name: str
+    pairs: Sequence[tuple[str, str]]
+    rated: Sequence[float]
+
+
+@dataclass(frozen=True)
+class Analogies:
+    """a is to b as c is to d, by section."""
+
+    name: str
+    sections: dict[str, list[tuple[str, ...]]]
+
+
+@dataclass(frozen=True)
+class WordScore:
+    """A score, the 95 % interval around it, and how many of the questions had no unknown word."""
+
+    name: str
+    metric: str  # "spearman" or "accuracy"
+    value: float | None  # None where nothing can be scored
+    low: float | None
+    high: float | None
+    known: int
+    questions: int
+
+
+def read_questions(path: Path) -> Ratings | Analogies:
+    """`word <tab> word <tab> number` a line, or sections `: name` of four words a line. `#` begins a remark.
+
+    Raises `StorageError`, or `DataError` with the line.
+    """
+    lines = [(number, line.strip()) for number, line in read_lines(path)]
+    lines = [(number, line) for number, line in lines if line and not line.startswith("#")]
+    if not lines:
+        raise DataError("no questions", where=str(path), expected="ratings of pairs of words, or analogies")
+    return (_analogies if lines[0][1].startswith(":") else _ratings)(path, lines)
+
+
+def score_words(vectors: WordVectors, questions: Ratings | Analogies) -> list[WordScore]:
+    """Spearman's correlation with the ratings; of analogies the accuracy of every section, and of all at the end."""
+    if isinstance(questions, Ratings):
+        return [_correlation(vectors, questions)]
+    answered = {name: _answers(vectors, asked) for name, asked in questions.sections.items()}
+    scores = [_accuracy(name, answered[name], len(asked)) for name, asked in questions.sections.items()]
+    everything = [right for listed in answered.values() for right in listed]
+    return [*scores, _accuracy(questions.name, everything, sum(map(len, questions.sections.values())))]
+
+
+def _ratings(path: Path, lines: Sequence[tuple[int, str]]) -> Ratings:
+    pairs, rated = [], []
+    for number, line in lines:
+        fields = line.split("\t")
+        try:
+            one, other, rating = fields
+            rated.append(float(rating))
+        except ValueError:
+            expected = "word, word and number, a tab between them"
+            raise DataError("not a rated pair", where=f"{path}:{number}", got=clip(line), expected=expected) from None
+        pairs.append((one, other))
+    return Ratings(path.name, pairs, rated)
+
+
+def _analogies(path: Path, lines: Sequence[tuple[int, str]]) -> Analogies:
+    sections: dict[str, list[tuple[str, ...]]] = {}
+    for number, line in lines:
+        if line.startswith(":"):
+            asked = sections.setdefault(line[1:].strip(), [])
+            continue
+        words = tuple(line.split())
+        if len(words) != 4:
+            raise DataError("not an analogy", where=f"{path}:{number}", got=clip(line), expected="four words")
+        asked.append(words)
+    return Analogies(path.name, sections)
+
+
+def _correlation(vectors: WordVectors, questions: Ratings) -> WordScore:
+    """The interval is Fisher's, with the variance that Spearman's correlation has (Fieller et al. 1957)."""
+    from scipy.stats import spearmanr
+
+    asked = zip(questions.pairs, questions.rated, strict=True)
+    known = [(pair, rating) for pair, rating in asked if all(vectors.row(word) is not None for word in pair)]
+    cosines = [vectors.similarity(*pair) for pair, _ in known]
+    ratings = [rating for _, rating in known]
+    if len(known) < 4 or np.ptp(cosines) == 0 or np.ptp(ratings) == 0:
+        return WordScore(questions.name, "spearman", None, None, None, len(known), len(questions.pairs))
+    found = float(spearmanr(ratings, cosines).statistic)
+    spread = NORMAL_95 * (1.06 / (len(known) - 3)) ** 0.5
+    middle = np.arctanh(np.clip(found, -1 + 1e-12, 1 - 1e-12))
+    low, high = float(np.tanh(middle - spread)), float(np.tanh(middle + spread))
+    return WordScore(questions.name, "spearman", found, low, high, len(known), len(questions.pairs))
+
+
+def _answers(vectors: WordVectors, asked: Sequence[tuple[str, ...]]) -> list[bool]:
+    """Of each analogy without an unknown word whether d is nearest to b - a + c, of all words but a, b and c."""
+    rows = [[vectors.row(word) for word in words] for words in asked]
+    known = np.array([listed for listed in rows if all(row is not None and row < AMONG for row in listed)], dtype=int)
+    right: list[bool] = []
+    table = vectors.directions[:AMONG]
+    for start in range(0, len(known), AT_ONCE):
+        some = known[start : start + AT_ONCE]  # (Q, 4)
+        a, b, c = (table[some[:, column]] for column in range(3))  # each (Q, D)
+        cosines = (b - a + c) @ table.T  # (Q, V), each row to its own scale
+        np.put_along_axis(cosines, some[:, :3], -np.inf, axis=1)
+        right += (cosines.argmax(axis=1) == some[:, 3]).tolist()
+    return right
+
+
+def _accuracy(name: str, right: Sequence[bool], questions: int) -> WordScore:
+    """The interval is Wilson's (1927)."""
+    known = len(right)
+    if not known:
+        return WordScore(name, "accuracy", None, None, None, 0, questions)
+    share, z = sum(right) / known, NORMAL_95**2 / known
+    middle, spread = (share + z / 2) / (1 + z), (share * (1 - share) * z + z * z / 4) ** 0.5 / (1 + z)
+    return WordScore(name, "accuracy", share, max(0.0, middle - spread), min(1.0, middle + spread), known, questions)

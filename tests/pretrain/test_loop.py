@@ -1,0 +1,129 @@
+"""Steps: parts that add up, a state that is restored exactly, a loss that is no number."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from graftwork.errors import IncompatibleModule
+from graftwork.pretrain.checkpoint import Progress, read_checkpoint, write_checkpoint
+from graftwork.pretrain.loop import Course, Keeping, Training, go_on
+from graftwork.pretrain.objective import ByGradient
+from graftwork.pretrain.objectives.causal import Causal
+from graftwork.pretrain.objectives.masked import Masked
+from graftwork.pretrain.tokens import TokenisedCorpus
+from graftwork.pretrain.validation import Held
+from graftwork.pretrain.vocabulary import Vocabulary
+from graftwork.train.loop import Diverged
+
+STEPS = 6
+
+
+def training(
+    tokens: TokenisedCorpus, vocabulary: Vocabulary, objective: ByGradient, size: dict[str, Any], **changes: Any
+) -> Training:
+    recipe = replace(objective.recipe, batch=8, length=24, **changes)
+    rows = objective.packed(tokens.train, 24, vocabulary)
+    held = Held(objective.packed(tokens.validation, 24, vocabulary), tokens.validation, 8, 24)
+    course = Course(objective, vocabulary, recipe, 0, {24: rows}, {"validation": held})
+    return Training(course, objective.network(objective.sizes["tiny"] | size, vocabulary, 24, 0))
+
+
+def weights(training: Training) -> dict[str, torch.Tensor]:
+    return {name: weight.detach().clone() for name, weight in training.network.named_parameters()}
+
+
+DROPPING: list[tuple[ByGradient, dict[str, Any]]] = [
+    (Masked(), {"hidden_dropout_prob": 0.1, "attention_probs_dropout_prob": 0.1}),
+    (Causal(), {"resid_pdrop": 0.1, "attn_pdrop": 0.1, "embd_pdrop": 0.1}),
+]
+
+
+@pytest.mark.parametrize(("objective", "size"), DROPPING, ids=["masked", "causal"])
+def test_a_restored_training_goes_on_exactly(
+    objective: ByGradient, size: dict[str, Any], tokens: TokenisedCorpus, vocabulary: Vocabulary, tmp_path: Path
+) -> None:
+    whole = training(tokens, vocabulary, objective, size)
+    lines = [whole.step(step, STEPS) for step in range(STEPS)]
+    first = training(tokens, vocabulary, objective, size)
+    for step in range(3):
+        assert first.step(step, STEPS) == lines[step]
+    write_checkpoint(tmp_path, "run", Progress(3, STEPS), first.tensors())
+    first.step(3, STEPS)  # what comes after the checkpoint is lost
+    torch.manual_seed(99)
+    found = read_checkpoint(tmp_path, "run")
+    assert found is not None
+    second = training(tokens, vocabulary, objective, size)
+    second.restore(found[1])
+    assert [second.step(step, STEPS) for step in range(found[0].step, STEPS)] == lines[3:]
+    expected = weights(whole)
+    for name, weight in weights(second).items():
+        assert torch.equal(weight, expected[name]), name
+
+
+def test_passes_add_up_to_the_batch(tokens: TokenisedCorpus, vocabulary: Vocabulary) -> None:
+    one = training(tokens, vocabulary, Masked(), {})
+    many = training(tokens, vocabulary, Masked(), {}, rows_at_once=3)
+    for step in range(3):
+        whole, parts = one.step(step, STEPS), many.step(step, STEPS)
+        assert parts["loss"] == pytest.approx(whole["loss"], rel=1e-6)
+        assert parts["norm"] == pytest.approx(whole["norm"], rel=1e-5)
+
+
+def test_what_a_step_sees_is_a_pure_function_of_seed_and_step(tokens: TokenisedCorpus, vocabulary: Vocabulary) -> None:
+    made = training(tokens, vocabulary, Masked(), {})
+    fifth = made.batch(5, STEPS).tensors
+    made.batch(1, STEPS)
+    again, other = made.batch(5, STEPS).tensors, made.batch(4, STEPS).tensors
+    assert all(torch.equal(fifth[name], again[name]) for name in fifth)
+    assert not torch.equal(fifth["ids"], other["ids"])
+
+
+def test_it_learns_and_counts(tokens: TokenisedCorpus, vocabulary: Vocabulary) -> None:
+    made = training(tokens, vocabulary, Causal(), {}, learning_rate=3e-3)
+    flops, seconds = made.count(0, STEPS)
+    assert flops > 6 * 8 * 23 * vocabulary.size * 128  # the output map alone
+    assert seconds > 0
+    logged: list[dict[str, Any]] = []
+    progress = Progress(steps=STEPS)
+    nothing = Keeping(lambda line: logged.append(dict(line)), lambda p, t: None, lambda p, loss: None, lambda: False)
+    go_on(made, progress, 3, nothing)
+    assert progress.step == STEPS
+    scores = [line["validation"]["validation"] for line in logged if "validation" in line]
+    assert len(scores) == 3
+    assert scores[0]["nats"] > scores[1]["nats"] > scores[2]["nats"]
+    assert scores[0]["perplexity"] == pytest.approx(vocabulary.size, rel=0.5)
+    assert scores[2]["bits_per_byte"] < scores[2]["nats"]
+    assert [line["step"] for line in logged if "sample" in line] == [3, 6]
+    assert [line["tokens"] for line in logged if "loss" in line] == [8 * 24 * step for step in range(1, 7)]
+
+
+def test_a_budget_that_is_spent_ends_it(tokens: TokenisedCorpus, vocabulary: Vocabulary) -> None:
+    made, progress = training(tokens, vocabulary, Masked(), {}), Progress(steps=STEPS)
+    go_on(made, progress, 3, Keeping(lambda line: None, lambda p, t: None, lambda p, loss: None, lambda: True))
+    assert (progress.step, progress.steps) == (1, 1)
+    assert "1 of 6 steps" in progress.facts["stopped"]
+
+
+def test_a_loss_that_is_no_number(tokens: TokenisedCorpus, vocabulary: Vocabulary) -> None:
+    made = training(tokens, vocabulary, Masked(), {})
+    with torch.no_grad():
+        made.parameters[0].fill_(torch.nan)
+    with pytest.raises(Diverged, match="step 1"):
+        made.step(0, STEPS)
+
+
+def test_a_checkpoint_of_another_configuration_is_refused(tmp_path: Path) -> None:
+    assert read_checkpoint(tmp_path, "run") is None
+    write_checkpoint(tmp_path, "run", Progress(1, 2), {"a": torch.zeros(2)})
+    write_checkpoint(tmp_path, "run", Progress(2, 2), {"a": torch.ones(2)})
+    assert [path.name for path in tmp_path.glob("*.safetensors")] == ["step-2.safetensors"]
+    with pytest.raises(IncompatibleModule, match="another configuration"):
+        read_checkpoint(tmp_path, "other")
+    (tmp_path / "step-2.safetensors").write_bytes(b"torn")
+    with pytest.raises(IncompatibleModule, match="tensors are not those"):
+        read_checkpoint(tmp_path, "run")

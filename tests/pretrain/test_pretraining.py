@@ -1,0 +1,225 @@
+"""From text to a backbone: folders, receipts, interruption, several processes, another backbone to start from."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import graftwork as gw
+from graftwork.core.opening import open_backbone
+from graftwork.core.task import Task
+from graftwork.errors import ConfigError, DataError, StorageError, UnknownName
+from graftwork.files import file_digest, read_json
+from graftwork.pretrain.pretraining import Pretrained
+
+TINY = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 32}
+RECIPE = {"batch": 8, "length": 24}
+
+
+@pytest.fixture
+def size(tmp_path: Path) -> str:
+    """A file of one."""
+    (tmp_path / "size.json").write_text(json.dumps(TINY))
+    return str(tmp_path / "size.json")
+
+
+@pytest.fixture
+def made(corpus: Path, size: str, tmp_path: Path) -> Pretrained:
+    """Six steps of masked language modelling."""
+    return gw.pretrain(corpus, size=size, steps=6, recipe=RECIPE, validation=0.1, runs=tmp_path / "runs")
+
+
+def test_a_run_and_what_it_leaves(made: Pretrained) -> None:
+    result, folder = made.result, made.folder
+    assert {path.name for path in folder.iterdir()} == {
+        "backbone", "log.jsonl", "report.html", "result.json", "spec.json", ".lock",
+    }  # fmt: skip
+    spec = read_json(folder / "spec.json")
+    assert spec["method"]["name"] == "masked"
+    assert spec["recipe"]["steps"] == 6
+    assert set(result.scores) == {"perplexity", "bits_per_byte", "word_perplexity"}
+    assert result.facts["after"]["validation"]["nats"] < result.facts["before"]["validation"]["nats"]
+    assert result.facts["tokens_seen"] == 6 * 8 * 24
+    assert result.facts["weights_sha256"] == file_digest(made.backbone / "model.safetensors")
+    costs = result.costs
+    assert costs["train_flops"].value is not None and costs["train_flops"].value > 1e6
+    assert costs["trained_parameters"].value == result.facts["parameters"]
+    assert costs["stored_bytes"].value is not None and costs["stored_bytes"].value > 10_000
+    lines = [json.loads(line) for line in (folder / "log.jsonl").read_text().splitlines()]
+    assert [line["step"] for line in lines if "loss" in line] == [1, 2, 3, 4, 5, 6]
+    page = (folder / "report.html").read_text()
+    assert "for each of 100 tasks" in page
+    assert "perplexity" in page
+
+
+def test_the_same_again_is_found(made: Pretrained, corpus: Path, size: str) -> None:
+    again = gw.pretrain(corpus, size=size, steps=6, recipe=RECIPE, validation=0.1, runs=made.folder.parent)
+    assert again.reused
+    assert again.result == made.result
+    other = gw.pretrain(corpus, size=size, steps=6, recipe=RECIPE, validation=0.1, runs=made.folder.parent, seed=1)
+    assert not other.reused
+    assert other.result.facts["weights_sha256"] != made.result.facts["weights_sha256"]
+
+
+def test_the_folder_of_a_run_is_a_backbone(made: Pretrained, corpus: Path, tmp_path: Path) -> None:
+    opened = open_backbone(str(made.folder), precision="fp32")
+    assert (opened.card.family, opened.card.width, opened.card.pooling) == ("bert", 16, "mean")
+    assert opened.card.revision == open_backbone(opened.card.id, precision="fp32").card.revision
+    rows = "\n".join(
+        ["text,label", *(f"{line},{'ab'[line.startswith('the')]}" for line in corpus.read_text().splitlines()[:80])]
+    )
+    (tmp_path / "data.csv").write_text(rows)
+    run = gw.train(
+        Task.from_file(tmp_path / "data.csv"), method="linear_probe", backbone=str(made.folder), runs=tmp_path / "runs"
+    )
+    assert run.result.status == "ok"
+    assert run.module.backbone is not None
+
+
+def test_going_on_from_a_run(made: Pretrained, corpus: Path, tmp_path: Path) -> None:
+    general = tmp_path / "general.txt"
+    general.write_text("\n".join(f"other words of number {n} stand here" for n in range(300)))
+    more = gw.pretrain(
+        corpus,
+        backbone=str(made.folder),
+        steps=4,
+        recipe={**RECIPE, "learning_rate": 3e-3},
+        general=general,
+        replay=0.25,
+        validation=0.1,
+        runs=tmp_path / "runs",
+    )
+    facts = more.result.facts
+    assert facts["added"] == []
+    assert facts["before"]["validation"] == pytest.approx(made.result.facts["after"]["validation"])
+    names = ("perplexity", "bits_per_byte", "word_perplexity")
+    assert set(more.result.scores) == {*names, *(f"general_{name}" for name in names)}
+    assert facts["after"]["general"]["nats"] < facts["before"]["general"]["nats"]
+    with pytest.raises(ConfigError, match="longer than the backbone"):
+        gw.pretrain(corpus, backbone=str(made.folder), recipe={"length": 48}, runs=tmp_path / "runs")
+
+
+def test_causal_by_arithmetic(corpus: Path, size: str, tmp_path: Path) -> None:
+    (tmp_path / "gpt.toml").write_text("n_embd = 16\nn_layer = 1\nn_head = 2\n")
+    done = gw.pretrain(
+        corpus,
+        objective="causal",
+        tokenizer="bpe",
+        size=str(tmp_path / "gpt.toml"),
+        budget="1GFLOP",
+        recipe={**RECIPE, "short_length": 16},
+        prompt="the cat",
+        runs=tmp_path / "runs",
+    )
+    costs = done.result.costs["train_flops"]
+    assert costs.value is not None and 0.95e9 < costs.value <= 1.03e9
+    assert "the cat" in (done.folder / "report.html").read_text()
+    assert open_backbone(str(done.folder), precision="fp32").card.family == "gpt2"
+
+
+def test_bad_input(corpus: Path, size: str, tmp_path: Path) -> None:
+    runs = tmp_path / "runs"
+    with pytest.raises(DataError, match="smaller than one batch"):
+        gw.pretrain(corpus, size=size, steps=1, recipe={"batch": 100_000}, runs=runs)
+    with pytest.raises(DataError, match="held out"):
+        gw.pretrain(corpus, size=size, steps=1, recipe=RECIPE, validation=0, runs=runs)
+    with pytest.raises(UnknownName, match="'masked'"):
+        gw.pretrain(corpus, objective="maskd", runs=runs)
+    with pytest.raises(UnknownName, match="'small'"):
+        gw.pretrain(corpus, size="smal", runs=runs)
+    with pytest.raises(ConfigError, match="its own tokenizer"):
+        gw.pretrain(corpus, backbone="minilm", tokenizer="bpe", runs=runs)
+    with pytest.raises(ConfigError, match="nothing can be trained on"):
+        gw.pretrain(corpus, backbone="tiny_text", runs=runs)
+    with pytest.raises(ConfigError, match="--general"):
+        gw.pretrain(corpus, replay=0.1, runs=runs)
+    empty = tmp_path / "empty.txt"
+    empty.write_text("")
+    with pytest.raises(DataError):
+        gw.pretrain(empty, runs=runs)
+    assert not list(runs.glob("*/result.json"))
+
+
+def command(corpus: Path, size: str, tmp_path: Path, *more: str) -> list[str]:
+    words = ["pretrain", str(corpus), "--size", size, "--steps", "60", "--batch", "8", "--length", "24"]
+    words += ["--validation", "0.1", "--validate-every", "20", "--threads", "1", "--precision", "fp32"]
+    return ["-m", "graftwork", *words, "--cache", str(tmp_path / "cache"), "--json", *more]
+
+
+def weights(folder: Path) -> str:
+    found = list(folder.glob("*/result.json"))
+    assert len(found) == 1
+    return str(read_json(found[0])["facts"]["weights_sha256"])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("objective", ["masked", "causal"])
+def test_killed_in_the_middle_it_ends_with_the_same_weights(
+    objective: str, corpus: Path, size: str, tmp_path: Path
+) -> None:
+    if objective == "causal":
+        (tmp_path / "size.json").write_text('{"n_embd": 16, "n_layer": 1, "n_head": 2, "resid_pdrop": 0.1}')
+    words = command(corpus, size, tmp_path, "--objective", objective, "--checkpoint-every", "0")
+    whole, broken = tmp_path / "whole", tmp_path / "broken"
+    subprocess.run([sys.executable, *words, "--runs", str(whole)], check=True, capture_output=True)
+    process = subprocess.Popen([sys.executable, *words, "--runs", str(broken)], stdout=subprocess.DEVNULL)
+    while not any(read_json(path)["step"] > 5 for path in broken.glob("*/checkpoint/checkpoint.json")):
+        assert process.poll() is None, "it ended before it could be killed"
+        time.sleep(0.02)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    assert not list(broken.glob("*/result.json"))
+    subprocess.run([sys.executable, *words, "--runs", str(broken)], check=True, capture_output=True)
+    assert weights(broken) == weights(whole)
+    one, two = (next(folder.glob("*/log.jsonl")).read_text() for folder in (whole, broken))
+    assert one == two
+    assert read_json(next(broken.glob("*/result.json")))["facts"]["attempts"] == 2
+
+
+@pytest.mark.slow
+def test_two_processes_learn_as_one(corpus: Path, size: str, tmp_path: Path) -> None:
+    (tmp_path / "size.json").write_text(json.dumps({**TINY, "hidden_dropout_prob": 0.1}))
+    words = command(corpus, size, tmp_path, "--rows-at-once", "4")
+    one, two = tmp_path / "one", tmp_path / "two"
+    subprocess.run([sys.executable, *words, "--runs", str(one)], check=True, capture_output=True)
+    launch = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "--standalone", "--no-python"]
+    surroundings = {**os.environ, "OMP_NUM_THREADS": "1"}
+    subprocess.run(
+        [*launch, sys.executable, *words, "--runs", str(two)], check=True, capture_output=True, env=surroundings
+    )
+    curves: list[list[dict[str, Any]]] = []
+    for folder in (one, two):
+        text = next(folder.glob("*/log.jsonl")).read_text()
+        curves.append([json.loads(line) for line in text.splitlines()])
+    assert len(curves[0]) == len(curves[1]) > 60
+    for first, second in zip(*curves, strict=True):
+        if "loss" in first:
+            assert second["loss"] == pytest.approx(first["loss"], rel=1e-6)
+        else:
+            nats = first["validation"]["validation"]["nats"]
+            assert second["validation"]["validation"]["nats"] == pytest.approx(nats, rel=1e-6)
+
+
+def test_two_at_once_are_refused(made: Pretrained, corpus: Path, size: str) -> None:
+    from graftwork.pretrain.folder import alone
+
+    (made.folder / "result.json").unlink()
+    with alone(made.folder), pytest.raises(StorageError, match="another process"):
+        gw.pretrain(corpus, size=size, steps=6, recipe=RECIPE, validation=0.1, runs=made.folder.parent)
+
+
+@pytest.mark.slow
+def test_minilm_gets_a_head_and_says_so(corpus: Path, tmp_path: Path) -> None:
+    done = gw.pretrain(corpus, backbone="minilm", steps=2, recipe=RECIPE, validation=0.1, runs=tmp_path / "runs")
+    assert done.result.facts["added"] == ["a masked-LM head"]
+    assert any("a masked-LM head was added" in note for note in done.result.facts["notes"])
+    card = open_backbone(str(done.folder), precision="fp32").card
+    assert (card.pooling, card.towers) == ("mean", 2)  # read as it was before

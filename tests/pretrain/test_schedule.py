@@ -1,0 +1,85 @@
+"""The rate, the lengths and the passes of steps; how many steps there are."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from graftwork.config import Prices
+from graftwork.core.meter import Phase, Stopwatch
+from graftwork.errors import ConfigError, UnknownName
+from graftwork.pretrain.how_long import Allowance, Extent, flop_of, steps_of
+from graftwork.pretrain.objective import PretrainingRecipe
+from graftwork.pretrain.schedule import length_at, parts, positions, rate
+from graftwork.pretrain.sources import recipe_of
+
+RECIPE = PretrainingRecipe(learning_rate=1e-3, batch=10, length=512, short_length=128, warm_up=0.1)
+
+
+def test_rates() -> None:
+    assert [rate(RECIPE, step, 20) for step in (0, 1, 2)] == [0.5, 1.0, 1.0]
+    assert rate(RECIPE, 11, 20) == pytest.approx(0.5)
+    cosine = replace(RECIPE, schedule="cosine")
+    assert rate(cosine, 11, 20) == pytest.approx(0.5)
+    assert rate(cosine, 5, 20) > rate(RECIPE, 5, 20)
+    assert rate(replace(RECIPE, schedule="constant"), 19, 20) == 1.0
+    slanted = [rate(replace(RECIPE, schedule="slanted"), step, 20) for step in (0, 1, 2, 11, 19)]
+    assert slanted == pytest.approx([1 / 32, 0.5 + 1 / 64, 1.0, 0.5 + 1 / 64, 1 / 32 + 31 / 32 / 18])
+
+
+def test_short_rows_come_first() -> None:
+    assert [length_at(RECIPE, step, 20) for step in (0, 17, 18, 19)] == [128, 128, 512, 512]
+    assert positions(RECIPE, 20, 20) == 10 * (18 * 128 + 2 * 512)
+    assert positions(RECIPE, 5, 20) == 10 * 5 * 128
+    assert steps_of(RECIPE, 10 * (18 * 128 + 2 * 512)) == 20
+    assert length_at(replace(RECIPE, short_length=0), 0, 20) == 512
+
+
+def test_passes() -> None:
+    assert parts(RECIPE) == [(0, 10)]
+    assert parts(replace(RECIPE, rows_at_once=4)) == [(0, 4), (4, 8), (8, 10)]
+
+
+def test_extents() -> None:
+    assert Extent().as_json(700) == {"tokens": 700}
+    assert Extent(steps=5).as_json(700) == {"steps": 5}
+    assert Extent(budget="5min").as_json(700) == {"budget": "5min"}
+    with pytest.raises(ConfigError, match="--steps and --budget"):
+        Extent(steps=5, budget="5min")
+    with pytest.raises(ConfigError, match="at least 1"):
+        Extent(tokens=0)
+    assert (flop_of("1e15FLOP"), flop_of("2.5 TFLOP"), flop_of("5min")) == (1e15, 2.5e12, None)
+
+
+class _Clock(Stopwatch):
+    def __init__(self) -> None:
+        self.seconds = 0.0
+
+    def read(self) -> Phase:
+        return Phase(self.seconds, self.seconds)
+
+
+def test_a_budget_of_time_becomes_steps() -> None:
+    clock = _Clock()
+    allowance = Allowance("100s", Prices(), clock)
+    clock.seconds = 6.0
+    assert allowance.steps(2.0, kept=10.0) == 40
+    clock.seconds = 99.0
+    assert not allowance.is_spent()
+    with pytest.raises(ConfigError, match="before the first step"):
+        allowance.steps(2.0, kept=0.0)
+    allowance.before = 2.0
+    assert allowance.is_spent()
+
+
+def test_recipes() -> None:
+    assert recipe_of(RECIPE, {"batch": 4, "length": None}).batch == 4
+    with pytest.raises(UnknownName, match="linea"):
+        recipe_of(RECIPE, {"schedule": "linea"})
+    with pytest.raises(UnknownName, match="momentum"):
+        recipe_of(RECIPE, {"momentum": 1})
+    with pytest.raises(ConfigError, match="batch"):
+        recipe_of(RECIPE, {"batch": 0})
+    with pytest.raises(ConfigError, match="short_length"):
+        recipe_of(RECIPE, {"length": 64})
