@@ -15,6 +15,7 @@ from graftwork.pretrain.loop import Course, Keeping, Training, go_on
 from graftwork.pretrain.objective import ByGradient
 from graftwork.pretrain.objectives.causal import Causal
 from graftwork.pretrain.objectives.masked import Masked
+from graftwork.pretrain.objectives.replaced_token import ReplacedToken
 from graftwork.pretrain.tokens import TokenisedCorpus
 from graftwork.pretrain.validation import Held
 from graftwork.pretrain.vocabulary import Vocabulary
@@ -39,11 +40,12 @@ def weights(training: Training) -> dict[str, torch.Tensor]:
 
 DROPPING: list[tuple[ByGradient, dict[str, Any]]] = [
     (Masked(), {"hidden_dropout_prob": 0.1, "attention_probs_dropout_prob": 0.1}),
+    (ReplacedToken(), {"hidden_dropout_prob": 0.1}),
     (Causal(), {"resid_pdrop": 0.1, "attn_pdrop": 0.1, "embd_pdrop": 0.1}),
 ]
 
 
-@pytest.mark.parametrize(("objective", "size"), DROPPING, ids=["masked", "causal"])
+@pytest.mark.parametrize(("objective", "size"), DROPPING, ids=["masked", "replaced_token", "causal"])
 def test_a_restored_training_goes_on_exactly(
     objective: ByGradient, size: dict[str, Any], tokens: TokenisedCorpus, vocabulary: Vocabulary, tmp_path: Path
 ) -> None:
