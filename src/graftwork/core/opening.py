@@ -17,8 +17,8 @@ PRETRAINED = "backbone"  # where the folder of a pre-training keeps what it made
 def open_backbone(name: str, *, precision: str, device: str = "cpu", seed: int = 0) -> Backbone:
     """`minilm`, `tiny_text`, `hf:<folder or hub name>`, or `random:` before any of these for fresh weights.
 
-    The folder of a finished pre-training (`runs/<id>`) is the backbone in it; `<family>:<source>` names the family that
-    opens what has no config.json.
+    The folder of a finished pre-training (`runs/<id>`) is the backbone in it, and `random:runs/<id>` its architecture
+    and tokenizer without what was learned; `<family>:<source>` names the family that opens what has no config.json.
     `precision` ("bf16" or "fp32") is that of the frozen weights, `device` ("cpu" or "cuda") where they lie and where
     everything built on them computes; `seed` draws the fresh ones.
     Raises `UnknownName`, `ConfigError`, `StorageError` or `IncompatibleModule`.
