@@ -206,12 +206,28 @@ def test_the_receipt_says_what_trained_when() -> None:
     ]
 
 
+def test_each_part_can_be_switched_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    bench = tiny_bench(DATA, BACKBONE, epochs=3)
+    seen = Epochs(bench, monkeypatch)
+    facts = fit_by_gradient(Ulmfit(unfreezing="at_once"), bench).facts
+    assert facts["stages"] == [{"epochs": 3, "lowest_block": 0, "rate_of_lowest_block": pytest.approx(5e-4 / 2.6)}]
+    assert seen.trained[0] == seen.trained[2] == set(seen.weights[0])
+    assert not [name for name, tensor in BACKBONE.module.named_parameters()
+                if torch.equal(seen.weights[0][f"network.{name}"], tensor)]  # fmt: skip
+    rates = [Ulmfit(schedule=name) for name in ("constant", "linear")]
+    assert [[made.share(step, 10) for step in (0, 1, 9)] for made in rates] == [[1, 1, 1], [1, 1, pytest.approx(1 / 9)]]
+    assert [made.scheduled for made in rates] == [{"schedule": "constant"}, {"schedule": "linear", "warm_up": 0.1}]
+    assert set(build_model(Ulmfit(divisor=1), SETTING, towers=1).rates.values()) <= {1.0}
+
+
 @pytest.mark.parametrize(
     ("method", "message"),
     [
         (Ulmfit(divisor=0.0), "divisor must be above 0, not 0.0"),
         (Ulmfit(cut_frac=1.0), "cut_frac must be between 0 and 1, not 1.0"),
         (Ulmfit(ratio=0.5), "ratio must be at least 1, not 0.5"),
+        (Ulmfit(schedule="cosine"), "schedule must be one of slanted, linear, constant, not 'cosine'"),
+        (Ulmfit(unfreezing="no"), "unfreezing must be one of gradual, at_once, not 'no'"),
         (Ulmfit(), ""),
     ],
 )

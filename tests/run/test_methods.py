@@ -42,6 +42,15 @@ def test_a_config_is_the_method_again() -> None:
         assert method_from_config(made.config) == made.method
 
 
+def test_a_hyper_parameter_that_came_later_leaves_the_runs_there_were_their_ids() -> None:
+    before = {"name": "ulmfit", "version": 1, "learning_rate": 5e-4, "divisor": 2.6, "cut_frac": 0.1, "ratio": 32.0}
+    assert parse_method("ulmfit").config == before
+    assert parse_method("ulmfit:schedule=slanted").config == before
+    made = parse_method("ulmfit:schedule=constant")
+    assert made.config == before | {"schedule": "constant"} and made.label == "ulmfit:schedule=constant"
+    assert method_from_config(made.config) == made.method
+
+
 @pytest.mark.parametrize(
     ("words", "error", "message"),
     [

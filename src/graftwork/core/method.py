@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 
     from graftwork.core.seen import Part, Seen
 
+LATER: Mapping[str, Any] = {"later": True}
+# metadata of a hyper-parameter that came after the method: of a run's identity only where it is not the default, so
+# that the runs there were before keep theirs
 SHIFT = "shift"  # among the facts of what was fitted, where the kind chose thresholds
 Logits = Numbers  # float64 (N, C), or (W, C) per word
 T = TypeVar("T")

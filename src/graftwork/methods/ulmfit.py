@@ -5,14 +5,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from graftwork.core.backbone import BackboneCard
+from graftwork.core.method import LATER
 from graftwork.core.model import Model
 from graftwork.core.task import Task
 from graftwork.registry import methods
 from graftwork.train.loop import fit_by_gradient, restore_by_attaching
+from graftwork.train.optim import warm_up_then_linear
+
+SCHEDULES, UNFREEZINGS = ("slanted", "linear", "constant"), ("gradual", "at_once")
 
 
 def slanted_triangular(step: int, steps: int, cut_frac: float, ratio: float) -> float:
@@ -45,6 +49,8 @@ class Ulmfit:
     divisor: float = 2.6  # rate of a block: that of the one above it, divided by this
     cut_frac: float = 0.1  # share of the steps in which the rate rises
     ratio: float = 32.0  # the highest rate by the lowest
+    schedule: str = field(default="slanted", metadata=LATER)  # "linear": warm-up and decay to 0; "constant"
+    unfreezing: str = field(default="gradual", metadata=LATER)  # "at_once": everything trains in every epoch
 
     VERSION: ClassVar[int] = 1
     uses_backbone: ClassVar[bool] = True
@@ -59,6 +65,9 @@ class Ulmfit:
             return f"divisor must be above 0, not {self.divisor}"
         if not 0 < self.cut_frac < 1:
             return f"cut_frac must be between 0 and 1, not {self.cut_frac}"
+        for name, known in (("schedule", SCHEDULES), ("unfreezing", UNFREEZINGS)):
+            if getattr(self, name) not in known:
+                return f"{name} must be one of {', '.join(known)}, not {getattr(self, name)!r}"
         return "" if self.ratio >= 1 else f"ratio must be at least 1, not {self.ratio}"
 
     def attach(self, model: Model) -> None:
@@ -66,17 +75,23 @@ class Ulmfit:
         model.own_blocks(0, 1 / self.divisor)
 
     @property
-    def schedule(self) -> Mapping[str, Any]:
+    def scheduled(self) -> Mapping[str, Any]:
         """For the receipt."""
-        return {"schedule": "slanted triangular", "cut_frac": self.cut_frac, "ratio": self.ratio}
+        settings: dict[str, Mapping[str, Any]] = {
+            "slanted": {"schedule": "slanted triangular", "cut_frac": self.cut_frac, "ratio": self.ratio},
+            "linear": {"schedule": "linear", "warm_up": self.cut_frac},
+        }
+        return settings.get(self.schedule, {"schedule": self.schedule})
 
     def share(self, step: int, steps: int) -> float:
         """Share of the rate at `step` (0-based) of `steps`."""
-        return slanted_triangular(step, steps, self.cut_frac, self.ratio)
+        if self.schedule == "linear":
+            return warm_up_then_linear(step, steps, self.cut_frac)
+        return 1.0 if self.schedule == "constant" else slanted_triangular(step, steps, self.cut_frac, self.ratio)
 
     def lowest_blocks(self, blocks: int, epochs: int) -> list[int]:
         """For each epoch the lowest block that trains."""
-        return unfreezing(blocks, epochs)
+        return unfreezing(blocks, epochs) if self.unfreezing == "gradual" else [0] * epochs
 
     fit = fit_by_gradient
     restore = restore_by_attaching

@@ -18,7 +18,7 @@ class Named:
 
     label: str  # as the board shows it: the name, and what differs from the defaults
     method: Method
-    config: Mapping[str, Any]  # {"name", "version", every hyper-parameter}
+    config: Mapping[str, Any]  # {"name", "version", every hyper-parameter but the `LATER` ones that are as by default}
     given: frozenset[str] = frozenset()  # the hyper-parameters that were named, be it with their defaults
 
 
@@ -63,9 +63,11 @@ def named(name: str, settings: Mapping[str, Any]) -> Named:
     make = cast(Any, methods.get(name))
     method = make(**settings)
     resolved = {item.name: getattr(method, item.name) for item in fields(make)}
-    changed = [f"{item.name}={resolved[item.name]}" for item in fields(make) if resolved[item.name] != item.default]
-    label = ":".join([name, *changed])
-    return Named(label, cast(Method, method), {"name": name, "version": make.VERSION} | resolved, frozenset(settings))
+    changed = [item.name for item in fields(make) if resolved[item.name] != item.default]
+    label = ":".join([name, *(f"{key}={resolved[key]}" for key in changed)])
+    told = [item.name for item in fields(make) if "later" not in item.metadata or item.name in changed]
+    config = {"name": name, "version": make.VERSION} | {key: resolved[key] for key in told}
+    return Named(label, cast(Method, method), config, frozenset(settings))
 
 
 def named_from_config(config: Mapping[str, Any]) -> Named:

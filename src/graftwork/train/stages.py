@@ -22,7 +22,7 @@ class Staged(Protocol):
     """A method that owns every block, and lets them train one after the other on a schedule of its own."""
 
     @property
-    def schedule(self) -> Mapping[str, Any]:
+    def scheduled(self) -> Mapping[str, Any]:
         """The schedule as it stands in the receipt: `schedule`, its name, and its settings."""
 
     def share(self, step: int, steps: int) -> float:
@@ -77,7 +77,7 @@ def plan_of(method: object, model: Model, recipe: Mapping[str, Any]) -> Plan:
 
 def schedule_of(method: object) -> Mapping[str, Any]:
     """The schedule for the receipt: the method's own, or the one of all others."""
-    return method.schedule if isinstance(method, Staged) else LINEAR
+    return method.scheduled if isinstance(method, Staged) else LINEAR
 
 
 def open_passes(lowest: int, model: Model, bench: Workbench, before: Passes | None = None) -> Passes:
