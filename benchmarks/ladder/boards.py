@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from tasks import Draw, task
-from units import Result, Teller
+from units import Result, Teller, private
 
 import graftwork as gw
 from graftwork.compare.grid import split_statistics
@@ -59,20 +59,20 @@ def board(name: str, place: Place, asked: gw.Task, backbone: str, methods: Seque
     return {
         "task": asked.name,
         "metric": content["headline_metric"],
-        "rows": [_row(row, content["headline_metric"], place.work) for row in content["rows"]],
+        "rows": [_row(row, content["headline_metric"]) for row in content["rows"]],
         "of": content["task"]["rows"],
         "epochs": chosen["epochs"],
     }
 
 
-def _row(row: Any, metric: str, work: Path) -> Result:
+def _row(row: Any, metric: str) -> Result:
     return {
         "method": row["method"],
         "status": row["status"],
         "score": row["scores"].get(metric),
         "costs": {key: row["costs"][key] for key in COSTS if key in row["costs"]},
         "runs": row["runs"],
-        "errors": [str(error).replace(str(work), "WORK") for error in row["errors"]],
+        "errors": [private(str(error)) for error in row["errors"]],
     }
 
 

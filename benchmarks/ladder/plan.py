@@ -46,7 +46,8 @@ def pretraining(plan: Plan, name: str, corpus: Path | None = None, **settings: A
     rung, place = NETWORKS[name], plan.place
     asked = {"budget": plan.budget * rung.share, "vocabulary": plan.vocabulary, "recipe": plan.recipe} | settings
     found = pretrained(f"pretrain.{name}", rung, corpus or plan.reviews, place.work, **asked)
-    return found | {"wikitext2": scored(found["run"], rung, place.data / WIKITEXT, place.work)}
+    length = int((plan.recipe or rung.recipe).get("length", 0))
+    return found | {"wikitext2": scored(found["run"], rung, length, place.data / WIKITEXT, place.work)}
 
 
 def kept(name: str, fresh: bool) -> str:

@@ -14,7 +14,7 @@ from units import Result, Teller
 import graftwork as gw
 from graftwork.core.opening import open_backbone
 from graftwork.pretrain.corpus import open_corpus
-from graftwork.pretrain.objective import ByGradient
+from graftwork.pretrain.objective import AtOnce
 from graftwork.pretrain.sources import parse_objective
 from graftwork.pretrain.tokens import tokenise
 from graftwork.pretrain.validation import Held, validate
@@ -35,7 +35,6 @@ class Rung:
     options: str = ""  # behind the objective's name
     vocabulary: int = 8_000
     recipe: Mapping[str, Any] = field(default_factory=dict)
-    length: int = 128  # of the rows that wikitext2 is scored in
     methods: tuple[str, ...] = ("full",)  # trained by gradient, whose rates are chosen
     probes: tuple[str, ...] = ("linear_probe",)
     share: float = 1.0  # of the budget
@@ -51,10 +50,10 @@ STREAMS = {"batch": 32, "length": 64}
 RUNGS = {  # oldest first
     "word_vectors": Rung("word_vectors", vocabulary=20_000, share=0.1),
     "bidirectional": Rung(
-        "bidirectional", ":predicted=8000:samples=1024", vocabulary=20_000, recipe=STREAMS, length=64,
+        "bidirectional", ":predicted=8000:samples=1024", vocabulary=20_000, recipe=STREAMS,
         probes=("linear_probe", "scalar_mix"),
     ),
-    "awd_lstm": Rung("awd_lstm", ":dropout=0.3", recipe=STREAMS, length=64, methods=("full", "ulmfit")),
+    "awd_lstm": Rung("awd_lstm", ":dropout=0.3", recipe=STREAMS, methods=("full", "ulmfit")),
     "causal": Rung("causal", recipe=ROWS),
     "masked": Rung("masked", recipe=ROWS),
 }  # fmt: skip
@@ -111,15 +110,18 @@ def pretrained(
 
 
 @torch.no_grad()
-def scored(run: str, rung: Rung, texts: Path, work: Path) -> Result:
-    """Perplexity and bits per byte of a finished run on other texts; nothing where the objective predicts none."""
+def scored(run: str, rung: Rung, length: int, texts: Path, work: Path) -> Result:
+    """Perplexity and bits per byte of a finished run on other texts in rows of so many tokens.
+
+    Nothing where the objective predicts no text.
+    """
     objective = parse_objective(rung.objective).objective
-    if not isinstance(objective, ByGradient):
+    if isinstance(objective, AtOnce):
         return {}
     opened = objective.opened(work / "runs" / run / "backbone", 0)
     tokens = tokenise(open_corpus([texts], validation=1.0), opened.vocabulary, work / "cache" / "tokens").validation
-    rows = objective.packed(tokens, rung.length, opened.vocabulary)
-    held = Held(rows, tokens, min(32, len(rows)), rung.length)
+    rows = objective.packed(tokens, length, opened.vocabulary)
+    held = Held(rows, tokens, min(32, len(rows)), length)
     return dict(validate(objective, opened.network, opened.vocabulary, held, "cpu").as_json(tokens))
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import re
 import time
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -83,6 +84,8 @@ class Bench:
             if self.done(unit.name) and not unit.again:
                 return True
             missing = [name for name in unit.needs if not self.done(name)]
+            if missing:
+                print(f"{clock()}  {unit.name}: left out, it needs {', '.join(missing)}", flush=True)
             self.tried.add(unit.name)
             self._keep(unit.name, failure(f"needs {', '.join(missing)}") if missing else self._worked(unit))
         after_each()
@@ -95,7 +98,7 @@ class Bench:
             found = {"status": "ok", "result": unit.work()}
         except Exception as error:
             traceback.print_exc()
-            found = failure(f"{type(error).__name__}: {error}".replace(str(self.folder), "WORK"))
+            found = failure(private(f"{type(error).__name__}: {error}"))
         took = {"seconds": time.perf_counter() - began, "cpu_seconds": cpu() - used}
         print(f"{clock()}  {unit.name}: {found['status']}, {took['seconds']:.1f} s, {took['cpu_seconds']:.1f} s of cpu",
               flush=True)  # fmt: skip
@@ -155,6 +158,11 @@ def step_of(text: str) -> int | None:
 def failure(error: str) -> Result:
     """What is kept of a unit that did not work."""
     return {"status": "failed", "error": error[:500]}
+
+
+def private(text: str) -> str:
+    """A text in which nothing tells where a folder is."""
+    return re.sub(r"/(?:[^\s/'\"]+/)+", "…/", text)
 
 
 def cpu() -> float:

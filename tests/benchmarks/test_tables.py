@@ -14,6 +14,7 @@ FOLDERS = {
     "bank": "table.py",
     "bulk_prediction": "table.py",
     "budget": "table.py",
+    "ladder": "table.py",
     "superglue": "../boards.py",
     "tagging": "../boards.py",
 }
