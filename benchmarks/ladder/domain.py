@@ -12,6 +12,7 @@ from boards import Place, board, method_of
 from judged import judged
 from plan import Plan
 from rungs import Rung, pretrained
+from tasks import write_once
 from units import Result, Unit
 
 import graftwork as gw
@@ -106,7 +107,7 @@ def task(plan: Plan) -> gw.Task:
     for split, count in rows.items():
         source = plan.place.data / "ncbi_disease" / f"{split}.conll"
         blocks = source.read_text(encoding="utf-8").strip().split("\n\n")
-        (folder / f"{split}.conll").write_text("\n\n".join(blocks[: min(count, most)]) + "\n\n", encoding="utf-8")
+        write_once(folder / f"{split}.conll", "\n\n".join(blocks[: min(count, most)]) + "\n\n")
     given = {"validation": folder / "dev.conll", "test": folder / "test.conll"}
     return gw.Task.from_file(folder / "train.conll", name="ncbi_disease", kind="tagging", **given)
 

@@ -13,6 +13,7 @@ from units import Result, Teller
 
 import graftwork as gw
 from graftwork.core.opening import open_backbone
+from graftwork.files import write_text
 from graftwork.pretrain.corpus import open_corpus
 from graftwork.pretrain.objective import AtOnce
 from graftwork.pretrain.sources import parse_objective
@@ -139,6 +140,4 @@ def write_corpus(source: Path, target: Path, size: int, without: frozenset[str] 
                 written += len(line.encode())
             if written >= size:
                 break
-    part = target.with_suffix(".part")
-    part.write_text("".join(taken), encoding="utf-8")
-    part.replace(target)
+    write_text(target, "".join(taken))

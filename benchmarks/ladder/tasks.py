@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import graftwork as gw
+from graftwork.files import write_text
 
 Row = tuple[str, ...]
 
@@ -64,6 +65,12 @@ def cut(row: Row, words: int) -> Row:
     return (*(" ".join(text.split()[:words]) for text in row[:-1]), row[-1])
 
 
+def write_once(path: Path, text: str) -> None:
+    """Whole or not at all, and not again: another process may be reading it."""
+    if not path.is_file() or path.read_bytes() != text.encode():
+        write_text(path, text)
+
+
 def task(name: str, draw: Draw, data: Path, folder: Path) -> gw.Task:
     """The task, its three files written to `folder`. No text of its test split stands in another split."""
     source = SOURCES[name]
@@ -78,6 +85,6 @@ def task(name: str, draw: Draw, data: Path, folder: Path) -> gw.Task:
     for split, rows in splits.items():
         kept = [cut(row, draw.words) for row in rows if row[-1] in labels]
         lines = ["\t".join(row) for row in ((*source.texts, "label"), *kept)]
-        (folder / f"{split}.tsv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+        write_once(folder / f"{split}.tsv", "\n".join(lines) + "\n")
     given = {split: folder / f"{split}.tsv" for split in ("validation", "test")}
     return gw.Task.from_file(folder / "train.tsv", name=name, **given)
