@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from graftwork.bank.stream import stream
     from graftwork.benchmark.run import benchmark
     from graftwork.compare.leaderboard import compare
+    from graftwork.compare.many_tasks import compare_tasks
     from graftwork.core.run import RunResult
     from graftwork.core.task import Task
     from graftwork.errors import GraftworkError
@@ -39,6 +40,7 @@ __all__ = [
     "benchmark",
     "climb",
     "compare",
+    "compare_tasks",
     "predict_many",
     "pretrain",
     "stream",
@@ -54,6 +56,7 @@ _HOMES = {
     "benchmark": "graftwork.benchmark.run",
     "climb": "graftwork.run.ladder",
     "compare": "graftwork.compare.leaderboard",
+    "compare_tasks": "graftwork.compare.many_tasks",
     "predict_many": "graftwork.run.bulk",
     "pretrain": "graftwork.pretrain.pretraining",
     "stream": "graftwork.bank.stream",

@@ -37,4 +37,4 @@ def test_methods_that_make_no_sense() -> None:
 )
 def test_the_command_can_be_typed_again(program: str, command: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "argv", [program, "compare", "my data.csv"])
-    assert leaderboard._command() == command
+    assert leaderboard.command_line() == command

@@ -1,9 +1,10 @@
-"""Compare every method on one task: scores with their spread, baselines, price tags."""
+"""Compare every method on a task, or on several: scores with their spread, baselines, price tags."""
 
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -12,29 +13,40 @@ from graftwork.cli.options import (
     progress_bar,
     run_options,
     split_words,
+    task_flags,
     task_from_flags,
-    task_options,
     use_threads,
 )
+from graftwork.errors import ConfigError
 
 if TYPE_CHECKING:
     from graftwork.compare.leaderboard import Leaderboard
+    from graftwork.compare.many_tasks import TasksBoard
 
 
 @click.command("compare")
-@task_options
+@click.argument("data", nargs=-1, required=True)
+@task_flags
 @click.option("--methods", metavar="A,B,…", help="Methods to run, e.g. full,adapter:size=32.  [default: all that fit]")
+@click.option("--no-transfer", is_flag=True, help="Methods on random weights too: those named, else full.")
 @click.option("--seeds", type=int, help="Runs per method.  [default: 5]")
 @click.option("--exhaustive", is_flag=True, help="No race: every method in full, at its own learning rate.")
-@click.option("--out", metavar="DIR", help="Folder for leaderboard.json and report.html.  [default: boards/TASK]")
+@click.option("--against", metavar="METHOD", help="Of several tasks: what ratios are to.  [default: full]")
+@click.option(
+    "--out",
+    metavar="DIR",
+    help="Folder for leaderboard.json and report.html.  [default: boards/TASK; of several boards/tasks]",
+)
 @click.option("--jobs", type=int, help="Runs side by side, sharing the threads.  [default: one thread each]")
-@click.option("--json", "as_json", is_flag=True, help="Print leaderboard.json instead of the table.")
+@click.option("--json", "as_json", is_flag=True, help="Print leaderboard.json, or tasks.json, instead of the table.")
 @run_options
 def command(
-    data: str,
+    data: tuple[str, ...],
     methods: str | None,
+    no_transfer: bool,
     seeds: int | None,
     exhaustive: bool,
+    against: str | None,
     out: str | None,
     jobs: int | None,
     as_json: bool,
@@ -45,31 +57,43 @@ def command(
 
     DATA is a CSV, TSV, JSONL, CoNLL or Parquet file, an export of Label Studio or doccano, a folder of brat or of
     class folders with images or sounds, hub:NAME, a task file (TOML), or builtin:tickets; docs/data.md tells them all.
+    With several, each has a board of its own, and one over all of them sums up: docs/many-tasks.md.
 
     Methods trained by gradient race: short trials choose their learning rates, and only the better half on validation
     goes on; --exhaustive runs them all in full.
 
     Runs that are there already cost nothing; an interrupted comparison goes on where it was. Exits 1 when no method
-    finished.
+    finished, of several tasks on none of them.
     """
-    task, settings = task_from_flags(data, flags)
-    chosen = split_words(methods) if methods is not None else settings.get("methods")
-    from graftwork.compare.leaderboard import SEEDS, compare
+    given = {"methods": None if methods is None else split_words(methods), "seeds": seeds, "jobs": jobs}
+    given |= {"exhaustive": exhaustive or None}
+    asked = [task_from_flags(name, flags) for name in data]
+    from graftwork.compare.leaderboard import compare
+    from graftwork.compare.many_tasks import compare_each
 
     use_threads(running.threads)
+    calls = [(task, _settings(said, given, running) | {"no_transfer": no_transfer}) for task, said in asked]
+    if len(calls) > 1:
+        with progress_bar() as progress:
+            over = compare_each(calls, against=against, out=out, progress=progress)
+        _show_tasks(over, as_json)
+        return 0 if over.content["counted"] else 1
+    if against is not None:
+        raise ConfigError("--against is for several tasks", do="name two data files or task files, or more")
+    task, settings = calls[0]
     with progress_bar() as progress:
-        board = compare(
-            task,
-            methods=chosen,
-            seeds=seeds if seeds is not None else settings.get("seeds", SEEDS),
-            exhaustive=exhaustive or settings.get("exhaustive", False),
-            out=out or settings.get("out"),
-            jobs=jobs if jobs is not None else settings.get("jobs"),
-            progress=progress,
-            **running.over(settings),
-        )
+        board = compare(task, **{**settings, "out": out or settings["out"]}, progress=progress)
     _show(board, as_json)
     return 0 if any(row["status"] == "ok" for row in board.rows) else 1
+
+
+def _settings(said: Mapping[str, Any], given: Mapping[str, Any], running: RunFlags) -> dict[str, Any]:
+    """The arguments of `compare`: what a flag says, before what the task file says, before the defaults."""
+    from graftwork.compare.leaderboard import SEEDS
+
+    chosen = {"methods": None, "seeds": SEEDS, "exhaustive": False, "out": None, "jobs": None}
+    chosen |= {key: said[key] for key in chosen if key in said}
+    return chosen | {key: value for key, value in given.items() if value is not None} | running.over(said)
 
 
 def _show(board: Leaderboard, as_json: bool) -> None:
@@ -85,3 +109,18 @@ def _show(board: Leaderboard, as_json: bool) -> None:
         click.echo(f"{board.reused} of {board.reused + board.executed} runs were there already and cost nothing.")
     assert board.folder is not None
     click.echo(f"Written: {board.folder / 'leaderboard.json'}, {board.folder / 'report.html'}")
+
+
+def _show_tasks(over: TasksBoard, as_json: bool) -> None:
+    if as_json:
+        click.echo(json.dumps(over.content, indent=1, ensure_ascii=False))
+        return
+    from rich.console import Console
+
+    from graftwork.compare.many_table import print_tasks
+
+    print_tasks(over.content, Console())
+    reused, executed = (sum(getattr(board, name) for board in over.boards.values()) for name in ("reused", "executed"))
+    if reused:
+        click.echo(f"{reused} of {reused + executed} runs were there already and cost nothing.")
+    click.echo(f"Written: {over.folder / 'tasks.json'}, {over.folder / 'tasks.html'}, and a board for each task")

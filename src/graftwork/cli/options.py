@@ -52,9 +52,13 @@ TOLD_BY_FILES = ("backbone", "epochs", "augment", "cache", "cache_size")
 
 
 def task_options(function: F) -> F:
-    """DATA and the flags that describe a task: the words of a task file."""
+    """DATA and the flags that describe a task."""
+    return _apply(task_flags(function), (click.argument("data"),))
+
+
+def task_flags(function: F) -> F:
+    """The flags that describe a task: the words of a task file."""
     flags = (
-        click.argument("data"),
         click.option(
             "--text", metavar="COL", help="Column of the text, or of its words.  [default: text, sentence, tokens]"
         ),

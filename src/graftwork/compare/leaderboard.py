@@ -12,20 +12,23 @@ from typing import Any
 from graftwork.compare.assemble import Findings, RowRuns, leaderboard
 from graftwork.compare.grid import Grid, Progress, run_grid, spent
 from graftwork.compare.report import write_report
+from graftwork.compare.shortcuts import shortcuts
 from graftwork.compare.workers import at_once, crew_of
 from graftwork.core.meter import Cost
 from graftwork.core.run import Recipe, RunResult
+from graftwork.core.settings import BY
 from graftwork.core.task import Task
 from graftwork.errors import ConfigError
 from graftwork.files import finite, require_writable, write_json
-from graftwork.registry import methods, metrics, registries
+from graftwork.registry import metrics, registries
 from graftwork.run.environment import environment
 from graftwork.run.execute import Shop
-from graftwork.run.methods import Named, named, parse_method
+from graftwork.run.methods import Named, named, of_a_board, parse_method
 from graftwork.run.shop import open_shop
 from graftwork.train.cache_folder import CACHE_SIZE
 
 SEEDS = 5
+FROM_RANDOM = "full"  # what starts from random weights where no method is named
 
 
 @dataclass(frozen=True)
@@ -60,6 +63,7 @@ def compare(
     cache: str | Path | None = None,
     cache_size: str = CACHE_SIZE,
     jobs: int | None = None,
+    no_transfer: bool = False,
     progress: Progress = lambda done, text: None,
 ) -> Leaderboard:
     """Run every method (default: all that fit) with seeds 0 … seeds - 1 and say which differences are real.
@@ -70,6 +74,8 @@ def compare(
     `jobs` runs go on side by side, each with its share of the threads (default: one thread each, as far as memory
     carries), and are what they are alone with so many threads.
 
+    `no_transfer` adds each method that uses a backbone on random weights: of `methods`, or `full` where none is named.
+
     `out` (default `boards/<task>`) receives `leaderboard.json` and `report.html`. Runs that are in `runs` already
     cost nothing; passes of the frozen backbone are kept under `cache` as in `train`. Of a task file only the task is
     read: what it says of the comparison (backbone, methods, seeds …) is for the command line.
@@ -79,7 +85,7 @@ def compare(
         task = Task.from_file(task)
     if seeds < 1:
         raise ConfigError("seeds must be at least 1", got=str(seeds))
-    chosen = choose_methods(methods)
+    chosen = chosen_methods(methods, no_transfer)
     folder = Path(out) if out is not None else Path("boards") / task.name
     shop = open_shop(task, backbone, chosen, runs, precision, prices, cache, cache_size, device)
     shop = _divided(shop, jobs)
@@ -120,7 +126,7 @@ def choose_methods(words: str | Sequence[str] | None) -> list[Named]:
     Raises `UnknownName`, or `ConfigError` for one named twice.
     """
     if words is None:
-        return [named(name, {}) for name in methods.names()]
+        return of_a_board()
     listed = words.split(",") if isinstance(words, str) else words
     chosen = [parse_method(word) for word in listed if word.strip()]
     labels = [item.label for item in chosen]
@@ -128,6 +134,26 @@ def choose_methods(words: str | Sequence[str] | None) -> list[Named]:
     if twice or not chosen:
         raise ConfigError("a method is named twice" if twice else "no method is named", got=", ".join(twice))
     return chosen
+
+
+def chosen_methods(words: str | Sequence[str] | None, no_transfer: bool) -> list[Named]:
+    """`choose_methods`, and with `no_transfer` those that use a backbone once more, on random weights.
+
+    Raises as `choose_methods`, and `ConfigError` where no method uses a backbone.
+    """
+    chosen = choose_methods(words)
+    if not no_transfer:
+        return chosen
+    below = [FROM_RANDOM] if words is None else [item.label for item in chosen if _starts_from_backbone(item)]
+    if not below:
+        raise ConfigError("no method here uses a backbone, so none can start from random weights")
+    known = {item.label for item in chosen}
+    added = [named("no_transfer", {BY: label}) for label in below]
+    return [*chosen, *(item for item in added if item.label not in known)]
+
+
+def _starts_from_backbone(item: Named) -> bool:
+    return item.method.uses_backbone and BY not in item.config
 
 
 def _fitting(chosen: Sequence[Named], shop: Shop, asked: bool) -> tuple[list[Named], tuple[str, ...]]:
@@ -155,18 +181,19 @@ def _content(shop: Shop, grid: Grid, notes: tuple[str, ...]) -> dict[str, Any]:
         environment=environment() | {"runs_at_once": shop.runs_at_once},
         notes=notes,
         race=grid.race,
-        command=_command(),
+        command=command_line(),
     )
-    return leaderboard(
+    board = leaderboard(
         task=described,
         backbone=asdict(shop.backbone.card) if shop.backbone else None,
         rows=grid.rows,
         metrics={name: metrics.get(name) for name in task.metrics},
         findings=findings,
     )
+    return board | {"notes": [*board["notes"], *shortcuts(board)]}
 
 
-def _command() -> str:
+def command_line() -> str:
     """What the user typed, ready to be typed again; empty when the call came from Python."""
     program = Path(sys.argv[0])
     ours = program.stem == "graft" or program.parts[-2:] == ("graftwork", "__main__.py")

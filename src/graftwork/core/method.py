@@ -171,3 +171,14 @@ class Method(Protocol):
 
     def restore(self, setting: Setting, delta: dict[str, Tensor], facts: Mapping[str, Any]) -> Fitted:
         """The fitted method from what was stored."""
+
+
+@runtime_checkable
+class KnownBy(Protocol):
+    """What a method is too of whose hyper-parameters some don't say by themselves what decides its result."""
+
+    def identity(self) -> Mapping[str, Any]:
+        """These hyper-parameters as a run is known by them: a file by its content, another method with all its own.
+
+        The method made from them restores what was stored. Raises `StorageError` for a file that is not there.
+        """

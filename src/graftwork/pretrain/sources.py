@@ -10,12 +10,12 @@ from typing import Any, cast
 from graftwork.backbones.minilm import package_folder
 from graftwork.core.model_folder import reading_files, weight_files
 from graftwork.core.opening import backbone_folder
+from graftwork.core.settings import chosen_settings
 from graftwork.errors import ConfigError, UnknownName
 from graftwork.files import digest, file_digest, read_json, read_toml
 from graftwork.pretrain.objective import Objective, PretrainingRecipe
 from graftwork.pretrain.schedule import check_schedule
 from graftwork.registry import objectives
-from graftwork.run.methods import chosen_settings
 
 MINILM = "minilm"
 

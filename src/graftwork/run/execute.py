@@ -74,7 +74,7 @@ class Shop:
             question=task.question(),
             data=self.dataset.digest,
             backbone=self.backbone.card.revision if uses and self.backbone else None,
-            method=method.config,
+            method=method.identity,
             recipe=resolve(recipe, **size, schedule=schedule_of(method.method)) | self._augmented(recipe)
             if uses
             else {},

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any, cast
 
-from graftwork.core.method import Method
-from graftwork.errors import ConfigError, UnknownName
-from graftwork.registry import Registry, methods
+from graftwork.core.method import KnownBy, Method
+from graftwork.core.settings import TOLD, chosen_settings
+from graftwork.errors import ConfigError
+from graftwork.registry import methods
 
 
 @dataclass(frozen=True)
@@ -21,41 +21,18 @@ class Named:
     config: Mapping[str, Any]  # {"name", "version", every hyper-parameter but the `LATER` ones that are as by default}
     given: frozenset[str] = frozenset()  # the hyper-parameters that were named, be it with their defaults
 
+    @property
+    def identity(self) -> dict[str, Any]:
+        """`config` as it decides a result, and makes the method again: no path of a file in it, but its content.
+
+        Raises `StorageError` for a file that is not there.
+        """
+        return {**self.config, **(self.method.identity() if isinstance(self.method, KnownBy) else {})}
+
 
 def parse_method(words: str) -> Named:
     """Raises `UnknownName` for a method or hyper-parameter that does not exist, `ConfigError` for a bad value."""
     return named(*chosen_settings(words, methods))
-
-
-def chosen_settings(words: str, parts: Registry[Any]) -> tuple[str, dict[str, Any]]:
-    """The name in `name:field=value:…`, and the fields of the dataclass registered under it that are given a value.
-
-    Raises as `parse_method` does.
-    """
-    name, *settings = words.strip().split(":")
-    defaults = {item.name: item.default for item in fields(parts.get(name))}
-    chosen: dict[str, Any] = {}
-    for setting in settings:
-        key, equals, text = setting.partition("=")
-        if key not in defaults:
-            raise UnknownName(f"hyper-parameter of {name}", key, defaults)
-        if key in chosen:
-            raise ConfigError(f"{name}: {key} is set twice", got=words)
-        if not equals:
-            raise ConfigError("a hyper-parameter needs a value", got=setting, expected=f"{key}=VALUE")
-        chosen[key] = _convert(name, key, text, type(defaults[key]))
-    return name, chosen
-
-
-def _convert(name: str, key: str, text: str, kind: type) -> Any:
-    try:
-        value = kind(text)
-    except ValueError:
-        value = math.nan
-    if isinstance(value, float) and not math.isfinite(value):
-        words = {int: "a whole number", float: "a finite number"}.get(kind, kind.__name__)
-        raise ConfigError(f"{name}: {key} must be {words}", got=repr(text))
-    return value
 
 
 def named(name: str, settings: Mapping[str, Any]) -> Named:
@@ -63,11 +40,19 @@ def named(name: str, settings: Mapping[str, Any]) -> Named:
     make = cast(Any, methods.get(name))
     method = make(**settings)
     resolved = {item.name: getattr(method, item.name) for item in fields(make)}
-    changed = [item.name for item in fields(make) if resolved[item.name] != item.default]
-    label = ":".join([name, *(f"{key}={resolved[key]}" for key in changed)])
-    told = [item.name for item in fields(make) if "later" not in item.metadata or item.name in changed]
-    config = {"name": name, "version": make.VERSION} | {key: resolved[key] for key in told}
+    changed = {item.name for item in fields(make) if resolved[item.name] != item.default}
+    told = [item.name for item in fields(make) if TOLD in item.metadata or item.name in changed]
+    label = ":".join([name, *(f"{key}={resolved[key]}" for key in told)])
+    kept = [item.name for item in fields(make) if "later" not in item.metadata or item.name in changed]
+    config = {"name": name, "version": method.VERSION} | {key: resolved[key] for key in kept}
     return Named(label, cast(Method, method), config, frozenset(settings))
+
+
+def of_a_board() -> list[Named]:
+    """The rows of a board that names no methods: every method as it comes, or as often as its `BOARD` has settings."""
+    return [
+        named(name, settings) for name in methods.names() for settings in getattr(methods.get(name), "BOARD", ({},))
+    ]
 
 
 def named_from_config(config: Mapping[str, Any]) -> Named:

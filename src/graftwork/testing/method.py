@@ -7,6 +7,7 @@ import hashlib
 import json
 import tempfile
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -51,6 +52,9 @@ def check_method(
         tasks += [tiny_media(Path(folder) / role, role) for role in MEDIA]
         tasks = [data for data in tasks if opened is None or data.task.reads == opened.card.modality]
         reasons = [made.method.unfit(data.task, opened.card if opened else None) for data in tasks]
+        if all(reasons):
+            tasks = [tiny_dataset("classification", pair=True)]
+            reasons = [made.method.unfit(data.task, opened.card if opened else None) for data in tasks]
         require(not all(reasons), f"{made.label} does not fit the toy task over {backbone}: {reasons[0]}")
         for data in (data for data, reason in zip(tasks, reasons, strict=True) if not reason):
             if opened is not None and isinstance(made.method, Attaches):
@@ -62,7 +66,8 @@ def _check_words(made: Named) -> None:
     """The method, its label and its configuration are three spellings of one thing."""
     config = json.loads(canonical(dict(made.config)))
     require(made.method.VERSION >= 1, "VERSION starts at 1")
-    require(parse_method(made.label) == made, f"{made.label!r} does not parse to the method that it names")
+    parsed = replace(parse_method(made.label), given=made.given)  # a label may tell defaults that were not named
+    require(parsed == made, f"{made.label!r} does not parse to the method that it names")
     require(method_from_config(config) == made.method, f"the stored configuration {config} makes another method")
     require(hash(made.method) == hash(copy.copy(made.method)), "the method is not a frozen dataclass")
 

@@ -1,0 +1,154 @@
+"""`compare_tasks`: a board for each of several tasks as `compare` makes it, then one over all of them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from graftwork.compare.grid import Progress
+from graftwork.compare.leaderboard import SEEDS, Leaderboard, chosen_methods, command_line, compare
+from graftwork.compare.many_report import write_tasks_report
+from graftwork.compare.over_tasks import over_tasks
+from graftwork.core.task import Task, read_task_file
+from graftwork.errors import ConfigError, GraftworkError, UnknownName
+from graftwork.files import finite, require_writable, write_json
+from graftwork.run.environment import environment
+from graftwork.train.cache_folder import CACHE_SIZE
+
+OUT = Path("boards") / "tasks"
+
+Asked = tuple[Task, Mapping[str, Any]]  # a task, and the arguments of `compare` for it
+
+
+@dataclass(frozen=True)
+class TasksBoard:
+    """What `compare_tasks` found. `content` is exactly what stands in `tasks.json`."""
+
+    content: Mapping[str, Any]
+    folder: Path
+    boards: Mapping[str, Leaderboard]  # of the tasks that were compared, by name
+
+    @property
+    def rows(self) -> list[Mapping[str, Any]]:
+        """A row per method, the highest mean first; behind them those that lack a score on some task."""
+        return list(self.content["rows"])
+
+
+def compare_tasks(
+    tasks: Sequence[Task | str | Path],
+    *,
+    against: str | None = None,
+    backbone: str | None = None,
+    methods: str | Sequence[str] | None = None,
+    seeds: int | None = None,
+    epochs: int | None = None,
+    augment: bool | None = None,
+    exhaustive: bool | None = None,
+    no_transfer: bool = False,
+    out: str | Path | None = None,
+    runs: str | Path = "runs",
+    precision: str = "auto",
+    device: str = "auto",
+    prices: str | Path | None = None,
+    cache: str | Path | None = None,
+    cache_size: str | None = None,
+    jobs: int | None = None,
+    progress: Progress = lambda done, text: None,
+) -> TasksBoard:
+    """Compare methods on each of `tasks` (tasks, data files or task files), then over all of them.
+
+    What a task file says of its comparison (backbone, methods, seeds …) holds for that task unless it is given here;
+    after both come the defaults of `compare`. Ratios are to the method called `against` on the boards (default:
+    `full`). `out` (default `boards/tasks`) receives `tasks.json`, `tasks.html` and a folder for the board of each task.
+
+    A task that fails is a row, and counts in no summary. Raises `GraftworkError` for bad settings, before any run.
+    """
+    given: dict[str, Any] = {
+        "backbone": backbone, "methods": methods, "seeds": seeds, "epochs": epochs, "augment": augment,
+        "exhaustive": exhaustive, "cache": cache, "cache_size": cache_size, "jobs": jobs,
+    }  # fmt: skip
+    given = {key: value for key, value in given.items() if value is not None}
+    always = {"runs": runs, "precision": precision, "device": device, "prices": prices, "no_transfer": no_transfer}
+    asked = []
+    for task in tasks:
+        said = {}
+        if not isinstance(task, Task):
+            said = read_task_file(Path(task))[1] if str(task).endswith(".toml") else {}
+            task = Task.from_file(task)
+        asked.append((task, {**_defaults(), **said, **given, **always}))
+    return compare_each(asked, against=against, out=out, progress=progress)
+
+
+def _defaults() -> dict[str, Any]:
+    return {"backbone": "minilm", "seeds": SEEDS, "cache_size": CACHE_SIZE}
+
+
+def compare_each(
+    asked: Sequence[Asked],
+    *,
+    against: str | None = None,
+    out: str | Path | None = None,
+    progress: Progress = lambda done, text: None,
+) -> TasksBoard:
+    """`compare_tasks` where each task comes with its own arguments of `compare`."""
+    folder, listed = Path(out if out is not None else OUT), _named_apart(asked)
+    _check(listed, against)
+    require_writable(folder)
+    boards: dict[str, Leaderboard] = {}
+    failed: dict[str, str] = {}
+    for place, (task, settings) in enumerate(listed):
+        at = settings.get("out") or folder / task.name
+        try:
+            boards[task.name] = compare(task, **{**settings, "out": at}, progress=_part(progress, place, listed))
+        except GraftworkError as error:
+            failed[task.name] = error.message
+    content = over_tasks({name: board.content for name, board in boards.items()}, failed, against)
+    where = {name: str(board.folder) for name, board in boards.items()}
+    content = finite(
+        content
+        | {"name": folder.name, "boards": where, "command": command_line(), "environment": environment()}
+        | {"tasks": [entry | {"board": where.get(entry["name"])} for entry in content["tasks"]]}
+    )
+    write_json(folder / "tasks.json", content)
+    write_tasks_report(content, folder / "tasks.html")
+    return TasksBoard(content, folder, boards)
+
+
+def _check(listed: Sequence[Asked], against: str | None) -> None:
+    """Raise `GraftworkError` for what no run is needed to find wrong."""
+    if not listed:
+        raise ConfigError("no task is named", expected="two data files or task files, or more")
+    labels: set[str] = set()
+    for _, settings in listed:
+        if settings["seeds"] < 1:
+            raise ConfigError("seeds must be at least 1", got=str(settings["seeds"]))
+        chosen = chosen_methods(settings.get("methods"), bool(settings.get("no_transfer")))
+        labels |= {item.label for item in chosen}
+    if against is not None and against not in labels:
+        raise UnknownName("method of these comparisons", against, sorted(labels))
+
+
+def _named_apart(asked: Sequence[Asked]) -> list[Asked]:
+    """Tasks that share a name (`train` of several folders) get that of their folder before it.
+
+    Raises `ConfigError` where that tells them apart no better.
+    """
+    counts = Counter(task.name for task, _ in asked)
+    apart = [
+        (replace(task, name=f"{task.data.absolute().parent.name}_{task.name}") if counts[task.name] > 1 else task, said)
+        for task, said in asked
+    ]
+    twice = [name for name, count in Counter(task.name for task, _ in apart).items() if count > 1]
+    if twice:
+        raise ConfigError(
+            "two tasks have the same name", got=", ".join(twice), do='give each a task file with a line name = "…"'
+        )
+    return apart
+
+
+def _part(progress: Progress, place: int, listed: Sequence[Asked]) -> Progress:
+    name = listed[place][0].name
+    return lambda done, text: progress((place + done) / len(listed), f"{name}: {text}")

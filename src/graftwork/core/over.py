@@ -1,0 +1,80 @@
+"""A method over another one, which its field `by` names: what both need to be told, fitted and stored as one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING, Any, cast
+
+from graftwork.core.example import Example
+from graftwork.core.method import Fitted, KnownBy, Logits, Method, Once, Workbench
+from graftwork.core.settings import BY, chosen_settings
+from graftwork.registry import methods
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+OWN_VERSIONS = 1000  # between two versions of the method that is over another
+
+
+def method_by(words: str) -> Method:
+    """The method that `by` names. Raises `UnknownName` or `ConfigError`."""
+    name, settings = chosen_settings(words, methods)
+    return cast(Method, cast(Any, methods.get(name))(**settings))
+
+
+def version_over(own: int, by: str) -> int:
+    """A version that changes with that of either."""
+    return OWN_VERSIONS * own + method_by(by).VERSION
+
+
+def known_by(by: str) -> dict[str, Any]:
+    """`by` with every hyper-parameter, for a run's identity. Raises `StorageError` for a file that is not there."""
+    method = method_by(by)
+    settings = {item.name: getattr(method, item.name) for item in fields(cast(Any, method))}
+    settings |= method.identity() if isinstance(method, KnownBy) else {}
+    name = by.strip().partition(":")[0]
+    return {BY: ":".join([name, *(f"{key}={value}" for key, value in settings.items())])}
+
+
+def unfit_over(by: str) -> str:
+    """Why `by` can't be the method below another, or an empty string."""
+    return f"{by!r} is itself over another method" if hasattr(method_by(by), BY) else ""
+
+
+def apart(bench: Workbench, name: str) -> Workbench:
+    """`bench` for the method below: what it has computed once is kept under another name than that of others."""
+    shared = bench.shared
+    if shared is None:
+        return replace(bench)
+
+    def once(work_name: str, work: Callable[..., Any]) -> Any:
+        return shared(f"{name}: {work_name}", work)
+
+    return replace(bench, shared=cast(Once, once))
+
+
+@dataclass
+class FittedOver:
+    """What the method below has fitted, asked by itself: it shares no pass of a backbone with others."""
+
+    fitted: Fitted
+    shown: Callable[[Example], Example]  # what it is given of an example
+    facts: Mapping[str, Any]
+
+    @property
+    def trained_parameters(self) -> int:
+        """Of the method below."""
+        return self.fitted.trained_parameters
+
+    def logits(self, examples: Sequence[Example]) -> Logits:
+        """(N, C), or (W, C)."""
+        return self.fitted.logits([self.shown(example) for example in examples])
+
+    def delta(self) -> dict[str, Tensor]:
+        """Of the method below."""
+        return self.fitted.delta()
+
+    def flops(self, examples: Sequence[Example]) -> tuple[float, str]:
+        """Of the method below."""
+        return self.fitted.flops([self.shown(example) for example in examples])

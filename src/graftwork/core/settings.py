@@ -1,0 +1,50 @@
+"""A part with its settings as a person writes it: `adapter`, or `adapter:size=32:placement=pfeiffer`."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import fields
+from typing import Any
+
+from graftwork.errors import ConfigError, UnknownName
+from graftwork.registry import Registry
+
+TOLD = "told"  # in the metadata of a field whose value the label tells, be it the default
+BY = "by"  # the field that names another part; it is the last, and what follows belongs to that part
+
+
+def chosen_settings(words: str, parts: Registry[Any]) -> tuple[str, dict[str, Any]]:
+    """The name in `name:field=value:…`, and the fields of the dataclass registered under it that are given a value.
+
+    Raises `UnknownName` for a part or a field that does not exist, `ConfigError` for a bad value.
+    """
+    name, *settings = _split(words.strip())
+    defaults = {item.name: item.default for item in fields(parts.get(name))}
+    chosen: dict[str, Any] = {}
+    for setting in settings:
+        key, equals, text = setting.partition("=")
+        if key not in defaults:
+            raise UnknownName(f"hyper-parameter of {name}", key, defaults)
+        if key in chosen:
+            raise ConfigError(f"{name}: {key} is set twice", got=words)
+        if not equals:
+            raise ConfigError("a hyper-parameter needs a value", got=setting, expected=f"{key}=VALUE")
+        chosen[key] = _convert(name, key, text, type(defaults[key]))
+    return name, chosen
+
+
+def _split(words: str) -> list[str]:
+    """The name, then a setting each; from `by=` on the rest is one."""
+    before, by, rest = words.partition(f":{BY}=")
+    return before.split(":") + ([f"{BY}={rest}"] if by else [])
+
+
+def _convert(name: str, key: str, text: str, kind: type) -> Any:
+    try:
+        value = kind(text)
+    except ValueError:
+        value = math.nan
+    if isinstance(value, float) and not math.isfinite(value):
+        words = {int: "a whole number", float: "a finite number"}.get(kind, kind.__name__)
+        raise ConfigError(f"{name}: {key} must be {words}", got=repr(text))
+    return value

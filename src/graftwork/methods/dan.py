@@ -1,0 +1,257 @@
+"""Deep averaging network: the mean of a text's word vectors through a few layers (Iyyer et al. 2015,
+doi:10.3115/v1/P15-1162). What word vectors give without word order: seconds, and no backbone."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import chain, pairwise
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import embedding_bag
+
+from graftwork.core.backbone import BackboneCard
+from graftwork.core.example import Example
+from graftwork.core.kind import OfChoices
+from graftwork.core.known_words import KnownWords
+from graftwork.core.method import Logits, Setting, Workbench
+from graftwork.core.opening import backbone_folder
+from graftwork.core.task import Task
+from graftwork.core.words import cut_words
+from graftwork.data.word_vector_folder import open_word_vectors
+from graftwork.errors import ConfigError
+from graftwork.files import digest, file_digest
+from graftwork.registry import kinds, methods
+from graftwork.train.seeds import derive
+
+RANDOM, CONTENT = "random", "sha256-"  # vectors that are drawn; what stands for a file that is known by its content
+SEEN = 2  # times that a word must occur in train to have a vector of its own, where there is no file
+SPREAD = 0.1  # of vectors that are drawn
+LAYER_RATE, DRAWN_RATE, GIVEN_RATE = 2e-3, 1e-2, 1e-3  # of Adam: layers, vectors that were drawn, those of a file
+PATIENCE = 3  # epochs without a better one on validation that end the fit
+STEPS_AT_LEAST, LARGEST_BATCH = 40, 64  # in an epoch, where there are rows enough for that; rows of a batch
+
+Table = tuple[tuple[str, ...], Tensor]  # words, and their vectors (V, D)
+Bags = list[list[int]]  # the rows of the known words of each text
+
+
+class Network(nn.Module):
+    """Rows of words -> logits. The last row of the table stands for nothing: it is that of a text without words."""
+
+    def __init__(self, table: Tensor, texts: int, outputs: int, width: int, depth: int):
+        super().__init__()
+        self.table = nn.Parameter(torch.cat([table, table.new_zeros(1, table.shape[1])]))  # (V + 1, D)
+        self.texts = texts
+        widths = [table.shape[1] * (1 if texts == 1 else 4), *[width] * depth]
+        parts = [part for a, b in pairwise(widths) for part in (nn.Linear(a, b), nn.ReLU())]
+        self.layers = nn.Sequential(*parts, nn.Linear(widths[-1], outputs))
+
+    def forward(self, bags: Bags, sparse: bool = False) -> Tensor:
+        """B x `texts` bags -> (B, C); of a pair u, v the layers read [u, v, |u - v|, u * v]."""
+        empty = len(self.table) - 1
+        filled = [rows or [empty] for rows in bags]
+        counts = np.fromiter(map(len, filled), np.int64, len(filled))
+        rows = np.fromiter(chain.from_iterable(filled), np.int64, int(counts.sum()))
+        starts = torch.from_numpy(np.cumsum(counts) - counts)
+        means = embedding_bag(
+            torch.from_numpy(rows), self.table, starts, mode="mean", sparse=sparse, padding_idx=empty
+        )  # (B x texts, D)
+        if self.texts == 2:
+            u, v = means[0::2], means[1::2]  # (B, D)
+            means = torch.cat([u, v, (u - v).abs(), u * v], dim=1)
+        logits: Tensor = self.layers(means)
+        return logits
+
+
+@dataclass
+class Averaging:
+    """A network and the words that it knows. Implements `Fitted`."""
+
+    network: Network
+    facts: Mapping[str, Any]  # "vocabulary": the words of the table's rows, in order
+
+    def __post_init__(self) -> None:
+        self._known = KnownWords({word: row for row, word in enumerate(self.facts["vocabulary"])})
+
+    @property
+    def trained_parameters(self) -> int:
+        """The layers, and the vectors of the words that train has."""
+        layers = sum(parameter.numel() for parameter in self.network.layers.parameters())
+        return layers + int(self.facts["words_trained"]) * self.network.table.shape[1]
+
+    def bags(self, examples: Sequence[Example]) -> Bags:
+        """One of each text, in order."""
+        return [self._known.read(text).rows for example in examples for text in example.inputs.values()]
+
+    @torch.no_grad()
+    def logits(self, examples: Sequence[Example]) -> Logits:
+        """(N, C)."""
+        return self.of_bags(self.bags(examples))
+
+    @torch.no_grad()
+    def of_bags(self, bags: Bags) -> Logits:
+        """(N, C)."""
+        return self.network(bags).double().numpy()
+
+    def delta(self) -> dict[str, Tensor]:
+        """Vectors and layers; the words are in the facts."""
+        return {name: tensor.detach() for name, tensor in self.network.state_dict().items()}
+
+    def flops(self, examples: Sequence[Example]) -> tuple[float, str]:
+        """An addition per word and number of its vector, two per weight of the layers."""
+        return _flops(self.network, self.bags(examples)), "model"
+
+
+@methods.register("dan")
+@dataclass(frozen=True)
+class Dan:
+    """Vectors and layers learn together, with word dropout; the epoch that is best on validation is kept."""
+
+    vectors: str = RANDOM  # "random": drawn, and learned with the task alone (DAN-RAND); or a file of word vectors
+    size: int = 100  # numbers of a vector that is drawn; those of a file have their own
+    width: int = 100  # of a layer
+    depth: int = 2  # layers before the last
+    drop: float = 0.3  # share of words that a text loses in training, others every time
+    l2: float = 1e-4  # weight decay of the layers
+    words: int = 20_000  # of a file: its first so many are kept, and all that train has
+    epochs: int = 40  # passes over train, at most
+
+    VERSION: ClassVar[int] = 1
+    uses_backbone: ClassVar[bool] = False
+
+    def unfit(self, task: Task, card: BackboneCard | None) -> str:
+        """Fits a text, or a pair of texts, that is answered as a whole."""
+        kind = kinds.get(task.kind)
+        if task.reads != "text":
+            return f"it reads texts, and this task reads {task.reads}s"
+        if kind.per_word or isinstance(kind, OfChoices):
+            return "it answers texts as a whole, and this task asks about each word or choice"
+        whole = min(self.size, self.width, self.epochs) > 0 and self.depth >= 0 and self.words >= 0
+        if not (whole and 0 <= self.drop < 1 and self.l2 >= 0):
+            return f"size, width and epochs must be above 0, drop between 0 and 1, no other below 0: {self}"
+        return ""
+
+    def identity(self) -> dict[str, Any]:
+        """The file of vectors by its content."""
+        named = self.vectors != RANDOM and not self.vectors.startswith(CONTENT)
+        return {"vectors": CONTENT + _content(_place(self.vectors))} if named else {}
+
+    def fit(self, bench: Workbench) -> Averaging:
+        """By Adam; vectors of words that a batch lacks rest."""
+        examples = bench.train.examples
+        vocabulary, table = self._table(bench)
+        texts, outputs = len(examples[0].inputs), bench.setting.kind.outputs(bench.setting.task)
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(derive(bench.seed, "init"))
+            network = Network(table, texts, outputs, self.width, self.depth)
+        fitted = Averaging(network, {"vocabulary": list(vocabulary), "words_trained": 0})
+        train, checked = fitted.bags(examples), fitted.bags(bench.validation.examples)
+        found = self._learn(bench, fitted, train, checked)
+        facts = {"words": len(vocabulary), "words_trained": len(set(chain.from_iterable(train)))} | found
+        return Averaging(network, {**fitted.facts, "texts": texts} | facts)
+
+    def restore(self, setting: Setting, delta: dict[str, Tensor], facts: Mapping[str, Any]) -> Averaging:
+        """From its vectors and layers; no file is needed."""
+        outputs = setting.kind.outputs(setting.task)
+        network = Network(delta["table"][:-1], facts["texts"], outputs, self.width, self.depth)
+        network.load_state_dict(delta)
+        return Averaging(network, facts)
+
+    def _table(self, bench: Workbench) -> Table:
+        """The words that have a vector, and their vectors before training."""
+        if self.vectors != RANDOM:
+            table: Table = bench.once(f"word vectors of {self}", lambda tally: self._given(bench))
+            return table
+        texts = (text for example in bench.train.examples for text in example.inputs.values())
+        counts = Counter(word for text in texts for word in cut_words(text.lower()))
+        words = tuple(sorted(word for word, count in counts.items() if count >= SEEN))
+        draw = torch.Generator().manual_seed(derive(bench.seed, "vectors"))
+        return words, SPREAD * torch.randn(len(words), self.size, generator=draw)
+
+    def _given(self, bench: Workbench) -> Table:
+        """Those of the file that train has, and its first ones: files begin with frequent words."""
+        if self.vectors.startswith(CONTENT):
+            raise ConfigError("the file of word vectors is not named", got=self.vectors, expected="dan:vectors=FILE")
+        vectors = open_word_vectors(_place(self.vectors))
+        known = KnownWords(vectors.rows)
+        texts = (text for example in bench.train.examples for text in example.inputs.values())
+        rows = sorted({row for text in texts for row in known.read(text).rows} | set(range(self.words)))
+        kept = rows[: np.searchsorted(rows, len(vectors.words))]
+        return tuple(vectors.words[row] for row in kept), torch.from_numpy(vectors.table[kept])
+
+    def _learn(self, bench: Workbench, fitted: Averaging, train: Bags, checked: Bags) -> dict[str, Any]:
+        """Train the network of `fitted`; it comes back as it was after its best epoch."""
+        network, kind = fitted.network, bench.setting.kind
+        targets, held = torch.from_numpy(bench.train.targets), torch.from_numpy(bench.validation.targets)
+        layers = torch.optim.AdamW(network.layers.parameters(), lr=LAYER_RATE, weight_decay=self.l2)
+        rate = DRAWN_RATE if self.vectors == RANDOM else GIVEN_RATE
+        vectors = torch.optim.SparseAdam([network.table], lr=rate)
+        random = np.random.default_rng(derive(bench.seed, "order"))
+        size = min(LARGEST_BATCH, max(2, len(targets) // STEPS_AT_LEAST))
+        best, scores = (-math.inf, -math.inf), list[float]()
+        kept, at = {}, 0
+        for epoch in range(1, self.epochs + 1):
+            losses = []
+            for rows in np.array_split(random.permutation(len(targets)), max(1, len(targets) // size)):
+                bags = [_dropped(train[row * network.texts + part], self.drop, random)
+                        for row in rows.tolist() for part in range(network.texts)]  # fmt: skip
+                loss = kind.loss(network(bags, sparse=True), targets[rows])
+                layers.zero_grad()
+                vectors.zero_grad()
+                loss.backward()  # type: ignore[no-untyped-call]
+                layers.step()
+                vectors.step()
+                losses.append(float(loss.detach()))
+            logits = fitted.of_bags(checked)
+            scores.append(bench.score(logits))
+            reached = (scores[-1], -float(kind.loss(torch.from_numpy(logits).float(), held)))
+            bench.log({"epoch": epoch, "validation": scores[-1], "loss": sum(losses) / len(losses)})
+            bench.progress(epoch / self.epochs, f"epoch {epoch}/{self.epochs}")
+            if reached > best:
+                best, at = reached, epoch
+                kept = {name: tensor.clone() for name, tensor in network.state_dict().items()}
+            if epoch - at == PATIENCE:
+                break
+        network.load_state_dict(kept)
+        bench.tally.add_model(3 * len(scores) * _flops(network, train))  # backward is twice forward
+        return {"epochs": len(scores), "best_epoch": at, "validation_by_epoch": scores}
+
+
+def _dropped(rows: list[int], share: float, random: np.random.Generator) -> list[int]:
+    """`rows` without a share of them; never without all."""
+    stays = random.random(len(rows)) >= share
+    return [row for row, stay in zip(rows, stays.tolist(), strict=True) if stay] or rows
+
+
+def _flops(network: Network, bags: Bags) -> float:
+    layers = sum(parameter.numel() for parameter in network.layers.parameters())
+    words = sum(map(len, bags))
+    return float(words * network.table.shape[1] + 2 * layers * len(bags) / network.texts)
+
+
+def _place(vectors: str) -> Path:
+    """The file, or the folder, also that of a pre-training."""
+    return backbone_folder(vectors) or Path(vectors).expanduser()
+
+
+def _content(path: Path) -> str:
+    """sha256 of a file, or of the files of a folder. Raises `StorageError`."""
+    if path.is_dir():
+        return digest({each.name: _content(each) for each in sorted(path.iterdir()) if each.is_file()})
+    if not path.exists():
+        return file_digest(path)
+    state = path.stat()
+    return _content_at(path.absolute(), state.st_size, state.st_mtime_ns)
+
+
+@lru_cache(maxsize=16)
+def _content_at(path: Path, size: int, changed: int) -> str:
+    """A file of gigabytes is read once, as long as it stays as it is."""
+    return file_digest(path)

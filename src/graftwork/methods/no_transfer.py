@@ -1,0 +1,85 @@
+"""No transfer: a method on the backbone's architecture with random weights. What it lacks is what pre-training gave."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor
+
+from graftwork.core.backbone import Backbone, BackboneCard, device_of
+from graftwork.core.example import Example
+from graftwork.core.method import FrozenPass, Setting, Workbench
+from graftwork.core.opening import FRESH, open_backbone
+from graftwork.core.over import FittedOver, known_by, method_by, unfit_over, version_over
+from graftwork.core.settings import TOLD
+from graftwork.core.task import Split, Task
+from graftwork.registry import methods
+from graftwork.train.frozen import FrozenStore
+from graftwork.train.seeds import derive
+
+DRAWN = "backbone_seed"  # among the facts: what the weights were drawn by
+
+
+@methods.register("no_transfer")
+@dataclass(frozen=True)
+class NoTransfer:
+    """The method `by` with its own hyper-parameters and recipe; every seed draws other weights."""
+
+    by: str = field(default="full", metadata={TOLD: True})  # the method that starts from random weights
+
+    BOARD: ClassVar[tuple[Mapping[str, Any], ...]] = ()  # on a board only where it is asked for
+    uses_backbone: ClassVar[bool] = True
+
+    @property
+    def VERSION(self) -> int:
+        """Changes with that of `by`."""
+        return version_over(1, self.by)
+
+    def unfit(self, task: Task, card: BackboneCard | None) -> str:
+        """Needs a method on a backbone, and one that was pretrained."""
+        if not method_by(self.by).uses_backbone:
+            return f"{self.by} uses no backbone"
+        if card is not None and card.id.startswith(FRESH):
+            return f"the weights of {card.id} are random already"
+        return unfit_over(self.by) or method_by(self.by).unfit(task, card)
+
+    def identity(self) -> dict[str, Any]:
+        """`by` with all its hyper-parameters."""
+        return known_by(self.by)
+
+    def fit(self, bench: Workbench) -> FittedOver:
+        """Nothing is shared with other runs: no other has these weights."""
+        drawn = derive(bench.seed, "backbone") % 2**31
+        setting, passes = _on_random(bench.setting, drawn), FrozenStore()
+
+        def frozen(split: Split, depth: int | None) -> FrozenPass:
+            assert setting.backbone is not None
+            return passes.get(setting.backbone, "", split, depth, bench)
+
+        fitted = method_by(self.by).fit(replace(bench, setting=setting, frozen=frozen, shared=None))
+        return FittedOver(fitted, _shown, {**fitted.facts, DRAWN: drawn})
+
+    def restore(self, setting: Setting, delta: dict[str, Tensor], facts: Mapping[str, Any]) -> FittedOver:
+        """The weights are drawn again."""
+        below = method_by(self.by).restore(_on_random(setting, facts[DRAWN]), delta, facts)
+        return FittedOver(below, _shown, facts)
+
+
+def _on_random(setting: Setting, drawn: int) -> Setting:
+    assert setting.backbone is not None
+    return replace(setting, backbone=_fresh(setting.backbone, drawn))
+
+
+def _fresh(backbone: Backbone, drawn: int) -> Backbone:
+    """The same architecture and tokenizer, in the same precision on the same device."""
+    weights = list(backbone.module.parameters())
+    bf16 = any(weight.dtype == torch.bfloat16 for weight in weights)
+    device = device_of(backbone.module).type
+    return open_backbone(f"{FRESH}{backbone.card.id}", precision="bf16" if bf16 else "fp32", device=device, seed=drawn)
+
+
+def _shown(example: Example) -> Example:
+    return example

@@ -1,0 +1,78 @@
+"""Partial input: a method that sees one text of every pair. What it scores above the majority is a shortcut in the data
+(Gururangan et al. 2018, arXiv:1803.02324; Poliak et al. 2018, arXiv:1805.01042)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar
+
+from torch import Tensor
+
+from graftwork.core.backbone import BackboneCard
+from graftwork.core.example import Example
+from graftwork.core.method import FrozenPass, Setting, Workbench
+from graftwork.core.over import FittedOver, apart, known_by, method_by, unfit_over, version_over
+from graftwork.core.settings import TOLD
+from graftwork.core.task import Split, Task
+from graftwork.registry import methods
+from graftwork.train.frozen import FrozenStore
+
+ROLES: Mapping[str, str] = {"first": "text_a", "second": "text_b"}  # side -> the text that is seen
+
+
+@methods.register("partial_input")
+@dataclass(frozen=True)
+class PartialInput:
+    """The method `by` as for tasks of one text, over one side of the pairs."""
+
+    side: str = field(default="first", metadata={TOLD: True})  # the text that is seen: "first" or "second"
+    by: str = field(default="tfidf_svm", metadata={TOLD: True})  # the method that sees it
+
+    BOARD: ClassVar[tuple[Mapping[str, Any], ...]] = ({"side": "first"}, {"side": "second"})
+
+    @property
+    def VERSION(self) -> int:
+        """Changes with that of `by`."""
+        return version_over(1, self.by)
+
+    @property
+    def uses_backbone(self) -> bool:
+        """As `by` does."""
+        return method_by(self.by).uses_backbone
+
+    def unfit(self, task: Task, card: BackboneCard | None) -> str:
+        """Needs pairs of texts."""
+        if self.side not in ROLES:
+            return f"side is {' or '.join(ROLES)}, not {self.side!r}"
+        if task.text_a is None:
+            return "it hides one text of two, and this task has no pairs of texts"
+        return unfit_over(self.by) or method_by(self.by).unfit(replace(task, text_a=None, text_b=None), card)
+
+    def identity(self) -> dict[str, Any]:
+        """`by` with all its hyper-parameters."""
+        return known_by(self.by)
+
+    def fit(self, bench: Workbench) -> FittedOver:
+        """Passes over one side are kept for the other seeds."""
+        backbone, name = bench.setting.backbone, f"{self.side} text alone"
+        passes = bench.once(name, lambda tally: FrozenStore())
+
+        def frozen(split: Split, depth: int | None) -> FrozenPass:
+            assert backbone is not None
+            return passes.get(backbone, name, split, depth, bench)
+
+        train, validation = (
+            replace(split, examples=tuple(map(self._shown, split.examples)))
+            for split in (bench.train, bench.validation)
+        )
+        inner = replace(apart(bench, name), train=train, validation=validation, frozen=frozen)
+        fitted = method_by(self.by).fit(inner)
+        return FittedOver(fitted, self._shown, {**fitted.facts, "sees": ROLES[self.side]})
+
+    def restore(self, setting: Setting, delta: dict[str, Tensor], facts: Mapping[str, Any]) -> FittedOver:
+        """As `by` does."""
+        return FittedOver(method_by(self.by).restore(setting, delta, facts), self._shown, facts)
+
+    def _shown(self, example: Example) -> Example:
+        return Example(example.id, {"text": example.inputs[ROLES[self.side]]}, example.target)
