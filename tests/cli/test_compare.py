@@ -183,7 +183,7 @@ def test_all_methods_that_fit_are_compared_and_the_others_named(graft: Graft, ti
     done = graft("compare", tickets, *QUICK, "--json")
     board = json.loads(done.out)
     fitting = {
-        "adapter", "bitfit", "full", "linear_probe", "lora", "majority", "scalar_mix", "tfidf_svm", "ulmfit",
+        "adapter", "bitfit", "dan", "full", "linear_probe", "lora", "majority", "scalar_mix", "tfidf_svm", "ulmfit",
     }  # fmt: skip
     assert {row["method"] for row in board["rows"]} == fitting
     assert [row["status"] for row in board["rows"]] == ["ok"] * len(fitting)
@@ -315,3 +315,54 @@ def test_a_failed_method_is_a_row_and_a_board_of_failures_exits_1(
     only = graft("compare", tickets, *QUICK, "--methods", "tfidf_svm", "--out", "board")
     assert only.code == 1
     assert "No method finished" in only.out
+
+
+def test_several_tasks_have_boards_of_their_own_and_one_over_them(graft: Graft, tickets: Path) -> None:
+    Path("other.toml").write_text(
+        f'data = "{tickets.name}"\nname = "other"\nmethods = ["majority"]\n', encoding="utf-8"
+    )
+    flags = ("--seeds", "1", "--methods", "majority,tfidf_svm", "--against", "tfidf_svm", "--threads", "1")
+    done = graft("compare", tickets, "other.toml", *flags)
+    assert done.code == 0
+    for words in ("tasks · 2 tasks, points", "ratio to tfidf_svm", "Verdicts", "Price of it all", "Under 3 tasks"):
+        assert words in done.out
+    assert max(map(len, done.out.split("Written: ")[0].splitlines())) <= 100
+    assert Path("boards/tasks/tickets/leaderboard.json").is_file() and Path("boards/tasks/other/report.html").is_file()
+    again = graft("compare", tickets, "other.toml", *flags, "--json")
+    assert json.loads(again.out) == json.loads(Path("boards/tasks/tasks.json").read_text(encoding="utf-8"))
+    assert (
+        graft("compare", tickets, "other.toml", *flags, "--out", "elsewhere").out.count("runs were there already") == 1
+    )
+    assert Path("elsewhere/other/leaderboard.json").is_file()
+
+
+def test_of_several_tasks_one_that_fails_is_told(graft: Graft, tickets: Path) -> None:
+    Path("bad.csv").write_text("text,label\nonly a text\n", encoding="utf-8")
+    done = graft("compare", tickets, "bad.csv", "--seeds", "1", "--methods", "majority")
+    assert done.code == 0 and "1 of 2 tasks" in done.out and "bad failed: " in done.out
+    assert graft("compare", "bad.csv", "bad2.csv", "--seeds", "1", "--methods", "majority").code == 1
+    alone = graft("compare", tickets, "--against", "full")
+    assert alone.code == 2 and "several tasks" in alone.err
+
+
+def test_no_transfer_adds_the_named_methods_on_random_weights(graft: Graft, tickets: Path) -> None:
+    done = graft("compare", tickets, *QUICK, "--methods", "majority,linear_probe", "--no-transfer", "--json")
+    rows = {row["method"]: row for row in json.loads(done.out)["rows"]}
+    assert rows.keys() == {"majority", "linear_probe", "no_transfer:by=linear_probe"}
+    assert {row["status"] for row in rows.values()} == {"ok"}
+    assert rows["linear_probe"]["runs"] != rows["no_transfer:by=linear_probe"]["runs"]
+    refused = graft("compare", tickets, *QUICK, "--methods", "majority", "--no-transfer")
+    assert refused.code == 2 and "none can start from random weights" in refused.err
+
+
+def test_a_board_of_pairs_hides_each_side_and_tells_a_shortcut(graft: Graft, written: Callable[..., Path]) -> None:
+    rows = [(f"order {i}", f"it is {('late', 'fine')[i % 2]}, {i}", ("yes", "no")[i % 2]) for i in range(60)]
+    data = written("leaky.csv", ("text_a", "text_b", "label"), rows)
+    by = ("partial_input:side=first:by=tfidf_svm", "partial_input:side=second:by=tfidf_svm")
+    done = graft("compare", data, "--seeds", "3", "--methods", ",".join(["majority", "tfidf_svm", *by]), "--json")
+    board = json.loads(done.out)
+    means = {row["method"]: row["scores"]["accuracy"]["mean"] for row in board["rows"]}
+    assert means[by[1]] == 1.0 > means[by[0]]
+    assert any(note.startswith(f"The data has a shortcut: {by[1]} sees the second text") for note in board["notes"])
+    page = Path("boards/leaky/report.html").read_text(encoding="utf-8")
+    assert "The data has a shortcut" in page

@@ -15,7 +15,18 @@ def test_methods_as_a_list_or_as_one_string() -> None:
     listed = [item.label for item in leaderboard.choose_methods(["majority", " adapter:size=8"])]
     assert listed == ["majority", "adapter:size=8"]
     assert [item.label for item in leaderboard.choose_methods("majority, adapter:size=8")] == listed
-    assert [item.label for item in leaderboard.choose_methods(None)] == methods.names()
+    every = [item.config["name"] for item in leaderboard.choose_methods(None)]
+    assert sorted({*every, "no_transfer"}) == methods.names(), "no_transfer only where it is asked for"
+
+
+def test_random_weights_for_the_methods_that_use_a_backbone() -> None:
+    chosen = leaderboard.chosen_methods("majority,lora:rank=4,no_transfer:by=full", True)
+    assert [item.label for item in chosen] == [
+        "majority", "lora:rank=4", "no_transfer:by=full", "no_transfer:by=lora:rank=4",
+    ]  # fmt: skip
+    assert leaderboard.chosen_methods(None, True)[-1].label == "no_transfer:by=full"
+    with pytest.raises(ConfigError, match="none can start from random weights"):
+        leaderboard.chosen_methods("majority,tfidf_svm", True)
 
 
 def test_methods_that_make_no_sense() -> None:

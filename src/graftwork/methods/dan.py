@@ -33,9 +33,9 @@ from graftwork.train.seeds import derive
 
 RANDOM, CONTENT = "random", "sha256-"  # vectors that are drawn; what stands for a file that is known by its content
 SEEN = 2  # times that a word must occur in train to have a vector of its own, where there is no file
-SPREAD = 0.1  # of vectors that are drawn
-LAYER_RATE, DRAWN_RATE, GIVEN_RATE = 2e-3, 1e-2, 1e-3  # of Adam: layers, vectors that were drawn, those of a file
-PATIENCE = 3  # epochs without a better one on validation that end the fit
+SPREAD = 0.3  # of vectors that are drawn
+LAYER_RATE, DRAWN_RATE, GIVEN_RATE = 2e-3, 3e-3, 1e-3  # of Adam: layers, vectors that were drawn, those of a file
+PATIENCE = 4  # epochs without a better one on validation that end the fit
 STEPS_AT_LEAST, LARGEST_BATCH = 40, 64  # in an epoch, where there are rows enough for that; rows of a batch
 
 Table = tuple[tuple[str, ...], Tensor]  # words, and their vectors (V, D)

@@ -1,0 +1,132 @@
+"""One board over several: sums over the same tasks for all, intervals, and what is said where they disagree."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from boards import RowRuns, board, broken, dropped, row
+from scipy.stats import gmean, ttest_rel
+
+from graftwork.compare.answer import answer
+from graftwork.compare.over_tasks import enough, over_tasks
+
+SHARES = {"one": (0.9, 0.8), "two": (0.7, 0.72), "three": (0.85, 0.6), "four": (0.8, 0.65)}
+
+
+def task(full: float, svm: float, *others: RowRuns, seeds: int = 5) -> dict[str, Any]:
+    rows = [row("majority", 0.3, 0.001, seeds), row("full", full, 100, seeds), row("tfidf_svm", svm, 1, seeds), *others]
+    return board(rows)
+
+
+BOARDS = {name: task(*shares) for name, shares in SHARES.items()}
+CONTENT = over_tasks(BOARDS, {})
+BY_NAME = {row["method"]: row for row in CONTENT["rows"]}
+
+
+def scores(method: str) -> list[float]:
+    return [BY_NAME[method]["scores"][name]["mean"] for name in SHARES]
+
+
+def test_means_ranks_and_ratios() -> None:
+    assert CONTENT["against"] == "full"
+    assert [row["method"] for row in CONTENT["rows"]] == ["full", "tfidf_svm", "majority"]
+    for method, rank in (("full", 1.25), ("tfidf_svm", 1.75), ("majority", 3.0)):
+        found = BY_NAME[method]
+        assert found["mean"] == pytest.approx(np.mean(scores(method)))
+        assert found["mean_rank"] == pytest.approx(rank)
+        assert found["geometric_mean"] == pytest.approx(gmean(np.array(scores(method)) / np.array(scores("full"))))
+    assert BY_NAME["full"]["best_on"] == ["one", "three", "four"]
+    assert over_tasks(BOARDS, {}, "tfidf_svm")["against"] == "tfidf_svm"
+
+
+def test_prices_stand_by_task_and_in_sum() -> None:
+    stored = BY_NAME["full"]["costs"]["stored_bytes"]
+    assert stored["by_task"] == dict.fromkeys(SHARES, 4000 * 102) and stored["sum"] == 4 * 4000 * 102
+    searched = [one | {"search_costs": {"wall_seconds": {"value": 3.0, "unit": "s", "grade": "meter"}}}
+                for one in BOARDS.values()]  # fmt: skip
+    assert over_tasks(dict(zip(SHARES, searched, strict=True)), {})["search_costs"]["wall_seconds"]["value"] == 12.0
+
+
+def test_the_difference_over_tasks_is_students() -> None:
+    pair = next(pair for pair in CONTENT["differences"] if (pair["a"], pair["b"]) == ("full", "tfidf_svm"))
+    theirs = ttest_rel(scores("full"), scores("tfidf_svm"))
+    interval = theirs.confidence_interval(0.95)
+    assert pair["p"] == pytest.approx(theirs.pvalue)
+    assert (pair["low"], pair["high"]) == (pytest.approx(interval.low), pytest.approx(interval.high))
+    assert (pair["tasks_above"], pair["tasks_below"]) == (3, 1)
+    assert pair["verdict"] == "cannot tell"
+    better = next(pair for pair in CONTENT["differences"] if (pair["a"], pair["b"]) == ("full", "majority"))
+    assert better["verdict"] == "better" and better["p_holm"] > better["p"]
+    assert better["tasks_better"] == 4 and better["tasks_worse"] == 0
+
+
+def test_the_interval_on_these_tasks_adds_their_own() -> None:
+    pair = next(pair for pair in CONTENT["differences"] if (pair["a"], pair["b"]) == ("full", "tfidf_svm"))
+    halves = []
+    for one in BOARDS.values():
+        own = next(p for p in one["differences"] if {p["a"], p["b"]} == {"full", "tfidf_svm"})
+        halves.append((own["high"] - own["low"]) / 2)
+    reach = np.sqrt(np.sum(np.square(halves))) / 4
+    assert pair["high_here"] - pair["delta"] == pytest.approx(reach) == pytest.approx(pair["delta"] - pair["low_here"])
+    assert reach < max(halves)
+
+
+def test_a_method_that_lacks_a_task_is_not_summed_up() -> None:
+    boards = {**BOARDS, "five": task(0.9, 0.8, row("lora", 0.99, 50)), "six": task(0.9, 0.8, dropped("lora", 0.5))}
+    content = over_tasks(boards, {})
+    lora = content["rows"][-1]
+    assert lora["method"] == "lora" and lora["mean"] is lora["mean_rank"] is lora["geometric_mean"] is None
+    assert lora["status"] == {"five": "ok", "six": "dropped"} and lora["best_on"] == ["five"]
+    assert not any("lora" in (pair["a"], pair["b"]) for pair in content["differences"])
+    assert any("lora (1 of 6, mean there 9" in note for note in content["notes"])
+    assert any("--exhaustive" in note for note in content["notes"])
+    assert over_tasks(boards, {}, "lora")["against"] == "full"
+    assert any("ratios are to full" in note for note in over_tasks(boards, {}, "lora")["notes"])
+
+
+def test_tasks_that_fail_are_told_and_left_out() -> None:
+    content = over_tasks({**BOARDS, "none": board([broken("full")])}, {"lost": "no such file\n  where: x"})
+    assert content["counted"] == list(SHARES)
+    assert [(one["name"], one["status"]) for one in content["tasks"]][4:] == [("lost", "failed"), ("none", "failed")]
+    assert content["rows"] == CONTENT["rows"]
+    assert "Every summary is over 4 of 6 tasks." in content["notes"]
+    assert "lost failed: no such file" in content["notes"]
+
+
+def test_nothing_but_failures() -> None:
+    content = over_tasks({}, {"lost": "why"})
+    assert content["rows"] == content["differences"] == content["counted"] == []
+    assert content["against"] is None and content["winners"] == {"mean": [], "mean_rank": [], "geometric_mean": []}
+
+
+def test_disagreement_on_the_winner_is_told() -> None:
+    boards = {"a": task(0.9, 0.2), "b": task(0.5, 0.52), "c": task(0.5, 0.52), "d": task(0.5, 0.52)}
+    content = over_tasks(boards, {})
+    assert content["winners"]["mean"] == ["full"] and content["winners"]["mean_rank"] == ["tfidf_svm"]
+    assert any(note.startswith("The summaries disagree on who is first: by mean full, by mean rank tfidf_svm")
+               for note in content["notes"])  # fmt: skip
+    assert not any("disagree" in note for note in over_tasks({"a": task(0.9, 0.2)}, {})["notes"])
+
+
+def test_ratios_need_scores_above_zero_and_means_one_metric() -> None:
+    zero = board([row("full", 0.9, 9), row("majority", -1.0, 1)])
+    content = over_tasks({"a": zero, "b": zero | {"headline_metric": "macro_f1"}}, {})
+    assert [row["geometric_mean"] for row in content["rows"]] == [pytest.approx(1.0), None]
+    assert any("score of 0 or below" in note for note in content["notes"])
+    assert any("different metrics (accuracy, macro_f1)" in note for note in content["notes"])
+
+
+def test_under_three_tasks_there_is_no_verdict() -> None:
+    content = over_tasks({name: BOARDS[name] for name in ("one", "two")}, {})
+    assert {pair["verdict"] for pair in content["differences"]} == {"cannot tell"}
+    assert content["differences"][0]["low"] is None and content["differences"][0]["high_here"] is not None
+    assert any(note.startswith("Under 3 tasks") for note in content["notes"])
+
+
+def test_enough_is_what_the_boards_own_answer_names() -> None:
+    close = task(0.8, 0.8)
+    assert enough(close) == "tfidf_svm" and "within the noise of the best is tfidf_svm" in answer(close)
+    assert enough(BOARDS["one"]) == "full"
+    assert enough(task(0.8, 0.8, seeds=2)) is None, "two runs show nothing"
