@@ -54,8 +54,15 @@ def test_each_task_by_its_own_settings_then_all_together(files: list[Path]) -> N
 
 
 def test_a_task_file_is_honoured(files: list[Path]) -> None:
-    over = gw.compare_tasks([files[0], replace(gw.Task.from_file(files[1]), name="dairy")], **QUICK)
-    assert {row["method"]: row["n_seeds"] for row in over.boards["tea"].rows} == {"majority": 1, "tfidf_svm": 1}
+    Path("milk.toml").write_text('data = "milk.csv"\nmethods = ["majority"]\nseeds = 2')
+    over = gw.compare_tasks([files[0], "milk.toml"], **QUICK)
+    found = {name: {row["method"]: row["n_seeds"] for row in board.rows} for name, board in over.boards.items()}
+    assert found == {"tea": {"majority": 1, "tfidf_svm": 1}, "milk": {"majority": 2}}
+
+
+def test_a_task_may_be_given_ready_made(files: list[Path]) -> None:
+    over = gw.compare_tasks([replace(gw.Task.from_file(files[1]), name="dairy")], methods="majority", **QUICK)
+    assert over.content["counted"] == ["dairy"] and over.boards["dairy"].rows[0]["n_seeds"] == 5
 
 
 def test_a_task_that_fails_is_a_row_and_the_others_go_on(files: list[Path], tmp_path: Path) -> None:

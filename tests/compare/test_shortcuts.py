@@ -16,6 +16,10 @@ def partial(share: float, seeds: int = 5) -> RowRuns:
     return replace(row(NAME, share, 1, seeds), config={"name": "partial_input", "side": "second", "by": "tfidf_svm"})
 
 
+ALONE = "X sees the second text of each pair alone and is"
+LEAK = f"The data has a shortcut: {ALONE}"
+
+
 def told(share: float, svm: float, full: float, seeds: int = 5) -> list[str]:
     rows = [row("majority", 0.5, 0.1, seeds), row("tfidf_svm", svm, 1, seeds), row("full", full, 9, seeds)]
     return shortcuts(board([*rows, partial(share, seeds)]))
@@ -24,10 +28,10 @@ def told(share: float, svm: float, full: float, seeds: int = 5) -> list[str]:
 @pytest.mark.parametrize(
     ("scores", "start"),
     [
-        ((0.9, 0.7, 0.9), "The data has a shortcut: X sees the second text of each pair alone and is within the noise of full"),
-        ((0.95, 0.7, 0.75), "The data has a shortcut: X sees the second text of each pair alone and is better than full"),
-        ((0.7, 0.7, 0.95), "The data has a shortcut: X sees the second text of each pair alone and is within the noise of tf"),
-        ((0.7, 0.85, 0.95), "X sees the second text of each pair alone and is better than majority by 2"),
+        ((0.9, 0.7, 0.9), f"{LEAK} within the noise of full"),
+        ((0.95, 0.7, 0.75), f"{LEAK} better than full"),
+        ((0.7, 0.7, 0.95), f"{LEAK} within the noise of tf"),
+        ((0.7, 0.85, 0.95), f"{ALONE} better than majority by 2"),
     ],
 )  # fmt: skip
 def test_what_a_partial_input_says(scores: tuple[float, float, float], start: str) -> None:

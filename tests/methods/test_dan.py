@@ -46,7 +46,7 @@ def test_what_is_stored_restores_what_was_fitted(kind: str, pair: bool) -> None:
 
 
 def test_it_learns_and_keeps_its_best_epoch() -> None:
-    data = tiny_dataset(rows=80)
+    data = tiny_dataset(rows=60)
     bench = tiny_bench(data, None)
     lines: list[dict[str, float]] = []
     bench.log = lambda line: lines.append(dict(line))

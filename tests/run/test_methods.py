@@ -7,7 +7,7 @@ import pytest
 from graftwork.errors import ConfigError, UnknownName
 from graftwork.methods.adapter import Adapter
 from graftwork.methods.lora import Lora
-from graftwork.run.methods import method_from_config, named, parse_method
+from graftwork.run.methods import method_from_config, named, named_from_config, parse_method
 
 
 def test_a_name_alone_is_its_defaults() -> None:
@@ -77,3 +77,17 @@ def test_mistakes_are_named_and_the_nearest_is_suggested(words: str, error: type
 def test_a_stored_method_of_another_version_is_refused() -> None:
     with pytest.raises(ConfigError, match=r"has changed since[\s\S]*version 7[\s\S]*train it again"):
         method_from_config({**parse_method("lora").config, "version": 7})
+
+
+def test_what_follows_by_belongs_to_the_method_below() -> None:
+    made = parse_method("no_transfer:by=adapter:size=8:placement=pfeiffer")
+    assert made.config["by"] == "adapter:size=8:placement=pfeiffer"
+    assert made.label == "no_transfer:by=adapter:size=8:placement=pfeiffer"
+    assert named_from_config(made.config) == made
+    with pytest.raises(UnknownName, match="hyper-parameter of no_transfer 'size'"):
+        parse_method("no_transfer:size=8:by=adapter")
+
+
+def test_identity_is_the_configuration_where_that_says_all() -> None:
+    made = parse_method("lora:rank=4")
+    assert made.identity == made.config

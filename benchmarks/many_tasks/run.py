@@ -1,0 +1,200 @@
+"""Full fine-tuning, top layers, adapters, a probe and a linear model over many tasks: `python run.py --data FOLDER`."""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import hashlib
+import os
+import statistics
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from table import tables
+
+import graftwork as gw
+from graftwork.compare.over_tasks import over_tasks
+from graftwork.files import write_json
+from graftwork.run.environment import environment
+from graftwork.run.store import read_result
+from graftwork.units import duration
+
+HERE = Path(__file__).parent
+TASKS = (
+    "crowdflower_airline", "crowdflower_corporate_messaging", "crowdflower_disasters", "crowdflower_emotion",
+    "crowdflower_global_warming", "crowdflower_political_audience", "crowdflower_political_bias",
+    "crowdflower_political_message", "crowdflower_primary_emotions", "crowdflower_us_economic_performance",
+    "newsgroups20_headers", "sms_spam", "news_aggregator_head", "trec6", "cola", "mrpc", "rte", "banking77",
+)  # fmt: skip
+TOP = tuple(f"top_layers:k={k}" for k in (1, 2, 3, 5))  # of these the best on validation is "variable"
+METHODS = ("majority", "tfidf_svm", "linear_probe", "adapter:size=16", "adapter", *TOP, "full")
+VARIABLE, LINEAR = "variable", "tfidf_svm"
+ON_BACKBONE = ("linear_probe", "adapter:size=16", "adapter", VARIABLE, "full")
+ROWS, TEST_ROWS, VALIDATION_ROWS = (
+    4000,
+    2000,
+    1000,
+)  # of train, unless --rows says otherwise, and of the others, at most
+SEEDS = 3
+# Seconds of a run for each row of trec6's train and its 10 words, one thread (benchmarks/first_board), and a base.
+SECONDS = {
+    "majority": 0.0, "tfidf_svm": 1e-4, "linear_probe": 2.7e-3, "adapter:size=16": 1.7e-2, "adapter": 1.8e-2,
+    "top_layers:k=1": 4e-3, "top_layers:k=2": 8.4e-3, "top_layers:k=3": 1.1e-2, "top_layers:k=5": 1.7e-2,
+    "full": 2.3e-2,
+}  # fmt: skip
+WORDS, MOST_WORDS, BASE = 10, 190, 2.0  # words that the figures are for, and those that the backbone reads; seconds
+
+Row = dict[str, str]
+
+
+def rows_of(folder: Path, name: str) -> list[Row]:
+    """The rows of `name.tsv` or `name.tsv.gz`, which are never quoted; none where there is no such file."""
+    for path in (folder / f"{name}.tsv", folder / f"{name}.tsv.gz"):
+        if path.is_file():
+            raw = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
+            header, *lines = raw.decode("utf-8").rstrip("\n").split("\n")
+            return [dict(zip(header.split("\t"), line.split("\t"), strict=True)) for line in lines]
+    return []
+
+
+def key_of(row: Row) -> str:
+    """By what rows are drawn: their texts, so that equal ones fall into one split."""
+    texts = "\t".join(value for column, value in row.items() if column in ("text", "text_a", "text_b"))
+    return hashlib.sha256(texts.encode()).hexdigest()
+
+
+def splits_of(folder: Path, most: int) -> dict[str, list[Row]]:
+    """train, validation and test of a data set, at most so many rows of each, drawn by a hash of their texts.
+
+    The published test is the test; where its labels are hidden or there is none, dev is; where there is neither, a
+    fifth of all rows is drawn. A text of validation or test is never in train.
+    """
+    train, dev, test = (rows_of(folder, name) for name in ("train", "dev", "test"))
+    train = train or rows_of(folder, "all")
+    if not test and dev:
+        test, dev = dev, []
+    if not test:
+        test = [row for row in train if int(key_of(row)[:8], 16) % 5 == 0]
+        train = [row for row in train if int(key_of(row)[:8], 16) % 5]
+    if not dev:
+        dev = [row for row in train if int(key_of(row)[8:16], 16) % 8 == 0]
+    tested = {key_of(row) for row in test}
+    held = tested | {key_of(row) for row in dev}
+    kept = {
+        "train": ([row for row in train if key_of(row) not in held], most),
+        "validation": ([row for row in dev if key_of(row) not in tested], min(VALIDATION_ROWS, max(50, most // 4))),
+        "test": (test, TEST_ROWS),
+    }
+    drawn = {name: sorted(rows, key=lambda row: key_of(row)[16:])[:limit] for name, (rows, limit) in kept.items()}
+    known = {row["label"] for row in drawn["train"]}
+    return {name: [row for row in rows if row["label"] in known] for name, rows in drawn.items()}
+
+
+def written(name: str, data: Path, work: Path, most: int) -> gw.Task:
+    """The task over its drawn rows, which are written to `work`."""
+    files = {}
+    for split, rows in splits_of(data / name, most).items():
+        files[split] = work / name / f"{split}.tsv"
+        columns = [column for column in ("text", "text_a", "text_b", "label") if column in rows[0]]
+        lines = ["\t".join(columns), *("\t".join(row[column] for column in columns) for row in rows)]
+        files[split].parent.mkdir(parents=True, exist_ok=True)
+        files[split].write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return gw.Task.from_file(
+        files["train"], name=name, validation=files["validation"], test=files["test"], metrics=("accuracy", "macro_f1")
+    )
+
+
+def forecast(task: gw.Task, seeds: int) -> float:
+    """Seconds that a task will take, roughly: those of trec6's runs, by rows and words."""
+    lines = task.data.read_text(encoding="utf-8").splitlines()[1:]
+    words = statistics.fmean(min(MOST_WORDS, len(line.split())) for line in lines)
+    return seeds * sum(BASE + len(lines) * words / WORDS * seconds for seconds in SECONDS.values())
+
+
+def chosen_depths(board: Mapping[str, Any], runs: Path) -> dict[str, float]:
+    """Of each `top_layers` the mean of validation accuracy over its runs."""
+    found = {}
+    for row in board["rows"]:
+        if row["method"] in TOP and row["status"] == "ok":
+            results = [read_result(runs / run_id / "result.json") for run_id in row["runs"]]
+            found[row["method"]] = statistics.fmean(result.validation["accuracy"] for result in results)
+    return found
+
+
+def with_variable(board: Mapping[str, Any], validation: Mapping[str, float]) -> dict[str, Any]:
+    """The board with one row, `variable`, in place of all `top_layers`: the one that is best on validation."""
+    best = max(validation, key=lambda name: validation[name], default="")
+    others = set(TOP) - {best}
+
+    def renamed(entry: Mapping[str, Any]) -> dict[str, Any]:
+        return {key: VARIABLE if value == best else value for key, value in entry.items()}
+
+    rows = [row | {"method": VARIABLE if row["method"] == best else row["method"]}
+            for row in board["rows"] if row["method"] not in others]  # fmt: skip
+    pairs = [renamed(pair) for pair in board["differences"] if not others & {pair["a"], pair["b"]}]
+    return {**board, "rows": rows, "differences": pairs}
+
+
+def main() -> None:
+    """Runs that are there already cost nothing, so an interrupted benchmark goes on where it was."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("names", nargs="*", default=list(TASKS))
+    parser.add_argument("--data", type=Path, required=True, help="folder with one folder per data set")
+    parser.add_argument("--runs", type=Path, default=Path("runs"))
+    parser.add_argument("--work", type=Path, default=Path("many_tasks_data"), help="where the drawn rows are written")
+    parser.add_argument("--out", type=Path, default=HERE / "results")
+    parser.add_argument("--rows", type=int, default=ROWS, help="of train, at most")
+    parser.add_argument("--seeds", type=int, default=SEEDS)
+    parser.add_argument("--threads", type=int, default=1, help="of a run; one run at a time")
+    parser.add_argument("--forecast", action="store_true", help="write the rows, say how long it will take, and stop")
+    chosen = parser.parse_args()
+    torch.set_num_threads(chosen.threads)
+    runs, out, work, data = (path.absolute() for path in (chosen.runs, chosen.out, chosen.work, chosen.data))
+    work.mkdir(parents=True, exist_ok=True)
+    os.chdir(work)  # so that the boards name files by where they stand in it
+    tasks = [written(name, data, Path(), chosen.rows) for name in chosen.names]
+    seconds = {task.name: forecast(task, chosen.seeds) for task in tasks}
+    for name, expected in seconds.items():
+        print(f"{name}: about {duration(expected)}", flush=True)
+    print(f"all: about {duration(sum(seconds.values()))}, by one thread of benchmarks/first_board", flush=True)
+    if chosen.forecast:
+        return
+    over = gw.compare_tasks(
+        tasks, methods=METHODS, seeds=chosen.seeds, exhaustive=True, jobs=1, against="full", runs=runs, out=out,
+        progress=say,
+    )  # fmt: skip
+    depths = {name: chosen_depths(board.content, runs) for name, board in over.boards.items()}
+    boards = {name: with_variable(board.content, depths[name]) for name, board in over.boards.items()}
+    failed = {task["name"]: task["error"] for task in over.content["tasks"] if task["name"] not in boards}
+    content = over_tasks(boards, failed, "full")
+    content |= {"depths": depths, "environment": environment(), "rows_of_train": chosen.rows, "seeds": chosen.seeds}
+    content["linear"] = {name: linear(board) for name, board in boards.items()}
+    write_json(out / "summary.json", content)
+    print(tables(out))
+
+
+def linear(board: Mapping[str, Any]) -> dict[str, Any]:
+    """The linear model beside the best method on the backbone: what the board's own test says."""
+    metric = board["headline_metric"]
+    means = {row["method"]: row["scores"][metric]["mean"] for row in board["rows"] if metric in row["scores"]}
+    best = max((name for name in means if name in ON_BACKBONE), key=lambda name: means[name], default=None)
+    if best is None or LINEAR not in means:
+        return {}
+    pair = next(pair for pair in board["differences"] if {pair["a"], pair["b"]} == {best, LINEAR})
+    sign = 1 if pair["a"] == best else -1
+    told = {"better": "worse", "worse": "better"}.get(pair["verdict"], pair["verdict"]) if sign < 0 else pair["verdict"]
+    low, high = sorted((sign * pair["low"], sign * pair["high"]))
+    return {"best": best, "delta": sign * pair["delta"], "low": low, "high": high, "verdict": told}
+
+
+def say(done: float, text: str) -> None:
+    """A line per run."""
+    if text.endswith("starting"):
+        print(f"{done:6.1%}  {text.removesuffix(': starting')}", flush=True)
+
+
+if __name__ == "__main__":
+    HERE = HERE.absolute()
+    main()
