@@ -50,7 +50,7 @@ def test_it_learns_and_keeps_its_best_epoch() -> None:
     bench = tiny_bench(data, None)
     lines: list[dict[str, float]] = []
     bench.log = lambda line: lines.append(dict(line))
-    fitted = Dan(size=16, width=16).fit(bench)
+    fitted = Dan(size=16, width=16, epochs=15).fit(bench)
     scores = fitted.facts["validation_by_epoch"]
     assert bench.score(fitted.logits(data.validation.examples)) == max(scores) >= 0.9
     assert scores[fitted.facts["best_epoch"] - 1] == max(scores)

@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import rankdata
 
-from graftwork.compare.answer import DEFAULT_COST, answer
+from graftwork.compare.answer import answer
+from graftwork.compare.frontier import DEFAULT_COST
 from graftwork.compare.statistics import LEVEL, Spread, holm
 from graftwork.units import percent
 

@@ -98,7 +98,8 @@ class Averaging:
     @torch.no_grad()
     def of_bags(self, bags: Bags) -> Logits:
         """(N, C)."""
-        return self.network(bags).double().numpy()
+        logits: Tensor = self.network(bags)  # (N, C)
+        return logits.double().numpy()
 
     def delta(self) -> dict[str, Tensor]:
         """Vectors and layers; the words are in the facts."""
@@ -207,7 +208,7 @@ class Dan:
                 vectors.zero_grad()
                 loss.backward()  # type: ignore[no-untyped-call]
                 layers.step()
-                vectors.step()
+                vectors.step()  # type: ignore[no-untyped-call]
                 losses.append(float(loss.detach()))
             logits = fitted.of_bags(checked)
             scores.append(bench.score(logits))

@@ -18,7 +18,7 @@ class Named:
 
     label: str  # as the board shows it: the name, and what differs from the defaults
     method: Method
-    config: Mapping[str, Any]  # {"name", "version", every hyper-parameter but the `LATER` ones that are as by default}
+    config: Mapping[str, Any]  # {"name", "version", every hyper-parameter but `LATER` ones as by default}
     given: frozenset[str] = frozenset()  # the hyper-parameters that were named, be it with their defaults
 
     @property
@@ -50,9 +50,9 @@ def named(name: str, settings: Mapping[str, Any]) -> Named:
 
 def of_a_board() -> list[Named]:
     """The rows of a board that names no methods: every method as it comes, or as often as its `BOARD` has settings."""
-    return [
-        named(name, settings) for name in methods.names() for settings in getattr(methods.get(name), "BOARD", ({},))
-    ]
+    once: tuple[Mapping[str, Any], ...] = ({},)
+    rows = [(name, settings) for name in methods.names() for settings in getattr(methods.get(name), "BOARD", once)]
+    return [named(name, settings) for name, settings in rows]
 
 
 def named_from_config(config: Mapping[str, Any]) -> Named:

@@ -47,8 +47,9 @@ def tiny_dataset(kind: str = "classification", *, pair: bool = False, rows: int 
     Questions ask for the good word or the bad one of a text. The right choice says good things, as its text does.
     """
     part, random = kinds.get(kind), np.random.default_rng(0)
-    columns = {"text_a": "text_a", "text_b": "text_b"} if pair else {}
-    task = Task("tiny", Path(), kind=kind, **columns)
+    task = (
+        Task("tiny", Path(), kind=kind, text_a="text_a", text_b="text_b") if pair else Task("tiny", Path(), kind=kind)
+    )
     examples = {}
     for name in SPLITS:
         places = [f"{name}/{i + 1}" for i in range(rows if name == "train" else rows // 2)]
