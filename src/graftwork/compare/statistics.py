@@ -1,15 +1,18 @@
 """Spread, intervals and verdicts: a paired bootstrap over seeds x examples (Sellam et al. 2022, arXiv:2106.16163).
 
 A score has two sources of luck: which examples stand in the test split, and which seed was drawn. Both are resampled,
-with the same draws for every row, so that differences are paired. The raw bootstrap misjudges both sources: with S
-seeds it sees only (S - 1) / S of their variance, and it counts the noise of seed x example more than once. So every
-draw also yields the scores of all seeds, from which the variance is split into its parts, and the draws are stretched
-to the standard error
+with the same draws for every row, so that differences are paired over examples. The raw bootstrap misjudges both
+sources: with S seeds it sees only (S - 1) / S of their variance, and it counts the noise of seed x example more than
+once. So every draw also yields the scores of all seeds, from which the variance is split into its parts, and the draws
+are stretched to the standard error
 
     se^2 = variance over examples of the mean over seeds + variance over seeds beyond what the examples explain
 
-Intervals and p-values use Student's t with Satterthwaite's degrees of freedom, because 5 seeds say little of their own
-spread. S seeds, N examples, K statistics of a metric, D draws.
+The second part is each row's own: that two runs share a seed does not make both lucky, so seeds are not paired, and
+where luck was shared after all the test is the more careful for it. Intervals and p-values use Student's t with
+Satterthwaite's degrees of freedom, because 5 seeds say little of their own spread; where seeds add nothing to what the
+examples explain, those of the examples. docs/statistics.md tells why, benchmarks/honesty how often it errs.
+S seeds, N examples, K statistics of a metric, D draws.
 """
 
 from __future__ import annotations
@@ -31,6 +34,7 @@ Floats = NDArray[np.float64]
 LEVEL = 0.05  # two-sided
 FEWEST_RUNS = 3  # with fewer, a row is never called better or worse
 _POWER_QUANTILE = 0.8416  # of the normal distribution at 80 %
+_HELD_BACK = 0.5  # degrees of freedom of a row's seeds: Satterthwaite takes estimated parts for true ones
 _CHUNK_BYTES = 24_000_000  # of one block of weights or means: keeps the whole bootstrap far below 200 MB
 
 
@@ -111,8 +115,7 @@ class Bootstrap:
         one, two = self.rows[a], self.rows[b]
         delta = float(one.points.mean() - two.points.mean())
         drawn = one.drawn - two.drawn
-        spread = _paired_spread(one, two) if len(one.points) == len(two.points) else _unpaired_spread(one, two)
-        spread = replace(spread, known=self._known(one) and self._known(two))
+        spread = replace(_spread_of_difference(one, two), known=self._known(one) and self._known(two))
         low, high = _interval(drawn, delta, spread)
         stretched = _stretched(drawn, delta, spread)
         share = float(np.mean(stretched > 0) + np.mean(stretched == 0) / 2)
@@ -206,39 +209,37 @@ def _scores(weights: Floats, sample: Sample, metric: Metric) -> Floats:
     return scores
 
 
-def _seed_variance(points: Floats, by_seed: Floats) -> tuple[float, float]:
-    """Variance of the mean over seeds: (all of it, the part beyond what the noise of seed x example explains)."""
-    seeds = len(points)
+def _seed_variance(row: Row) -> tuple[float, float, int]:
+    """Variance of the mean over seeds, as it is; the part that the noise of seed x example makes of it; and S."""
+    seeds = len(row.points)
     if seeds == 1:
-        return 0.0, 0.0
-    between = float(points.var(ddof=1)) / seeds
-    noise = float(by_seed.var(axis=1, ddof=1).mean()) / seeds - between
-    return between, max(0.0, between - max(0.0, noise))
+        return 0.0, 0.0, 1
+    between = float(row.points.var(ddof=1)) / seeds
+    noise = float(row.by_seed.var(axis=1, ddof=1).mean()) / seeds - between
+    return between, max(0.0, noise), seeds
 
 
 def _combined(over_examples: float, over_seeds: Sequence[tuple[float, float, int]], examples: int) -> Spread:
-    """The parts' sum, with Satterthwaite's degrees of freedom. `over_seeds` holds (all, excess, S) of each row."""
-    total = over_examples + sum(excess for _, excess, _ in over_seeds)
+    """The parts' sum, never below that over examples alone, with Satterthwaite's degrees of freedom.
+
+    `over_seeds` holds (between, noise, S) of each row. Where seeds add nothing, their few degrees of freedom don't
+    count either.
+    """
+    excess = max(0.0, sum(between - noise for between, noise, _ in over_seeds))
+    total = over_examples + excess
     doubt = over_examples**2 / max(1, examples - 1)
-    doubt += sum(between**2 / (seeds - 1) for between, _, seeds in over_seeds if seeds > 1)
+    if excess > 0:
+        doubt += sum(between**2 / (seeds - 1 - _HELD_BACK) for between, _, seeds in over_seeds if seeds > 1)
     return Spread(math.sqrt(total), max(1.0, total**2 / doubt) if doubt > 0 else float(max(1, examples - 1)))
 
 
 def _spread(row: Row) -> Spread:
-    over_seeds = (*_seed_variance(row.points, row.by_seed), len(row.points))
-    return _combined(float(row.by_seed.mean(axis=1).var()), [over_seeds], row.examples)
+    return _combined(float(row.by_seed.mean(axis=1).var()), [_seed_variance(row)], row.examples)
 
 
-def _paired_spread(a: Row, b: Row) -> Spread:
-    by_seed = a.by_seed - b.by_seed
-    over_seeds = (*_seed_variance(a.points - b.points, by_seed), len(a.points))
-    return _combined(float(by_seed.mean(axis=1).var()), [over_seeds], a.examples)
-
-
-def _unpaired_spread(a: Row, b: Row) -> Spread:
+def _spread_of_difference(a: Row, b: Row) -> Spread:
     over_examples = float((a.by_seed.mean(axis=1) - b.by_seed.mean(axis=1)).var())
-    over_seeds = [(*_seed_variance(row.points, row.by_seed), len(row.points)) for row in (a, b)]
-    return _combined(over_examples, over_seeds, a.examples)
+    return _combined(over_examples, [_seed_variance(a), _seed_variance(b)], a.examples)
 
 
 def _stretched(drawn: Floats, point: float, spread: Spread) -> Floats:
