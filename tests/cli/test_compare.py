@@ -26,17 +26,19 @@ TOP_ADDED = {
     "environment": dict,
     "command": str,
     "race": type(None),
+    "majority": float,
+    "expected_best": list,
 }
 ROW = {
     "method": str, "config": dict, "status": str, "n_seeds": int, "scores": dict, "costs": dict,
     "below_majority": bool, "runs": list,
 }  # fmt: skip
-ROW_ADDED = {"n_failed": int, "errors": list, "dropped": type(None)}
+ROW_ADDED = {"n_failed": int, "n_diverged": int, "counted": float, "errors": list, "dropped": type(None)}
 RACE = {"rule": str, "trials": dict, "rates": dict, "looks": int, "dropped": list, "search_costs": dict}
 DIFFERENCE = {
     "a": str, "b": str, "metric": str, "delta": float, "low": float, "high": float, "p_a_better": float, "verdict": str,
 }  # fmt: skip
-DIFFERENCE_ADDED = {"p", "p_holm", "smallest_detectable"}
+DIFFERENCE_ADDED = {"p", "p_holm", "smallest_detectable", "runs", "failed", "aso"}
 COSTS = {
     "train_seconds": "s", "train_cpu_seconds": "s", "total_seconds": "s", "trained_parameters": "parameters",
     "stored_parameters": "parameters", "stored_bytes": "bytes", "train_flops": "FLOP", "predict_flops": "FLOP",
@@ -290,6 +292,38 @@ def test_threads_are_part_of_what_a_run_is(graft: Graft, tickets: Path, keep_thr
     beside = json.loads(graft("compare", *flags, "--threads", "2", "--jobs", "2").out)  # one thread each
     assert one["rows"][0]["runs"] == beside["rows"][0]["runs"]
     assert one["rows"][0]["scores"] == two["rows"][0]["scores"]
+
+
+def test_one_source_of_luck_varies_alone(graft: Graft, tickets: Path) -> None:
+    command = ("compare", tickets, *QUICK[:4], "--seeds", "2", "--methods", "majority,adapter:size=2:learning_rate=0.01")
+
+    def runs(*flags: str) -> dict[int, dict[str, Any]]:
+        board = json.loads(graft(*command, "--exhaustive", "--json", *flags).out)
+        (row,) = [row for row in board["rows"] if row["method"] != "majority"]
+        found = [json.loads((Path("runs") / run / "result.json").read_text(encoding="utf-8")) for run in row["runs"]]
+        return {result["seed"]: result for result in found} | {-1: board}
+
+    whole, order = runs(), runs("--vary", "order")
+    assert whole[0]["id"] == order[0]["id"] and whole[1]["id"] != order[1]["id"]  # seed 0 is the same run
+    assert whole[0]["seeds"].keys() == {"init", "order", "augmentation", "split"}
+    assert [source for source in ("init", "order") if order[1]["seeds"][source] != order[0]["seeds"][source]] == [
+        "order"
+    ]
+    assert any(note.startswith("only order varies between runs") for note in order[-1]["notes"])
+    assert runs("--vary", "init,order,augmentation")[1]["id"] == whole[1]["id"]
+    assert "nothing is dropped out" in graft(*command, "--vary", "dropout").err
+
+
+def test_another_split_is_other_data(graft: Graft, tickets: Path) -> None:
+    command = ("compare", tickets, *QUICK, "--methods", "majority", "--json")
+    first, same, other = (json.loads(graft(*command, *flags).out) for flags in ((), ("--split-seed", "0"), ("--split-seed", "1")))  # noqa: E501  # fmt: skip
+    assert first["rows"][0]["runs"] == same["rows"][0]["runs"] != other["rows"][0]["runs"]
+    assert first["task"]["rows"] == other["task"]["rows"] and first["task"]["data"] != other["task"]["data"]
+    assert other["data_report"]["split_seed"] == 1 and "and the split seed 1" in other["data_report"]["splits"]
+    run = json.loads((Path("runs") / other["rows"][0]["runs"][0] / "result.json").read_text(encoding="utf-8"))
+    assert run["seeds"]["split"] == 1
+    refused = graft(*command, "--split-seed", "1", "--test", tickets, "--validation", tickets)
+    assert refused.code == 2 and "no split is drawn" in refused.err
 
 
 def test_a_failed_method_is_a_row_and_a_board_of_failures_exits_1(

@@ -75,6 +75,17 @@ def row(method: str, share: float, seconds: float, seeds: int = 5) -> RowRuns:
     return RowRuns(method, {"rank": 8}, "ok", tuple(runs))
 
 
+def partly(method: str, share: float, seconds: float, *failed: int, status: str = "diverged") -> RowRuns:
+    """A row of 5 runs, of which the seeds `failed` did not go through."""
+    runs = []
+    for result, stats in row(method, share, seconds).runs:
+        if result.seed in failed:
+            runs.append((RunResult(result.id, result.seed, status, costs=price(1.0), error="training diverged"), {}))
+        else:
+            runs.append((result, stats))
+    return RowRuns(method, {"rank": 8}, "ok", tuple(runs))
+
+
 def broken(method: str, error: str = "asked for 7 GB\nand more") -> RowRuns:
     """A row whose one run failed."""
     result = RunResult(f"{method}-0", 0, "out_of_memory", costs={"train_seconds": Cost(1.5, "s", "meter")}, error=error)

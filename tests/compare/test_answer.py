@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from boards import board, broken, dropped, raced, row, usual
+import pytest
+from boards import board, broken, dropped, partly, raced, row, usual
 
 from graftwork.compare.answer import answer, points, race_lines, search_line, sentence, verdicts
 from graftwork.core.meter import Cost
@@ -26,6 +27,19 @@ def test_a_best_that_may_be_luck() -> None:
 
 def test_single_runs_cannot_rank() -> None:
     assert "cannot say which" in answer(board([row("full", 0.9, 10, 1), row("adapter", 0.8, 5, 1)]))
+
+
+@pytest.mark.parametrize(("seeds", "few"), [(1, True), (2, True), (3, True), (4, True), (5, False)])
+def test_not_enough_runs_are_said(seeds: int, few: bool) -> None:
+    made = board([row("majority", 0.3, 0.1, seeds), row("full", 0.9, 10, seeds), row("lora", 0.7, 5, seeds)])
+    assert ("not enough runs" in answer(made)) is few
+    assert (f"not enough runs: {seeds} of a method, where 5 show a ranking and 10 support a claim." in answer(made)
+            ) is few  # fmt: skip
+    assert ("The best is full" in answer(made)) is (seeds >= 3)  # with three or four a verdict, and the words
+
+
+def test_failed_runs_are_runs_that_were_made() -> None:
+    assert "not enough runs" not in answer(board([row("majority", 0.3, 0.1), partly("full", 0.9, 10, 1, 3)]))
 
 
 def test_none_or_one_finished() -> None:
@@ -68,6 +82,28 @@ def test_verdict_sentences() -> None:
     assert sentence(pair | {"verdict": "cannot tell"}) == (
         "full and lora: cannot tell; the smallest difference these runs could have shown is 1.2"
     )
+
+
+def test_a_verdict_says_what_failed_runs_counted_as() -> None:
+    pair = {"a": "full", "b": "lora", "delta": 0.2, "low": 0.1, "high": 0.3, "smallest_detectable": 0.1}
+    assert sentence(pair | {"verdict": "better", "failed": [0, 2]}) == (
+        "full is better than lora by 20.0 [10.0, 30.0]; failed runs count as the majority class (2 of lora)"
+    )
+    assert sentence(pair | {"verdict": "better", "failed": [0, 0]}).endswith("[10.0, 30.0]")
+
+
+def test_a_second_opinion_is_told_where_it_differs() -> None:
+    pair = {"a": "full", "b": "lora", "delta": 0.01, "low": 0.0, "high": 0.02, "smallest_detectable": 0.012}
+    order = {"of": "full", "epsilon": 0.1, "epsilon_min": 0.6, "confidence": 0.95}
+    better, unsure = pair | {"verdict": "better"}, pair | {"verdict": "cannot tell"}
+    assert sentence(better | {"aso": order}).endswith(
+        "; its runs alone do not show it (almost stochastic order, ε 0.60)"
+    )
+    assert sentence(unsure | {"aso": order | {"epsilon_min": 0.1}}).endswith(
+        "; on these very examples the runs of full are the better ones (almost stochastic order, ε 0.10)"
+    )
+    agreeing = (better | {"aso": order | {"epsilon_min": 0.1}}, unsure | {"aso": order}, better | {"aso": None})
+    assert not any("stochastic" in sentence(one) for one in agreeing)
 
 
 def test_verdicts_are_against_the_best_and_the_majority_only() -> None:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 
 import pytest
-from boards import board, broken, dropped, hits, price, raced, row, usual
+from boards import METRICS, board, broken, dropped, hits, partly, price, raced, row, usual
 
 from graftwork.compare.assemble import RowRuns, median_costs
+from graftwork.compare.floor import Floor
 from graftwork.core.meter import Cost
 from graftwork.core.run import RunResult
 
@@ -25,7 +26,8 @@ def test_keys_and_types() -> None:
     assert made["frontier"] == ["majority", "linear_probe", "adapter", "full"]
     for item in made["rows"]:
         assert {type(item[key]) for key in ("config", "scores", "costs")} == {dict}
-        assert item["status"] in ("ok", "failed", "out_of_memory", "dropped")
+        assert item["status"] in ("ok", "failed", "diverged", "out_of_memory", "dropped")
+        assert (item["n_diverged"], item["counted"] is None) == (0, not item["scores"])
         assert isinstance(item["n_seeds"], int)
         assert isinstance(item["below_majority"], bool)
         assert item["dropped"] is None
@@ -33,7 +35,9 @@ def test_keys_and_types() -> None:
         assert all(set(score) == {"mean", "sd", "low", "high"} for score in item["scores"].values())
         assert all(set(cost) == {"value", "unit", "grade"} for cost in item["costs"].values())
     for pair in made["differences"]:
-        assert {"a", "b", "metric", "delta", "low", "high", "p_a_better", "verdict"} <= set(pair)
+        assert {"a", "b", "metric", "delta", "low", "high", "p_a_better", "verdict", "runs", "failed"} <= set(pair)
+        assert pair["aso"].keys() == {"of", "epsilon", "epsilon_min", "confidence"}
+        assert pair["aso"]["confidence"] == pytest.approx(1 - 0.05 / 6)
         assert pair["verdict"] in ("better", "worse", "cannot tell")
         assert 0 <= pair["p_a_better"] <= 1
 
@@ -121,3 +125,80 @@ def test_scores_are_fractions_with_their_spread() -> None:
     score = item["scores"]["accuracy"]
     assert score["mean"] == pytest.approx(sum(runs) / 5)
     assert 0 < score["low"] < score["mean"] < score["high"] <= 1
+
+
+def test_a_failed_run_counts_as_the_majority_class_in_verdicts_and_not_in_scores() -> None:
+    made = board([row("majority", 0.3, 0.1), row("lora", 0.86, 10), partly("full", 0.9, 20, 0, 2)])
+    rows = {item["method"]: item for item in made["rows"]}
+    assert rows["full"]["scores"]["accuracy"]["mean"] > rows["lora"]["scores"]["accuracy"]["mean"]
+    assert (rows["full"]["n_seeds"], rows["full"]["n_failed"], rows["full"]["n_diverged"]) == (3, 2, 2)
+    floor = rows["majority"]["scores"]["accuracy"]["mean"]
+    whole = rows["full"]["scores"]["accuracy"]["mean"]
+    assert rows["full"]["counted"] == pytest.approx((3 * whole + 2 * floor) / 5, abs=5e-3)
+    assert [item["method"] for item in made["rows"]] == ["lora", "full", "majority"]
+    (pair,) = [pair for pair in made["differences"] if {pair["a"], pair["b"]} == {"lora", "full"}]
+    assert (pair["a"], pair["runs"], pair["failed"], pair["verdict"]) == ("lora", [5, 5], [0, 2], "cannot tell")
+    assert pair["delta"] == pytest.approx(rows["lora"]["counted"] - rows["full"]["counted"])
+    assert "full: 2 of 5 runs did not finish; its scores are of the others; in the verdicts they count as the " \
+        "majority class" in made["notes"]  # fmt: skip
+    assert "full: 2 of 5 runs diverged or scored below the majority class" in made["notes"]
+
+
+def test_failing_never_helps() -> None:
+    """Were failed runs left out, a row would be better than its equal for having lost its worst runs."""
+    whole, lost = row("whole", 0.9, 10), partly("lost", 0.9, 10, 0, 1, 2, 3)
+    made = board([row("majority", 0.1, 0.1), whole, lost])
+    (pair,) = [pair for pair in made["differences"] if {pair["a"], pair["b"]} == {"whole", "lost"}]
+    assert (pair["a"], pair["verdict"]) == ("whole", "better")
+
+
+def test_what_a_failed_run_counts_as_may_come_from_elsewhere() -> None:
+    floor = Floor(dict.fromkeys(METRICS, hits(0.5, 0)), {"accuracy": 0.5})
+    rows = [row("lora", 0.86, 10), partly("full", 0.9, 20, 0), row("odd", 0.4, 1)]
+    made = board(rows, floor=floor)
+    assert made["majority"] == pytest.approx(hits(0.5, 0).mean())
+    assert {item["method"]: item["below_majority"] for item in made["rows"]} == {
+        "lora": False, "full": False, "odd": True,
+    }  # fmt: skip
+    assert {item["method"]: item["n_diverged"] for item in made["rows"]} == {"lora": 0, "full": 1, "odd": 5}
+    assert "odd: 5 of 5 runs diverged or scored below the majority class, and so does their mean" in made["notes"]
+    without = board(rows)
+    assert (without["majority"], [pair["failed"] for pair in without["differences"]]) == (None, [[0, 0]] * 3)
+    assert any(note.endswith("its scores are of the others") for note in without["notes"])
+
+
+def test_runs_below_the_majority_class_are_counted_without_failing() -> None:
+    sunk = RunResult("full-4", 4, "ok", {"accuracy": 0.1}, costs=price(1.0))
+    runs = (*row("full", 0.9, 10).runs[:4], (sunk, dict.fromkeys(METRICS, hits(0.1, 4))))
+    made = board([row("majority", 0.3, 0.1), RowRuns("full", {}, "ok", runs)])
+    item = made["rows"][0]
+    assert (item["n_seeds"], item["n_failed"], item["n_diverged"], item["below_majority"]) == (5, 0, 1, False)
+
+
+def test_the_sources_that_were_held_are_said() -> None:
+    made = board(usual(), varied=("order",))
+    assert made["statistics"]["varied"] == ["order"]
+    assert made["notes"][0] == (
+        "only order varies between runs, init and augmentation are held as in seed 0: spreads, intervals and verdicts "
+        "are of that luck alone"
+    )
+    assert not any("held" in note for note in board(usual())["notes"])
+
+
+def test_what_more_tries_bring() -> None:
+    runs = [
+        (RunResult(f"full-{at}", at, "ok", {"accuracy": score}, {"accuracy": score}, price(10.0)), stats)
+        for at, (score, (_, stats)) in enumerate(zip((0.8, 0.9, 0.7), row("full", 0.9, 1).runs[:3], strict=True))
+    ]
+    trials = tuple(
+        RunResult(f"full-{rate}", 0, "ok", validation={"accuracy": score}, costs=price(2.0))
+        for rate, score in ((0.001, 0.85), (0.002, 0.88))
+    )
+    race = raced()
+    made = board([RowRuns("full", {}, "ok", tuple(runs), trials), row("majority", 0.3, 0.1)], race=race)
+    seeds, rates = made["expected_best"]
+    assert (seeds["method"], seeds["of"], seeds["cost"]) == ("full", "seeds", "train_seconds")
+    assert [point["cost"] for point in seeds["points"]] == [10.0, 20.0, 30.0]
+    assert seeds["points"][0]["score"] == pytest.approx(0.8)
+    assert (rates["of"], [point["cost"] for point in rates["points"]]) == ("learning rates", [2.0, 4.0])
+    assert rates["points"][1]["score"] == pytest.approx(0.88 * 3 / 4 + 0.85 / 4)

@@ -10,11 +10,13 @@ from typing import Any
 
 import plotly.graph_objects as go
 import pytest
-from boards import board, broken, dropped, raced, receipts, row, usual
+from boards import board, broken, dropped, partly, price, raced, receipts, row, usual
 
+from graftwork.compare.assemble import RowRuns
 from graftwork.compare.plots import figures
 from graftwork.compare.report import render_report, write_report
 from graftwork.core.meter import Cost
+from graftwork.core.run import RunResult
 
 EVIL = "</script><script>alert(1)</script><img src=x onerror=alert(2)>"
 
@@ -128,9 +130,41 @@ def test_the_race_and_who_was_dropped() -> None:
     assert "The race" not in Page(render_report(board(usual()), [])).text
 
 
+def test_few_and_failed_runs_are_told() -> None:
+    few = [row("majority", 0.3, 0.1, 4), row("full", 0.9, 10, 4)]
+    text = Page(render_report(board(few), receipts(few))).text
+    assert "What can be told apart (not enough runs)" in text and "runs (not enough runs)" in text
+    lost = [row("majority", 0.3, 0.1), row("full", 0.9, 10), partly("lora", 0.85, 5, 1)]
+    text = Page(render_report(board(lost), receipts(lost))).text
+    assert "not enough runs" not in text
+    for part in ("4 of 5", "1 of 5 runs diverged or scored below", "a failed run counts as the majority class's",
+                 "ε", "almost stochastic order"):  # fmt: skip
+        assert part in text, part
+
+
+def test_what_more_tries_bring_is_drawn_where_it_is_known(made: dict[str, Any]) -> None:
+    assert figures(made, [])["best"] is None
+    runs = [
+        RunResult(f"{EVIL}-{at}", at, "ok", {"accuracy": 0.9}, {"accuracy": 0.8 + at / 100}, price(10.0 + at))
+        for at in range(5)
+    ]
+    stats = [stats for _, stats in row("full", 0.9, 10).runs]
+    rows = [row("majority", 0.3, 0.1), RowRuns(EVIL, {}, "ok", tuple(zip(runs, stats, strict=True)))]
+    drawn = figures(board(rows), receipts(rows))["best"]
+    go.Figure({"data": drawn["data"], "layout": drawn["layout"]})
+    assert [len(line["x"]) for line in drawn["data"]] == [5]
+    assert drawn["data"][0]["y"] == sorted(drawn["data"][0]["y"]) and "<img" not in json.dumps(drawn)
+    assert "What more tries bring" in Page(render_report(board(rows), receipts(rows))).text
+
+
 def test_a_board_of_before_the_race_is_a_page(made: dict[str, Any]) -> None:
-    older = {key: value for key, value in made.items() if key != "race"}
-    older["rows"] = [{key: value for key, value in row.items() if key != "dropped"} for row in made["rows"]]
+    older = {key: value for key, value in made.items() if key not in ("race", "expected_best", "majority")}
+    later = ("dropped", "n_diverged", "counted")
+    older["rows"] = [{key: value for key, value in row.items() if key not in later} for row in made["rows"]]
+    later = ("runs", "failed", "aso")
+    older["differences"] = [
+        {key: value for key, value in pair.items() if key not in later} for pair in made["differences"]
+    ]
     assert "full" in Page(render_report(older, [])).text
 
 

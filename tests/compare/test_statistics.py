@@ -159,7 +159,7 @@ def test_noise_of_seed_and_example_is_counted_once() -> None:
     assert beyond.freedom == pytest.approx(64 / (16 / 499 + 18 / 3.5))
 
 
-@pytest.mark.parametrize("rows", [2, 8])
+@pytest.mark.parametrize("rows", [2, pytest.param(8, marks=pytest.mark.slow)])
 def test_ten_seeds_and_two_thousand_examples_are_quick_and_small(rows: int) -> None:
     samples = [Sample(name, tuple(hits(0.8, seed, 2000) for seed in range(10))) for name in "abcdefgh"[:rows]]
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

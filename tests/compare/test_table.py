@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 
 import pytest
-from boards import board, broken, dropped, raced, row, usual
+from boards import board, broken, dropped, partly, raced, row, usual
 from rich.console import Console
 
 from graftwork.compare.table import print_table, table_lines
@@ -46,6 +46,21 @@ def test_rows_marks_and_reasons() -> None:
     assert "lora: out of memory; asked for 7 GB" in text
     assert "and more" not in text
     assert "! below the majority class" in text
+
+
+def test_runs_that_failed_have_a_column_where_there_are_any() -> None:
+    made = board([row("majority", 0.3, 0.1), row("lora", 0.86, 10), partly("full", 0.9, 20, 1)])
+    header, _, *lines = table_lines(made)[:5]
+    assert "runs" in header
+    assert {line[2:].split()[0]: "4 of 5" in line for line in lines} == {"lora": False, "full": True, "majority": False}
+    assert " runs " not in table_lines(board(usual()))[0]
+
+
+def test_few_runs_are_said_above_and_over_the_verdicts() -> None:
+    few = printed(board([row("majority", 0.3, 0.1, 3), row("full", 0.9, 10, 3)]))
+    assert few.splitlines()[0].endswith("3 runs of a method: not enough runs")
+    assert "\nVerdicts (not enough runs)\n" in few and "These are not enough runs: 3 of a method" in few
+    assert "not enough runs" not in printed(board([row("majority", 0.3, 0.1), row("full", 0.9, 10)]))
 
 
 def test_text_from_data_neither_steers_the_terminal_nor_is_markup() -> None:

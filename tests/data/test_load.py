@@ -52,6 +52,26 @@ def test_one_file_is_split_70_10_20(tmp_path: Path) -> None:
     assert "validation 6 rows and test 12 rows drawn from t.tsv" in data.report["splits"]
 
 
+def test_a_split_seed_draws_other_rows_of_the_same_shares(tmp_path: Path) -> None:
+    path = table(tmp_path, ROWS)
+    first, zero, one, two = (load(Task.from_file(path, split_seed=seed)) for seed in (None, 0, 1, 2))
+    assert first.digest == zero.digest
+    assert len({data.digest for data in (first, one, two)}) == 3
+    assert [len(one.splits[name].examples) for name in ("train", "validation", "test")] == [42, 6, 12]
+    assert sum(example.id in ids(first, "test") for example in one.test.examples) < 12
+    assert [data.report["split_seed"] for data in (first, one)] == [0, 1]
+    assert "by a hash of the text and the split seed 1, the same share" in one.report["splits"]
+    assert "seed" not in first.report["splits"]
+
+
+def test_a_split_seed_that_draws_nothing_is_refused(tmp_path: Path) -> None:
+    path = table(tmp_path, ROWS)
+    assert "must be 0 or more" in str(refusal(ConfigError, path, split_seed=-1))
+    given = {"test": table(tmp_path, ROWS[:6], "test.tsv"), "validation": table(tmp_path, ROWS[6:12], "dev.tsv")}
+    assert "no split is drawn" in str(refusal(ConfigError, path, split_seed=1, **given))
+    assert "split_seed" not in load(Task.from_file(path, **given)).report
+
+
 def test_given_files_are_kept_and_missing_ones_drawn(tmp_path: Path) -> None:
     train = table(tmp_path, ROWS)
     test = table(tmp_path, [("never seen", "a"), ("text number 1", "b")], "test.tsv")

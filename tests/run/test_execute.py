@@ -143,6 +143,29 @@ def test_the_id_is_of_what_decides_the_result(open_tiny: OpenShop) -> None:
     assert half.spec(svm, Recipe(epochs=7), 0).id == ids[-1]  # no backbone, no recipe: neither decides anything
 
 
+def test_a_source_that_is_held_is_drawn_as_by_seed_0(open_tiny: OpenShop) -> None:
+    """A learning rate of almost nothing leaves the weights as they were drawn."""
+    shop, held = open_tiny(), dataclasses.replace(SHORT, varied=("order",))
+    still = "adapter:size=2:learning_rate=1e-30"
+    assert shop.spec(parse_method(still), held, 0) == shop.spec(parse_method(still), SHORT, 0)
+    assert "held" not in shop.spec(parse_method(still), SHORT, 1).content()
+    drawn = {}
+    for name, recipe_, seed in (("zero", SHORT, 0), ("one", SHORT, 1), ("held", held, 1)):
+        result, folder = run(shop, still, seed, recipe_)
+        drawn[name] = file_digest(folder / "module" / "delta.safetensors"), result
+    assert drawn["zero"][0] == drawn["held"][0] != drawn["one"][0]
+    seeds = {name: result.seeds for name, (_, result) in drawn.items()}
+    assert seeds["held"]["init"] == seeds["zero"]["init"] and seeds["held"]["order"] == seeds["one"]["order"]
+    assert len({result.id for _, result in drawn.values()}) == 3
+    assert read_json(shop.store.root / drawn["held"][1].id / "spec.json")["held"] == ["init", "augmentation"]
+
+
+def test_a_run_that_diverges_says_so(open_tiny: OpenShop) -> None:
+    result, folder = run(open_tiny(), "adapter:learning_rate=1e30")
+    assert (result.status, result.seeds["split"]) == ("diverged", 0)
+    assert "training diverged" in read_result(folder / "result.json").error
+
+
 def test_shared_work_is_charged_to_each_run_in_full(open_tiny: OpenShop) -> None:
     shop = open_tiny()
     first, second = (run(shop, "linear_probe", seed)[0] for seed in (0, 1))

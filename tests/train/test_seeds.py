@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from itertools import product
 
+import pytest
 import torch
 
-from graftwork.train.seeds import derive
+from graftwork.errors import ConfigError, UnknownName
+from graftwork.train.seeds import SOURCES, chosen_sources, derive, held_of, seeds_of
 
 
 def test_seeds_are_the_same_on_every_machine() -> None:
@@ -25,3 +27,27 @@ def test_torch_takes_them() -> None:
     first = torch.rand(3)
     torch.manual_seed(derive(7, "init"))
     assert torch.equal(first, torch.rand(3))
+
+
+def test_what_is_held_is_drawn_as_by_seed_0() -> None:
+    whole = seeds_of(3, ())
+    assert whole == {source: derive(3, source) for source in SOURCES}
+    held = seeds_of(3, held_of(("order",), 3))
+    assert held == {"init": derive(0, "init"), "order": whole["order"], "augmentation": derive(0, "augmentation")}
+
+
+def test_nothing_is_held_where_it_would_change_nothing() -> None:
+    assert held_of(SOURCES, 3) == held_of(("order",), 0) == ()
+
+
+def test_sources_are_named_and_others_explained() -> None:
+    assert chosen_sources(None) == SOURCES
+    assert chosen_sources(["order", "init"]) == ("init", "order")
+    for words, error, told in (
+        (["dropout"], ConfigError, "eval mode"),
+        (["split"], ConfigError, "--split-seed"),
+        (["odrer"], UnknownName, "did you mean 'order'"),
+        ([], ConfigError, "leave --vary out"),
+    ):
+        with pytest.raises(error, match=told):
+            chosen_sources(words)

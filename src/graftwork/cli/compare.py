@@ -30,6 +30,11 @@ if TYPE_CHECKING:
 @click.option("--methods", metavar="A,B,…", help="Methods to run, e.g. full,adapter:size=32.  [default: all that fit]")
 @click.option("--no-transfer", is_flag=True, help="Methods on random weights too: those named, else full.")
 @click.option("--seeds", type=int, help="Runs per method.  [default: 5]")
+@click.option(
+    "--vary",
+    metavar="A,B,…",
+    help="What seeds draw anew: init, order, augmentation; the rest as by seed 0.  [default: all]",
+)
 @click.option("--exhaustive", is_flag=True, help="No race: every method in full, at its own learning rate.")
 @click.option("--against", metavar="METHOD", help="Of several tasks: what ratios are to.  [default: full]")
 @click.option(
@@ -45,6 +50,7 @@ def command(
     methods: str | None,
     no_transfer: bool,
     seeds: int | None,
+    vary: str | None,
     exhaustive: bool,
     against: str | None,
     out: str | None,
@@ -66,7 +72,7 @@ def command(
     finished, of several tasks on none of them.
     """
     given = {"methods": None if methods is None else split_words(methods), "seeds": seeds, "jobs": jobs}
-    given |= {"exhaustive": exhaustive or None}
+    given |= {"exhaustive": exhaustive or None, "vary": None if vary is None else split_words(vary)}
     asked = [task_from_flags(name, flags) for name in data]
     from graftwork.compare.leaderboard import compare
     from graftwork.compare.many_tasks import compare_each
@@ -91,7 +97,7 @@ def _settings(said: Mapping[str, Any], given: Mapping[str, Any], running: RunFla
     """The arguments of `compare`: what a flag says, before what the task file says, before the defaults."""
     from graftwork.compare.leaderboard import SEEDS
 
-    chosen = {"methods": None, "seeds": SEEDS, "exhaustive": False, "out": None, "jobs": None}
+    chosen: dict[str, Any] = dict.fromkeys(("methods", "vary", "out", "jobs")) | {"seeds": SEEDS, "exhaustive": False}
     chosen |= {key: said[key] for key in chosen if key in said}
     return chosen | {key: value for key, value in given.items() if value is not None} | running.over(said)
 

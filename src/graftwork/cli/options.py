@@ -100,6 +100,7 @@ def task_flags(function: F) -> F:
         click.option("--positive", metavar="LABEL", help="The class that f1 is of.  [default: the rarer one of two]"),
         click.option("--validation", metavar="FILE", help="Rows to choose on.  [default: split off by content hash]"),
         click.option("--test", metavar="FILE", help="Rows to score on.  [default: split off by content hash]"),
+        click.option("--split-seed", type=int, metavar="N", help="Draw another split of the same rows.  [default: 0]"),
     )
     return _apply(function, flags)
 
@@ -145,7 +146,7 @@ def _apply(function: F, flags: tuple[Callable[[Any], Any], ...]) -> F:
     return function
 
 
-def task_from_flags(data: str, flags: Mapping[str, str | None]) -> tuple[Task, dict[str, Any]]:
+def task_from_flags(data: str, flags: Mapping[str, Any]) -> tuple[Task, dict[str, Any]]:
     """The task, flags before what a task file says, and what the file says of the comparison."""
     settings = read_task_file(Task.find(data))[1] if data.endswith(".toml") else {}
     listed = {name: tuple(split_words(flags.get(name) or "")) for name in ("metrics", "choices")}

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from graftwork.compare.assemble import ENOUGH_RUNS
 from graftwork.compare.frontier import DEFAULT_COST
+from graftwork.compare.stochastic_order import CLEAR
 from graftwork.core.meter import GRADES
 from graftwork.units import percent, show
 
@@ -13,8 +15,20 @@ Board = Mapping[str, Any]
 
 
 def answer(board: Board) -> str:
-    """The cheapest method within the noise of the best, and the best; then what the race dropped."""
-    return " ".join([_best(board), *_dropped(board)])
+    """The cheapest method within the noise of the best, and the best; whether runs are few; what the race dropped."""
+    return " ".join([_best(board), *_few(board), *_dropped(board)])
+
+
+def few_runs(board: Board) -> int | None:
+    """The fewest runs of a scored row, failed ones among them, where they are not enough to rank; else None."""
+    made = [row["n_seeds"] + row.get("n_failed", 0) for row in scored(board)]
+    return min(made) if made and min(made) < ENOUGH_RUNS else None
+
+
+def _few(board: Board) -> list[str]:
+    few = few_runs(board)
+    told = f"These are not enough runs: {few} of a method, where {ENOUGH_RUNS} show a ranking and 10 support a claim."
+    return [] if few is None else [told]
 
 
 def _dropped(board: Board) -> list[str]:
@@ -97,7 +111,11 @@ def verdicts(board: Board) -> list[str]:
 
 
 def sentence(pair: Mapping[str, Any]) -> str:
-    """`full is better than lora by 0.8 [0.2, 1.5]`, or that it can't be told."""
+    """`full is better than lora by 0.8 [0.2, 1.5]`, or that it can't be told; and what else decided or disagrees."""
+    return "; ".join([_verdict(pair), *_failed(pair), *_other_opinion(pair)])
+
+
+def _verdict(pair: Mapping[str, Any]) -> str:
     a, b = (pair["a"], pair["b"]) if pair["verdict"] != "worse" else (pair["b"], pair["a"])
     sign = -1 if pair["verdict"] == "worse" else 1
     low, high = sorted((sign * pair["low"], sign * pair["high"]))
@@ -107,6 +125,24 @@ def sentence(pair: Mapping[str, Any]) -> str:
     if pair["smallest_detectable"] is None:
         return start + "too few runs to know the spread over seeds"
     return start + f"the smallest difference these runs could have shown is {percent(pair['smallest_detectable'])}"
+
+
+def _failed(pair: Mapping[str, Any]) -> list[str]:
+    counts = zip((pair["a"], pair["b"]), pair.get("failed", (0, 0)), strict=True)
+    told = [f"{count} of {method}" for method, count in counts if count]
+    return [f"failed runs count as the majority class ({' and '.join(told)})"] if told else []
+
+
+def _other_opinion(pair: Mapping[str, Any]) -> list[str]:
+    """Where almost stochastic order, which looks at the runs alone, says otherwise than the verdict."""
+    order = pair.get("aso")
+    if not order:
+        return []
+    told = f"(almost stochastic order, ε {order['epsilon_min']:.2f})"
+    if pair["verdict"] == "cannot tell":
+        clear = order["epsilon_min"] < CLEAR
+        return [f"on these very examples the runs of {order['of']} are the better ones {told}"] if clear else []
+    return [f"its runs alone do not show it {told}"] if order["epsilon_min"] >= 0.5 else []
 
 
 def search_line(board: Board) -> str:

@@ -1,24 +1,36 @@
-"""The leaderboard as data: what stands in `leaderboard.json`, from finished runs."""
+"""The leaderboard as data: what stands in `leaderboard.json`, from finished runs.
+
+Runs that failed are results. A row's scores are of the runs that went through, and it says how many did not; what is
+better is decided with every run counted, one that failed by the majority class's answers, which are what is left to
+whoever relied on it. Otherwise a method would gain by failing where it would have scored low.
+"""
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
+from graftwork.compare.expected_best import curve
+from graftwork.compare.floor import Floor
 from graftwork.compare.frontier import DEFAULT_COST, frontier, points
-from graftwork.compare.statistics import FEWEST_RUNS, Bootstrap, Sample, bootstrap
+from graftwork.compare.statistics import FEWEST_RUNS, LEVEL, Bootstrap, Difference, Sample, bootstrap
+from graftwork.compare.stochastic_order import almost_stochastic_order
 from graftwork.core.meter import GRADES, Cost
 from graftwork.core.metric import Metric
 from graftwork.core.run import RunResult
+from graftwork.train.seeds import SOURCES
 
 FORMAT = 1
 ENOUGH_RUNS = 5  # to show a ranking
 HEADLINE_DRAWS = 10_000
 OTHER_DRAWS = 1_000  # for the intervals of metrics that decide nothing
+ROUNDING = 1e-9  # of a score: less is not below the majority class
 
 Statistics = Mapping[str, NDArray[Any]]  # metric -> (N, K) on the test split
 
@@ -29,7 +41,7 @@ class RowRuns:
 
     method: str
     config: Mapping[str, Any]
-    status: str  # "ok" | "failed" | "out_of_memory" | "dropped"
+    status: str  # "ok" | "failed" | "diverged" | "out_of_memory" | "dropped"
     runs: tuple[tuple[RunResult, Statistics], ...]  # the statistics of a run that isn't "ok" are empty
     trials: tuple[RunResult, ...] = ()  # runs of the race that were cut short, or at a rate that wasn't kept
     dropped: Mapping[str, Any] | None = None  # stage, why, validation, leader, leader_validation, cost
@@ -40,6 +52,12 @@ class RowRuns:
         if self.status == "dropped":
             return ()
         return tuple((result, stats) for result, stats in self.runs if result.status == "ok")
+
+    def counted(self, metric: str, floor: Floor | None) -> tuple[NDArray[Any], ...]:
+        """The statistics of every run, those of the floor for one that failed; without a floor it is left out."""
+        if not self.scored or floor is None:
+            return tuple(stats[metric] for _, stats in self.scored)
+        return tuple(stats[metric] if result.status == "ok" else floor.test[metric] for result, stats in self.runs)
 
 
 @dataclass(frozen=True)
@@ -52,6 +70,8 @@ class Findings:
     race: Mapping[str, Any] | None = None  # None: every method ran in full
     command: str = ""  # what the user typed
     environment: Mapping[str, Any] = field(default_factory=dict)  # where the board was assembled
+    floor: Floor | None = None  # None: known only where the method `majority` ran
+    varied: tuple[str, ...] = SOURCES  # what the runs' seeds drew anew; the rest was drawn as by seed 0
 
 
 def leaderboard(
@@ -71,13 +91,20 @@ def leaderboard(
     Keys are only ever added to this dictionary: it is a file format.
     """
     headline = next(iter(metrics))
+    floor = findings.floor or _floor_of_row(rows)
+    lowest = _value(metrics[headline], floor.test[headline]) if floor else None
     boots = {
-        name: _bootstrap(rows, name, metric, draws if name == headline else min(draws, OTHER_DRAWS), seed)
+        name: _bootstrap(
+            {row.method: tuple(stats[name] for _, stats in row.scored) for row in rows},
+            metric,
+            draws if name == headline else min(draws, OTHER_DRAWS),
+            seed,
+        )
         for name, metric in metrics.items()
     }
-    entries = [_entry(row, boots) for row in rows]
-    entries.sort(key=lambda entry: _rank(entry, headline))
-    _mark_below_majority(entries, headline)
+    counted = _counted(rows, boots[headline], metrics[headline], headline, floor, draws, seed)
+    entries = [_entry(row, boots, counted, headline, lowest) for row in rows]
+    entries.sort(key=_rank)
     return {
         "format": FORMAT,
         "task": dict(task),
@@ -86,12 +113,17 @@ def leaderboard(
         "headline_metric": headline,
         "frontier": frontier(points(entries, headline)),
         "frontier_cost": DEFAULT_COST,
-        "differences": _differences(boots[headline], entries, headline),
+        "differences": _differences(counted, entries, headline),
+        "majority": lowest,
+        "expected_best": _expected_best(rows, findings.race, headline, floor),
         "search_costs": {name: asdict(cost) for name, cost in findings.search_costs.items()},
         "data_report": dict(findings.data_report),
         "race": None if findings.race is None else dict(findings.race),
-        "notes": [*_notes(rows), *findings.notes],
-        "statistics": {"draws": draws, "other_draws": min(draws, OTHER_DRAWS), "seed": seed, "level": 0.95},
+        "notes": [*_notes(rows, entries, floor is not None), *_held(findings.varied), *findings.notes],
+        "statistics": {
+            "draws": draws, "other_draws": min(draws, OTHER_DRAWS), "seed": seed, "level": 0.95,
+            "varied": list(findings.varied),
+        },
         "command": findings.command,
         "environment": dict(findings.environment),
     }
@@ -118,64 +150,126 @@ def _grade_rank(grade: str) -> int:
     return GRADES.index(grade) if grade in GRADES else len(GRADES)
 
 
-def _bootstrap(rows: Sequence[RowRuns], name: str, metric: Metric, draws: int, seed: int) -> Bootstrap:
-    samples = [
-        Sample(row.method, tuple(stats[name] for _, stats in row.scored))
-        for row in rows
-        if row.status == "ok" and row.scored
-    ]
+def _floor_of_row(rows: Sequence[RowRuns]) -> Floor | None:
+    """From the runs of the method `majority`, where it is on the board."""
+    for row in rows:
+        if row.method == "majority" and row.scored:
+            result, stats = row.scored[0]
+            return Floor(stats, result.validation)
+    return None
+
+
+def _value(metric: Metric, rows: NDArray[Any]) -> float:
+    return float(metric.value(np.asarray(rows, np.float64).mean(axis=0)))
+
+
+def _bootstrap(runs: Mapping[str, tuple[NDArray[Any], ...]], metric: Metric, draws: int, seed: int) -> Bootstrap:
+    samples = [Sample(method, of_method) for method, of_method in runs.items() if of_method]
     return bootstrap(samples, metric, draws=draws, seed=seed) if samples else Bootstrap({})
 
 
-def _entry(row: RowRuns, boots: Mapping[str, Bootstrap]) -> dict[str, Any]:
+def _counted(
+    rows: Sequence[RowRuns],
+    boot: Bootstrap,
+    metric: Metric,
+    headline: str,
+    floor: Floor | None,
+    draws: int,
+    seed: int,
+) -> Bootstrap:
+    """The headline's bootstrap with failed runs counted: the same draws, anew for the rows that have such runs."""
+    failing = {
+        row.method: row.counted(headline, floor) for row in rows if row.scored and len(row.scored) < len(row.runs)
+    }
+    again = _bootstrap(failing, metric, draws, seed)
+    return Bootstrap({**boot.rows, **again.rows})
+
+
+def _entry(
+    row: RowRuns, boots: Mapping[str, Bootstrap], counted: Bootstrap, headline: str, lowest: float | None
+) -> dict[str, Any]:
     """One row of the board. A row that failed has a price and no score; one that was dropped, neither a score nor,
     before its first whole run, a price that could stand beside the others'."""
     results = [result for result, _ in row.runs]
     scored = [result for result, _ in row.scored]
     trials = row.trials if row.status == "dropped" else ()  # of other rows the race tells
     errors = dict.fromkeys(result.error for result in (*results, *trials) if result.error)
+    scores = {name: asdict(boot.score(row.method)) for name, boot in boots.items() if row.method in boot.rows}
+    least = -math.inf if lowest is None else lowest - ROUNDING
+    below = [result for result in scored if result.scores.get(headline, math.inf) < least]
     return {
         "method": row.method,
         "config": dict(row.config),
         "status": row.status if scored or row.status != "ok" else "failed",
         "n_seeds": len(scored),
         "n_failed": sum(result.status != "ok" for result in results),
-        "scores": {name: asdict(boot.score(row.method)) for name, boot in boots.items() if row.method in boot.rows},
+        "n_diverged": sum(result.status == "diverged" for result in results) + len(below),
+        "scores": scores,
+        "counted": float(counted.rows[row.method].points.mean()) if scores else None,
         "costs": median_costs(scored or results),
-        "below_majority": False,
+        "below_majority": bool(scores) and scores[headline]["mean"] < least,
         "runs": [result.id for result in (*trials, *results)],
         "errors": list(errors),
         "dropped": None if row.dropped is None else dict(row.dropped),
     }
 
 
-def _rank(entry: Mapping[str, Any], headline: str) -> tuple[int, float, str]:
-    """Best first; dropped ones by validation; failed last; equal scores by name, whatever the input's order."""
-    score = entry["scores"].get(headline)
+def _rank(entry: Mapping[str, Any]) -> tuple[int, float, str]:
+    """Best first, failed runs counted; dropped ones by validation; failed last; equal scores by name."""
     if entry["dropped"]:
         return 1, -entry["dropped"]["validation"], entry["method"]
-    return 2 * (score is None), -score["mean"] if score else 0.0, entry["method"]
-
-
-def _mark_below_majority(entries: Sequence[dict[str, Any]], headline: str) -> None:
-    means = {entry["method"]: entry["scores"][headline]["mean"] for entry in entries if entry["scores"]}
-    for entry in entries:
-        if "majority" in means and entry["method"] in means:
-            entry["below_majority"] = means[entry["method"]] < means["majority"]
+    return (2, 0.0, entry["method"]) if entry["counted"] is None else (0, -entry["counted"], entry["method"])
 
 
 def _differences(boot: Bootstrap, entries: Sequence[Mapping[str, Any]], headline: str) -> list[dict[str, Any]]:
-    """Every pair of scored rows, the higher mean as `a`."""
-    ordered = Bootstrap({entry["method"]: boot.rows[entry["method"]] for entry in entries if entry["scores"]})
-    return [{"metric": headline} | asdict(pair) for pair in ordered.differences()]
+    """Every pair of scored rows, the higher mean as `a`, with the second opinion of the runs alone."""
+    rows = {entry["method"]: entry for entry in entries if entry["scores"]}
+    pairs = Bootstrap({method: boot.rows[method] for method in rows}).differences()
+    told = []
+    for pair in pairs:
+        of_pair = (pair.a, pair.b)
+        told.append({
+            "metric": headline, **asdict(pair),
+            "runs": [len(boot.rows[method].points) for method in of_pair],
+            "failed": [len(boot.rows[method].points) - rows[method]["n_seeds"] for method in of_pair],
+            "aso": _second_opinion(pair, boot, len(pairs)),
+        })  # fmt: skip
+    return told
 
 
-def _notes(rows: Sequence[RowRuns]) -> list[str]:
-    """What a reader must know before trusting the order of the rows."""
-    counts = [len(row.scored) for row in rows if row.status == "ok" and row.scored]
+def _second_opinion(pair: Difference, boot: Bootstrap, pairs: int) -> dict[str, Any] | None:
+    """How nearly the runs of the row with the higher mean dominate the other's; None with too few of them."""
+    order = (pair.a, pair.b) if pair.delta >= 0 else (pair.b, pair.a)
+    of, beside = (boot.rows[method].points for method in order)
+    if min(len(of), len(beside)) < FEWEST_RUNS:
+        return None
+    return {"of": order[0], **asdict(almost_stochastic_order(of, beside, confidence=1 - LEVEL / pairs))}
+
+
+def _expected_best(
+    rows: Sequence[RowRuns], race: Mapping[str, Any] | None, headline: str, floor: Floor | None
+) -> list[dict[str, Any]]:
+    """A curve per row over its seeds, and one over the learning rates that it tried."""
+    failed = None if floor is None else floor.validation.get(headline)
+    curves = []
+    for row in rows:
+        runs = [result for result, _ in row.runs] if row.scored else []
+        known = {result.id: result for result in (*row.trials, *runs)}
+        tried = (race or {}).get("rates", {}).get(row.method, [])
+        rates = [known[one["run"]] for one in tried if one["run"] in known]
+        for of, tries in (("seeds", runs), ("learning rates", rates)):
+            found = curve(tries, headline, DEFAULT_COST, failed)
+            if found:
+                curves.append({"method": row.method, "of": of, "cost": DEFAULT_COST, "points": found})
+    return curves
+
+
+def _notes(rows: Sequence[RowRuns], entries: Sequence[Mapping[str, Any]], counts: bool) -> list[str]:
+    """What a reader must know before trusting the order of the rows. `counts`: failed runs count as the majority's."""
+    made = [len(row.runs) if counts else len(row.scored) for row in rows if row.scored]
     notes = []
-    if counts and min(counts) < ENOUGH_RUNS:
-        fewest = min(counts)
+    if made and min(made) < ENOUGH_RUNS:
+        fewest = min(made)
         runs = "1 run" if fewest == 1 else f"{fewest} runs"
         note = f"not enough runs to rank: {runs} of a method; {ENOUGH_RUNS} show a ranking, 10 support a claim"
         if fewest < FEWEST_RUNS:
@@ -184,5 +278,26 @@ def _notes(rows: Sequence[RowRuns]) -> list[str]:
     for row in rows:
         lost = len(row.runs) - len(row.scored)
         if row.scored and lost:
-            notes.append(f"{row.method}: {lost} of {len(row.runs)} runs did not finish; its scores are of the others")
-    return notes
+            told = "; in the verdicts they count as the majority class" if counts else ""
+            notes.append(
+                f"{row.method}: {lost} of {len(row.runs)} runs did not finish; its scores are of the others{told}"
+            )
+    return [*notes, *(_diverged(entry) for entry in entries if entry["n_diverged"])]
+
+
+def _diverged(entry: Mapping[str, Any]) -> str:
+    """How many runs of a row came to nothing, and whether the row did."""
+    of = entry["n_seeds"] + entry["n_failed"]
+    found = f"{entry['n_diverged']} of {of} runs diverged or scored below the majority class"
+    return f"{entry['method']}: {found}" + (", and so does their mean" if entry["below_majority"] else "")
+
+
+def _held(varied: Sequence[str]) -> list[str]:
+    """That a spread is of some sources of luck alone."""
+    if set(varied) == set(SOURCES):
+        return []
+    held = [source for source in SOURCES if source not in varied]
+    return [
+        f"only {' and '.join(varied)} {'varies' if len(varied) == 1 else 'vary'} between runs, {' and '.join(held)} "
+        f"{'is' if len(held) == 1 else 'are'} held as in seed 0: spreads, intervals and verdicts are of that luck alone"
+    ]

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from graftwork.compare.assemble import Findings, RowRuns, leaderboard
+from graftwork.compare.floor import floor_of
 from graftwork.compare.grid import Grid, Progress, run_grid, spent
 from graftwork.compare.report import write_report
 from graftwork.compare.shortcuts import shortcuts
@@ -26,6 +27,7 @@ from graftwork.run.execute import Shop
 from graftwork.run.methods import Named, named, of_a_board, parse_method
 from graftwork.run.shop import open_shop
 from graftwork.train.cache_folder import CACHE_SIZE
+from graftwork.train.seeds import SOURCES, chosen_sources
 
 SEEDS = 5
 FROM_RANDOM = "full"  # what starts from random weights where no method is named
@@ -52,6 +54,7 @@ def compare(
     backbone: str = "minilm",
     methods: str | Sequence[str] | None = None,
     seeds: int = SEEDS,
+    vary: Sequence[str] | None = None,
     epochs: int | None = None,
     augment: bool = True,
     exhaustive: bool = False,
@@ -71,6 +74,10 @@ def compare(
     Methods that are trained by gradient race: by short trials each chooses its learning rate, and the better half on
     validation goes on (`compare/race.py`). `exhaustive` runs them all in full, at their own rates.
 
+    Seeds decide initialisation, order of the data and augmentation together, which estimates the spread best
+    (Bouthillier et al. 2021, arXiv:2103.03098). `vary` names some of "init", "order" and "augmentation": the others
+    are then drawn as by seed 0, so that the board shows what the named ones do.
+
     `jobs` runs go on side by side, each with its share of the threads (default: one thread each, as far as memory
     carries), and are what they are alone with so many threads.
 
@@ -85,18 +92,18 @@ def compare(
         task = Task.from_file(task)
     if seeds < 1:
         raise ConfigError("seeds must be at least 1", got=str(seeds))
-    chosen = chosen_methods(methods, no_transfer)
+    chosen, varied = chosen_methods(methods, no_transfer), chosen_sources(vary)
     folder = Path(out) if out is not None else Path("boards") / task.name
     shop = open_shop(task, backbone, chosen, runs, precision, prices, cache, cache_size, device)
     shop = _divided(shop, jobs)
     fitting, left_out = _fitting(chosen, shop, asked=methods is not None)
-    recipe = Recipe(epochs=epochs, augment=augment)
+    recipe = Recipe(epochs=epochs, augment=augment, varied=None if vary is None else varied)
     for item in fitting:
         shop.spec(item, recipe, 0)  # a recipe that makes no sense is an error before the first run, not after it
     require_writable(folder)
     with crew_of(shop) as crew:
         grid = run_grid(shop, fitting, recipe, seeds, progress, exhaustive=exhaustive, crew=crew)
-    content = finite(_content(shop, grid, left_out))
+    content = finite(_content(shop, grid, left_out, varied))
     write_json(folder / "leaderboard.json", content)
     write_report(content, _receipts(grid.rows), folder / "report.html")
     return Leaderboard(content, folder, grid.reused, len(grid.runs) - grid.reused)
@@ -171,7 +178,9 @@ def _fitting(chosen: Sequence[Named], shop: Shop, asked: bool) -> tuple[list[Nam
     return [item for item in chosen if not reasons[item.label]], left_out
 
 
-def _content(shop: Shop, grid: Grid, notes: tuple[str, ...]) -> dict[str, Any]:
+def _content(
+    shop: Shop, grid: Grid, notes: tuple[str, ...], varied: tuple[str, ...] = SOURCES
+) -> dict[str, Any]:
     task = shop.dataset.task
     described = {"name": task.name, "data": shop.dataset.digest} | task.question()
     described["rows"] = {name: len(split.examples) for name, split in shop.dataset.splits.items()}
@@ -182,6 +191,8 @@ def _content(shop: Shop, grid: Grid, notes: tuple[str, ...]) -> dict[str, Any]:
         notes=notes,
         race=grid.race,
         command=command_line(),
+        floor=floor_of(shop.dataset),
+        varied=varied,
     )
     board = leaderboard(
         task=described,

@@ -1,4 +1,4 @@
-"""The report's two plots as plotly figures in plain JSON: score against price, and a dot per run."""
+"""The report's plots as plotly figures in plain JSON: score against price, a dot per run, and what more tries bring."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ Run = Mapping[str, Any]
 Json = dict[str, Any]
 
 INK, ACCENT, QUIET, RULE = "#1f2933", "#0b5cad", "#7b8794", "#e4e7eb"
-FRONTIER_PIXELS = 440  # height
+FRONTIER_PIXELS, BEST_PIXELS = 440, 340  # heights
+_HUES = ("#0b5cad", "#c2410c", "#15803d", "#7c3aed", "#b45309", "#be185d", "#0e7490", "#4d7c0f")
 _PIXELS = (860.0, 380.0)  # the frontier plot's inside, near enough to keep labels apart
 _FONT = {"family": "system-ui, -apple-system, 'Segoe UI', Roboto, sans-serif", "size": 13, "color": INK}
 # In words of plotly: where a label stands at its marker, and its box's centre from there (in label widths, in lines).
@@ -34,7 +35,8 @@ def figures(board: Board, runs: Sequence[Run]) -> Json:
         "costs": [{"name": name, "title": cost_name(name)} for name in names],
         "frontier": {name: frontier_figure(board, runs, name, ranges["close"]) for name in names},
         "dots": dots_figure(board, runs, ranges["close"]),
-        "heights": {"frontier": FRONTIER_PIXELS, "dots": _dots_height(board)},
+        "best": best_figure(board),
+        "heights": {"frontier": FRONTIER_PIXELS, "dots": _dots_height(board), "best": BEST_PIXELS},
         "ranges": ranges,
         "below": ", ".join(f"{name} ({percent(mean)})" for name, mean in _below(board, ranges["close"]).items()),
     }
@@ -121,6 +123,35 @@ def dots_figure(board: Board, runs: Sequence[Run], scores: Sequence[float]) -> J
         for name, mean in below.items()
     ]  # fmt: skip
     return {"data": data, "layout": layout, "notes": {"close": notes, "full": []}}
+
+
+def best_figure(board: Board) -> Json | None:
+    """Expected best validation score (points) of n tries against their cost, a line per row; None without any."""
+    curves = board.get("expected_best") or []
+    if not curves:
+        return None
+    hues = {method: _HUES[at % len(_HUES)] for at, method in enumerate(dict.fromkeys(one["method"] for one in curves))}
+    data = []
+    for one in curves:
+        name = html.escape(one["method"]) + ("" if one["of"] == "seeds" else f", {html.escape(one['of'])}")
+        data.append({
+            "type": "scatter", "mode": "lines+markers", "name": name,
+            "line": {"color": hues[one["method"]], "dash": "solid" if one["of"] == "seeds" else "dot", "width": 1.5},
+            "marker": {"size": 5},
+            "x": [point["cost"] for point in one["points"]],
+            "y": [100 * point["score"] for point in one["points"]],
+            "text": [
+                f"<b>{name}</b>, best of {point['n']}<br>{percent(point['score'])} for {show(point['cost'], 's')}"
+                for point in one["points"]
+            ],
+            "hovertemplate": "%{text}<extra></extra>",
+        })  # fmt: skip
+    layout = _layout(BEST_PIXELS) | {"showlegend": True}
+    prices = [point["cost"] for one in curves for point in one["points"]]
+    axis = _with_ticks(_price_axis(prices, min((price for price in prices if price > 0), default=1.0)), "s")
+    layout["xaxis"] |= {"type": "log", "title": {"text": f"{cost_name(curves[0]['cost'])} of all tries"}} | axis
+    layout["yaxis"] |= {"title": {"text": f"{html.escape(board['headline_metric'])} on validation, points"}}
+    return {"data": data, "layout": layout}
 
 
 def _dots_height(board: Board) -> int:

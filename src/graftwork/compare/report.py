@@ -14,6 +14,7 @@ from graftwork.compare.answer import (
     COST_NAMES,
     answer,
     cost_name,
+    few_runs,
     grades,
     points,
     race_lines,
@@ -67,7 +68,8 @@ def render_report(board: Mapping[str, Any], runs: Sequence[Mapping[str, Any]]) -
         search=search_line(board),
         race=race_lines(board),
         verdicts=verdicts(board),
-        pairs=[pair | {"sentence": sentence(pair)} for pair in board["differences"]],
+        few=few_runs(board) is not None,
+        pairs=[{"aso": None} | pair | {"sentence": sentence(pair)} for pair in board["differences"]],
         warnings=warnings(board),
         data_report={key: value for key, value in board["data_report"].items() if key != "warnings"},
         runs=[_run(run, board["headline_metric"]) for run in runs],
@@ -92,7 +94,8 @@ def _row(row: Mapping[str, Any], board: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "method": row["method"],
         "status": _status(row),
-        "n": row["n_seeds"],
+        "n": _runs(row),
+        "failed": bool(row.get("n_failed", 0) and row["n_seeds"]),
         "score": points(row, metric).partition(" [")[0],
         "interval": "[" + points(row, metric).partition(" [")[2] if metric in row["scores"] else "",
         "others": [_mean(row, name) for name in _other_metrics(board)],
@@ -101,6 +104,12 @@ def _row(row: Mapping[str, Any], board: Mapping[str, Any]) -> dict[str, Any]:
         "below": row["below_majority"],
         "error": (row["errors"] or [""])[0].partition("\n")[0],
     }
+
+
+def _runs(row: Mapping[str, Any]) -> str:
+    """How many went through; of how many where some failed."""
+    failed = row.get("n_failed", 0)
+    return f"{row['n_seeds']} of {row['n_seeds'] + failed}" if failed else str(row["n_seeds"])
 
 
 def _status(row: Mapping[str, Any]) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 
 from rich.console import Console
 
-from graftwork.compare.answer import answer, cost, points, race_lines, search_line, verdicts, warnings
+from graftwork.compare.answer import answer, cost, few_runs, points, race_lines, search_line, verdicts, warnings
 from graftwork.errors import printable
 from graftwork.units import percent
 
@@ -63,7 +63,8 @@ def _title(board: Mapping[str, Any]) -> str:
     counts = [row["n_seeds"] for row in board["rows"] if row["n_seeds"]]
     most = max(counts, default=0)
     runs = f" · {min(counts)} to {most} runs" if len(set(counts)) > 1 else f" · {most} run{'' if most == 1 else 's'}"
-    return f"{board['task'].get('name', 'task')} · {board['headline_metric']}, points{backbone}{runs} of a method"
+    few = ": not enough runs" if few_runs(board) is not None else ""
+    return f"{board['task'].get('name', 'task')} · {board['headline_metric']}, points{backbone}{runs} of a method{few}"
 
 
 def _columns(board: Mapping[str, Any]) -> list[Column]:
@@ -74,6 +75,8 @@ def _columns(board: Mapping[str, Any]) -> list[Column]:
         Column("method", 0, lambda row: _marks(row, board) + str(row["method"])),
         Column(headline, 1, lambda row: _score(row, headline), left=True),
     ]
+    if any(row["n_failed"] and row["n_seeds"] for row in board["rows"]):
+        columns.append(Column("runs", 1, _runs_cell))
     columns += [Column(name, 5 + 5 * at, _metric_cell(name)) for at, name in enumerate(others)]
     prices = (
         ("train", "train_seconds", 2), ("total", "total_seconds", 8), ("trained", "trained_parameters", 3),
@@ -91,6 +94,11 @@ def _score(row: Row, metric: str) -> str:
         return str(row["status"]).replace("_", " ")
     score, _, interval = points(row, metric).partition(" [")
     return f"{score:<10} [{interval:>11}"
+
+
+def _runs_cell(row: Row) -> str:
+    """Runs that went through, of all: `4 of 5`."""
+    return f"{row['n_seeds']} of {row['n_seeds'] + row['n_failed']}"
 
 
 def _metric_cell(name: str) -> Callable[[Row], str]:
@@ -128,7 +136,7 @@ def _sections(board: Mapping[str, Any]) -> list[tuple[str, list[str]]]:
     ]
     spent = search_line(board)
     return [
-        ("Verdicts", verdicts(board)),
+        ("Verdicts" if few_runs(board) is None else "Verdicts (not enough runs)", verdicts(board)),
         ("The race", [*race_lines(board), board["race"]["rule"]] if board.get("race") else []),
         ("Not finished", failed),
         ("Price of the search", [spent] if spent else []),

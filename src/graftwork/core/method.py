@@ -105,6 +105,11 @@ class Workbench:
     charged: Phase = field(default_factory=Phase)  # shared work that an earlier run had paid for
     profile: Profile = field(default_factory=Profile)
     shared: Once | None = None  # None: nothing is kept for other runs
+    held: tuple[str, ...] = ()  # sources of luck that are drawn as by seed 0, whatever `seed` is
+
+    def seed_of(self, source: str) -> int:
+        """What to derive the seed of a source of luck from ("init", "order", …): `seed`, or 0 where it is held."""
+        return 0 if source in self.held else self.seed
 
     def once(self, name: str, work: Callable[[Tally], T]) -> T:
         """`work`, which depends on the task and the backbone alone, done once for all runs that share them."""

@@ -21,6 +21,7 @@ class Recipe:
     learning_rate: float | None = None  # None: the method's own
     augment: bool = True  # show images otherwise every epoch, where they run through the whole network
     share: float = 1.0  # of the steps; below 1 for a trial run, which never sees the test split
+    varied: tuple[str, ...] | None = None  # sources of luck that the seed decides, the others being seed 0's; None: all
 
 
 @dataclass(frozen=True)
@@ -34,11 +35,16 @@ class RunSpec:
     recipe: Mapping[str, Any]  # resolved
     seed: int
     numerics: Mapping[str, Any]  # {"precision": "bf16", "threads": 2, "device": "cpu"}
+    held: tuple[str, ...] = ()  # sources of luck drawn as by seed 0, where `seed` is another
 
     @property
     def id(self) -> str:
         """12 hexadecimal digits: the run's folder name."""
-        return digest({"engine": ENGINE} | asdict(self))[:12]
+        return digest({"engine": ENGINE} | self.content())[:12]
+
+    def content(self) -> dict[str, Any]:
+        """As JSON; `held` stands there only where something is."""
+        return {name: value for name, value in asdict(self).items() if name != "held" or value}
 
 
 @dataclass(frozen=True)
@@ -47,7 +53,7 @@ class RunResult:
 
     id: str
     seed: int
-    status: str  # "ok" | "failed" | "out_of_memory" | "dropped"
+    status: str  # "ok" | "failed" | "diverged" | "out_of_memory" | "dropped"
     scores: Mapping[str, float] = field(default_factory=dict)  # metric -> test score, a fraction
     validation: Mapping[str, float] = field(default_factory=dict)  # metric -> validation score
     costs: Mapping[str, Cost] = field(default_factory=dict)  # the price tag: what it would cost alone
@@ -56,3 +62,4 @@ class RunResult:
     profile: Mapping[str, float] = field(default_factory=dict)  # phase -> wall seconds; they add up to the run's
     environment: Mapping[str, Any] = field(default_factory=dict)
     error: str = ""  # why it failed
+    seeds: Mapping[str, int | None] = field(default_factory=dict)  # source of luck -> the seed that it was drawn by

@@ -46,6 +46,7 @@ class Task:
     positive: str | None = None  # the class that `f1` is of; None: the rarer one of two
     scale: tuple[float, float] = (0.0, 1.0)  # mean and sd of the training targets (regression)
     unanswerable: bool = False  # span: some training questions have no answer in their passage
+    split_seed: int | None = None  # draws another split where no file is given; None and 0 draw the same
 
     @classmethod
     def from_file(cls, path: str | Path, **flags: Any) -> Task:
@@ -116,11 +117,11 @@ def _stem(path: Path) -> str:
 _TASK_KEYS: Mapping[str, type] = {
     "name": str, "data": str, "validation": str, "test": str, "kind": str, "text": str, "text_a": str,
     "text_b": str, "image": str, "sound": str, "label": str, "labels": list, "metrics": list, "positive": str,
-    "stray_tags": str, "realign": bool, "choices": list, "count_from": str, "thresholds": str,
+    "stray_tags": str, "realign": bool, "choices": list, "count_from": str, "thresholds": str, "split_seed": int,
 }  # fmt: skip
 _COMPARE_KEYS: Mapping[str, type] = {
     "backbone": str, "methods": list, "seeds": int, "epochs": int, "exhaustive": bool,
-    "augment": bool, "out": str, "cache": str, "cache_size": str, "jobs": int,
+    "augment": bool, "out": str, "cache": str, "cache_size": str, "jobs": int, "vary": list,
 }  # fmt: skip
 
 _TYPE_WORDS = {str: "a string", int: "a whole number", bool: "true or false", list: "a list of strings"}

@@ -20,7 +20,7 @@ from graftwork.data.folder import media_of
 from graftwork.data.formats import ROUNDED
 from graftwork.data.hub import with_splits
 from graftwork.data.questions import read_questions
-from graftwork.data.split import draw
+from graftwork.data.split import draw, require_drawn, salt_of, seed_words
 from graftwork.data.table import Row, Table, open_table
 from graftwork.errors import ConfigError, DataError, clip, nearest
 from graftwork.files import canonical
@@ -57,29 +57,31 @@ def load(task: Task) -> Dataset:
         metrics.get(name)
     task = with_splits(task)
     files = _files(task)
+    require_drawn(task, files)
     if isinstance(kind, AsksPassages):
         asked = read_questions(task, files)
         task = kind.resolve(task, [example.target for example in asked.examples["train"]])
-        return _dataset(task, kind, asked.examples, asked.made, asked.mended)
+        return _dataset(task, kind, asked.examples, files, asked.made, asked.mended)
     table = open_table(task.data)
     of_choices = isinstance(kind, OfChoices)
     task = find_choice_columns(task, table) if of_choices else find_columns(task, table, kind.per_word)
     read = {name: read_records(task, kind, path) for name, path in files.items()}
     missing = {name: share for name, share in FRACTIONS.items() if name not in files}
-    records = read | (draw_missing(read["train"], kind, missing, task.data) if missing else {})
+    records = read | (draw_missing(read["train"], kind, missing, task.data, task.split_seed) if missing else {})
     # Among words rare tags are no mistake: one that train lacks is a tag that no method can give, and is warned of.
     listing = SPLITS if kind.per_word else SPLITS[:1]
     task = kind.resolve(task, [record.target for name in listing for record in records[name]])
     for name in SPLITS[len(listing) :]:
         _require_trained_labels(records, name, files.get(name, task.data))
     examples = {name: _examples(name, records[name]) for name in SPLITS}
-    return _dataset(task, kind, examples, _how_made(files, records, task.reads), _mended(records, kind))
+    return _dataset(task, kind, examples, files, _how_made(files, records, task), _mended(records, kind))
 
 
 def _dataset(
     task: Task,
     kind: Kind,
     examples: Mapping[str, Sequence[Example]],
+    files: Mapping[str, Path],
     made: str,
     mended: Mapping[str, Mapping[str, int]],
 ) -> Dataset:
@@ -90,7 +92,8 @@ def _dataset(
     }
     for name in task.metrics:
         metrics.get(name).statistics(splits["test"].targets, splits["test"].targets, task)
-    return Dataset(task, splits, digest(splits), report(task, splits, made, mended))
+    seed = {"split_seed": task.split_seed or 0} if len(files) < len(SPLITS) else {}
+    return Dataset(task, splits, digest(splits), seed | report(task, splits, made, mended))
 
 
 def _mended(records: Mapping[str, Sequence[Record]], kind: Kind) -> dict[str, dict[str, int]]:
@@ -246,7 +249,7 @@ def check_words(given: Input, where: str) -> None:
 
 
 def draw_missing(
-    records: Sequence[Record], kind: Kind, fractions: Mapping[str, float], path: Path
+    records: Sequence[Record], kind: Kind, fractions: Mapping[str, float], path: Path, seed: int | None = None
 ) -> dict[str, list[Record]]:
     """The training file's rows as train and the splits of `fractions`, in file order.
 
@@ -264,7 +267,7 @@ def draw_missing(
     if "test" in fractions and not kind.per_word:
         _refuse_single(records, path)
     strata = kind.strata([record.target for record in records])
-    names = draw([record.inputs for record in records], strata, fractions)
+    names = draw([record.inputs for record in records], strata, fractions, salt_of(seed))
     drawn = {
         split: [record for record, name in zip(records, names, strict=True) if name == split]
         for split in ("train", *fractions)
@@ -335,14 +338,15 @@ def digest(splits: Mapping[str, Split]) -> str:
     return hashed.hexdigest()
 
 
-def _how_made(files: Mapping[str, Path], records: Mapping[str, Sequence[Record]], noun: str) -> str:
+def _how_made(files: Mapping[str, Path], records: Mapping[str, Sequence[Record]], task: Task) -> str:
     """In words, with counts."""
+    noun = task.reads
     counted = {name: f"{name} {len(records[name]):,} rows" for name in SPLITS}
     given = [f"{counted[name]} from {path.name}" for name, path in files.items()]
     drawn = [counted[name] for name in SPLITS if name not in files]
     if not drawn:
         return f"{'; '.join(given)}."
     return (
-        f"{'; '.join(given)}; {' and '.join(drawn)} drawn from {files['train'].name} by a hash of the {noun}, the same "
-        f"share of every class, equal {noun}s in one split."
+        f"{'; '.join(given)}; {' and '.join(drawn)} drawn from {files['train'].name} by a hash of the {noun}"
+        f"{seed_words(task)}, the same share of every class, equal {noun}s in one split."
     )

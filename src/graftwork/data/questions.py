@@ -10,7 +10,7 @@ from pathlib import Path
 from graftwork.core.example import Example
 from graftwork.core.passages import Gold, Golds, Passage, question_of
 from graftwork.core.task import SPLITS, Task
-from graftwork.data.split import draw
+from graftwork.data.split import draw, salt_of, seed_words
 from graftwork.data.squad import Question, questions
 from graftwork.errors import ConfigError, DataError, clip
 
@@ -59,7 +59,7 @@ def read_questions(task: Task, files: Mapping[str, Path]) -> Asked:
     passages: dict[str, Passage] = {}
     read = {split: _read(path, task.realign, passages) for split, path in files.items()}
     missing = {split: share for split, share in FRACTIONS.items() if split not in files}
-    drawn = _drawn(read["train"], missing) if missing else ["train"] * len(read["train"].examples)
+    drawn = _drawn(read["train"], missing, task.split_seed) if missing else ["train"] * len(read["train"].examples)
     chosen = {split: [(read["train"], n) for n, name in enumerate(drawn) if name == split] for split in SPLITS}
     chosen |= {
         split: [(file, n) for n in range(len(file.examples))] for split, file in read.items() if split != "train"
@@ -69,7 +69,7 @@ def read_questions(task: Task, files: Mapping[str, Path]) -> Asked:
         what: {split: sum(file.mended[n].get(what, 0) for file, n in rows) for split, rows in chosen.items()}
         for what in (ROUNDED, REALIGNED)
     }
-    return Asked(examples, _how_made(files, examples, read["train"]), mended)
+    return Asked(examples, _how_made(files, examples, read["train"], task), mended)
 
 
 def _read(path: Path, realign: bool, passages: dict[str, Passage]) -> _File:
@@ -142,7 +142,7 @@ def _occurrences(text: str, passage: str) -> Iterator[int]:
         at = passage.find(text, at + 1)
 
 
-def _drawn(file: _File, fractions: Mapping[str, float]) -> list[str]:
+def _drawn(file: _File, fractions: Mapping[str, float], seed: int | None) -> list[str]:
     """Of every question of the training file its split. Raises `DataError` where one would stay empty."""
     if len(file.examples) < FEWEST:
         raise DataError(
@@ -154,9 +154,8 @@ def _drawn(file: _File, fractions: Mapping[str, float]) -> list[str]:
         )
     groups = _groups(file)
     articles = sorted(set(groups))  # each counts once: a long one may not be all of a split
-    chosen = dict(
-        zip(articles, draw([{"article": one} for one in articles], [""] * len(articles), fractions), strict=True)
-    )
+    names = draw([{"article": one} for one in articles], [""] * len(articles), fractions, salt_of(seed))
+    chosen = dict(zip(articles, names, strict=True))
     for split in fractions:
         if split not in chosen.values():
             about = "articles" if file.titled else "passages"
@@ -180,7 +179,9 @@ def _named(split: str, example: Example) -> Example:
     return Example(f"{split}/{example.id}", example.inputs, example.target, example.source)
 
 
-def _how_made(files: Mapping[str, Path], examples: Mapping[str, Sequence[Example]], train: _File) -> str:
+def _how_made(
+    files: Mapping[str, Path], examples: Mapping[str, Sequence[Example]], train: _File, task: Task
+) -> str:
     """In words, with counts."""
     counted = {split: f"{split} {len(found):,} questions" for split, found in examples.items()}
     given = "; ".join(f"{counted[split]} from {path.name}" for split, path in files.items())
@@ -189,6 +190,6 @@ def _how_made(files: Mapping[str, Path], examples: Mapping[str, Sequence[Example
         return f"{given}."
     unit = "article (title)" if train.titled else "context"
     return (
-        f"{given}; {' and '.join(drawn)} drawn from {files['train'].name} by a hash of the {unit}, "
+        f"{given}; {' and '.join(drawn)} drawn from {files['train'].name} by a hash of the {unit}{seed_words(task)}, "
         f"{len(set(_groups(train))):,} in all: no {unit} stands in two of them."
     )

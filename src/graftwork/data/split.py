@@ -1,16 +1,46 @@
-"""Splits by content: which split a row falls in depends on its own inputs and on no seed, no order and no neighbour."""
+"""Splits by content: which split a row falls in depends on its own inputs, and on no order and no neighbour.
+
+No seed is needed. One may be given, to see what another draw of the splits does to the scores.
+"""
 
 from __future__ import annotations
 
 import hashlib
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from graftwork.core.example import plain
+from graftwork.core.task import SPLITS, Task
+from graftwork.errors import ConfigError
 from graftwork.files import canonical
 
 SALT = "graftwork split 1"
+
+
+def salt_of(seed: int | None) -> str:
+    """What rows are hashed with. Another seed draws another split of the same rows; 0 is the one drawn without any."""
+    return f"{SALT}, drawn by seed {seed}" if seed else SALT
+
+
+def seed_words(task: Task) -> str:
+    """For a sentence on how the splits came about; nothing where no seed was given."""
+    return f" and the split seed {task.split_seed}" if task.split_seed else ""
+
+
+def require_drawn(task: Task, files: Mapping[str, Path]) -> None:
+    """Raise `ConfigError` for a split seed that is below 0, or that draws nothing since every split has a file."""
+    if task.split_seed is None:
+        return
+    if task.split_seed < 0:
+        raise ConfigError("the split seed must be 0 or more", got=str(task.split_seed))
+    if not set(SPLITS) - files.keys():
+        raise ConfigError(
+            "a split seed is given, and no split is drawn: each has a file of its own",
+            got=", ".join(path.name for path in files.values()),
+            do="leave --split-seed out, or one of the files",
+        )
 
 
 def draw(

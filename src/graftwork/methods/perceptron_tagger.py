@@ -168,7 +168,7 @@ class PerceptronTagger:
         averaged = _Averaged(_blank(bench.train.examples, outputs))
         train, checked = (averaged.now.numbers(split.examples) for split in (bench.train, bench.validation))
         tags = [rows.tolist() for rows in bench.train.targets]
-        random = np.random.default_rng(derive(bench.seed, "order"))
+        random = np.random.default_rng(derive(bench.seed_of("order"), "order"))
         scores: list[float] = []
         best = averaged.now
         for epoch in range(1, self.epochs + 1):

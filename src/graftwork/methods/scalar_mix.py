@@ -82,7 +82,7 @@ class ScalarMix:
             ],
             lr=self.rate,
         )
-        shuffle = torch.Generator().manual_seed(derive(bench.seed, "order"))
+        shuffle = torch.Generator().manual_seed(derive(bench.seed_of("order"), "order"))
         for epoch in range(1, self.epochs + 1):
             losses = []
             for rows in batches_of_features(train.encoded, len(features), shuffle):

@@ -103,7 +103,7 @@ class TfidfSvm:
         outputs = bench.setting.kind.outputs(bench.setting.task)
         best: tuple[float, Svm] | None = None
         for strength in STRENGTHS:
-            seed = derive(bench.seed, "init") % 2**31
+            seed = derive(bench.seed_of("init"), "init") % 2**31
             weight, bias = _solve(inputs, flat(bench.train.targets), outputs, strength, seed)
             fitted = Svm(vectorizer, weight, bias, {"strength": strength})
             reached = bench.score(fitted.logits(bench.validation.examples))

@@ -40,8 +40,9 @@ from graftwork.run.speed import predict_speed
 from graftwork.run.store import RunStore, write_predictions, write_run
 from graftwork.run.task_module import add_price_tag, save_module, self_test_examples
 from graftwork.train.frozen import FrozenStore
+from graftwork.train.loop import Diverged
 from graftwork.train.recipe import resolve
-from graftwork.train.seeds import derive
+from graftwork.train.seeds import held_of, seeds_of
 from graftwork.train.stages import schedule_of
 
 Progress = Callable[[float, str], None]
@@ -80,6 +81,7 @@ class Shop:
             else {},
             seed=seed,
             numerics=self.numerics if uses else {"threads": self.numerics["threads"]},
+            held=() if recipe.varied is None else held_of(recipe.varied, seed),
         )
 
     def _augmented(self, recipe: Recipe) -> dict[str, Any]:
@@ -139,7 +141,9 @@ class _Execution:
             write_text(self.folder / "log.jsonl", self.log.getvalue())
             if (self.folder / "module" / "module.json").is_file():
                 add_price_tag(self.folder / "module", {name: asdict(cost) for name, cost in costs.items()})
+        seeds = {**seeds_of(self.spec.seed, self.spec.held), "split": self.shop.dataset.report.get("split_seed")}
         receipt: dict[str, Any] = {"costs": costs, "spent": self.watch.read(), "environment": surroundings}
+        receipt["seeds"] = seeds
         return RunResult(id=self.spec.id, seed=self.spec.seed, profile=self.profile.read(), **receipt, **parts)
 
     def _work(self) -> dict[str, Any]:
@@ -177,13 +181,13 @@ class _Execution:
 
     def bench(self) -> Workbench:
         """What the method fits in."""
-        data, seed = self.shop.dataset, self.spec.seed
+        data = self.shop.dataset
         headline = data.task.metrics[0]
         bench: Workbench = Workbench(
             setting=self.setting,
             train=data.train,
             validation=data.validation,
-            seed=seed,
+            seed=self.spec.seed,
             recipe=self.spec.recipe,
             order=self._order,
             frozen=lambda split, depth: self._frozen(bench, split, depth),
@@ -192,13 +196,15 @@ class _Execution:
             progress=self.progress,
             profile=self.profile,
             shared=lambda name, work: self.shop.done.get(bench, name, work),
+            held=self.spec.held,
         )
         return bench
 
     def _order(self, lengths: NDArray[np.int64], epoch: int) -> list[NDArray[np.int64]]:
         """Of a trial's epoch the first batches only: they come shuffled, so any of them are a fair draw."""
         recipe = self.spec.recipe
-        batches = bucket(lengths, recipe["batch_size"], derive(self.spec.seed, "order"), epoch)
+        seed = seeds_of(self.spec.seed, self.spec.held)["order"]
+        batches = bucket(lengths, recipe["batch_size"], seed, epoch)
         return batches[: recipe.get("batches_per_epoch")]
 
     def _frozen(self, bench: Workbench, split: Split, depth: int | None) -> Any:
@@ -248,6 +254,8 @@ class _Execution:
 
 
 def _status(error: Exception) -> str:
+    if isinstance(error, Diverged):
+        return "diverged"
     memory = isinstance(error, MemoryError) or "not enough memory" in str(error) or "out of memory" in str(error)
     return "out_of_memory" if memory else "failed"
 

@@ -91,7 +91,7 @@ class RunStore:
 
 def write_run(folder: Path, spec: RunSpec, result: RunResult) -> None:
     """The receipt; `result.json` last, so that its presence means complete."""
-    write_json(folder / "spec.json", {"format": FORMAT} | asdict(spec))
+    write_json(folder / "spec.json", {"format": FORMAT} | spec.content())
     write_json(folder / "result.json", {"format": FORMAT} | asdict(result))
 
 

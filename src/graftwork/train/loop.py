@@ -138,7 +138,7 @@ def fit_by_gradient(method: Attaches, bench: Workbench) -> FittedModel:
     """Head start, then AdamW on whatever `method` lets train. Raises `Diverged`."""
     assert bench.setting.backbone is not None
     towers = towers_of(bench.setting.backbone.card.towers, bench.train.examples[0])
-    torch.manual_seed(derive(bench.seed, "init"))
+    torch.manual_seed(derive(bench.seed_of("init"), "init"))
     model = build_model(method, bench.setting, towers)
     facts: dict[str, Any] = {"towers": towers, "start_block": model.start}
     rate = bench.recipe["learning_rate"] or method.learning_rate
@@ -244,7 +244,7 @@ def _shown(model: Model, bench: Workbench, encoded: Encoded, sequences: list[int
     """A batch as training sees it: augmented where the recipe says so and it runs through the whole network."""
     backbone = model.backbone
     if isinstance(backbone, Augments) and _augments(bench) and model.prefix is None:
-        return backbone.augmented(encoded, sequences, derive(bench.seed, "augmentation"), epoch)
+        return backbone.augmented(encoded, sequences, derive(bench.seed_of("augmentation"), "augmentation"), epoch)
     return backbone.collate(encoded, sequences)
 
 

@@ -29,11 +29,11 @@ def fit_mix(bench: Workbench, train: FrozenPass, strength: float, outputs: int) 
     mean, sd = features.mean(dim=(0, 2), keepdim=True), features.std(dim=(0, 2), keepdim=True)
     features = (features - mean) / sd.clamp_min(1e-6)  # (N, L + 1, P): blocks on one scale, so that weights compare
     targets = kept_targets(bench.train, train.encoded)
-    torch.manual_seed(derive(bench.seed, "init"))
+    torch.manual_seed(derive(bench.seed_of("init"), "init"))
     layer = nn.Linear(features.shape[2], outputs)
     scores = nn.Parameter(torch.zeros(features.shape[1]))
     optimiser = torch.optim.AdamW([*layer.parameters(), scores], lr=RATE, weight_decay=strength)
-    shuffle = torch.Generator().manual_seed(derive(bench.seed, "order"))
+    shuffle = torch.Generator().manual_seed(derive(bench.seed_of("order"), "order"))
     for _ in range(EPOCHS):
         for rows in batches_of_features(train.encoded, len(features), shuffle):
             mixed = torch.einsum("nlp,l->np", features[rows], scores.softmax(0))  # (B, P)

@@ -3,8 +3,44 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
+
+from graftwork.errors import ConfigError, UnknownName
+
+SOURCES = ("init", "order", "augmentation")  # of luck, in a run: weights, order of the data, how images are shown
+_ELSEWHERE = {
+    "dropout": "nothing is dropped out: frozen and trained blocks run in eval mode",
+    "split": "it is drawn before any run: --split-seed draws another one",
+}
 
 
 def derive(seed: int, purpose: str) -> int:
-    """A 63-bit seed for `purpose` ("init", "order"), the same on every machine."""
+    """A 63-bit seed for `purpose` (one of `SOURCES`, …), the same on every machine."""
     return int.from_bytes(hashlib.sha256(f"{seed}:{purpose}".encode()).digest()[:8], "big") >> 1
+
+
+def chosen_sources(words: Sequence[str] | None) -> tuple[str, ...]:
+    """The sources that runs draw anew, in the order of `SOURCES`; all of them for None.
+
+    Raises `ConfigError` for none, `UnknownName` for one that there isn't.
+    """
+    if words is None:
+        return SOURCES
+    for word in words:
+        if word in _ELSEWHERE:
+            raise ConfigError(f"{word!r} cannot be varied: {_ELSEWHERE[word]}", expected=", ".join(SOURCES))
+        if word not in SOURCES:
+            raise UnknownName("source of luck", word, SOURCES)
+    if not words:
+        raise ConfigError("no source of luck is named", expected=", ".join(SOURCES), do="leave --vary out for all")
+    return tuple(source for source in SOURCES if source in words)
+
+
+def held_of(varied: Sequence[str], seed: int) -> tuple[str, ...]:
+    """The sources that are drawn as by seed 0. For seed 0 that is how all are drawn: it is the same run either way."""
+    return tuple(source for source in SOURCES if seed and source not in varied)
+
+
+def seeds_of(seed: int, held: Sequence[str]) -> dict[str, int]:
+    """For the receipt: the seed that each source is drawn by."""
+    return {source: derive(0 if source in held else seed, source) for source in SOURCES}

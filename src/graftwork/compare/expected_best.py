@@ -1,0 +1,45 @@
+"""What more tries bring: the expected best validation score of n tries, against what n tries cost.
+
+After Dodge et al. (2019, arXiv:1909.03004): the best of n draws, with replacement, from the tries that were made. V
+tries whose scores stand in order give
+
+    E[best of n] = sum over i of score_i x ((i / V)^n - ((i - 1) / V)^n)
+
+Beyond V tries the estimate knows nothing, so a curve ends there. Scores are of validation: choices are made on it.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from graftwork.core.run import RunResult
+
+
+def expected_best(scores: Sequence[float]) -> list[float]:
+    """For n = 1 … V the expected best of n of these V scores. The first is their mean."""
+    ordered, tries = sorted(scores), len(scores)
+    return [
+        sum(score * ((i / tries) ** n - ((i - 1) / tries) ** n) for i, score in enumerate(ordered, start=1))
+        for n in range(1, tries + 1)
+    ]
+
+
+def curve(runs: Sequence[RunResult], metric: str, cost: str, failed: float | None) -> list[dict[str, Any]]:
+    """A point per number of tries: `n`, the expected best `score` (a fraction), and the `cost` of n tries.
+
+    A failed run is a try that was paid for and scores `failed`; where that isn't known it is left out of the scores.
+    Nothing for fewer than two scores, where all are equal, or where no price is known.
+    """
+    scores = [run.validation.get(metric) if run.status == "ok" else failed for run in runs]
+    known = [score for score in scores if score is not None]
+    prices = [value for run in runs if (value := _price(run.costs, cost)) is not None]
+    if len(known) < 2 or len(set(known)) == 1 or not prices:
+        return []
+    each = statistics.fmean(prices)
+    return [{"n": n, "score": score, "cost": n * each} for n, score in enumerate(expected_best(known), start=1)]
+
+
+def _price(costs: Mapping[str, Any], name: str) -> float | None:
+    return costs[name].value if name in costs else None
