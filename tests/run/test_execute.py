@@ -19,7 +19,7 @@ from graftwork.core.metric import score
 from graftwork.core.run import Recipe, RunResult
 from graftwork.core.transformer import TransformerBackbone
 from graftwork.errors import StorageError
-from graftwork.files import file_digest, read_json
+from graftwork.files import file_digest, read_json, safe_load
 from graftwork.registry import kinds, meters, metrics
 from graftwork.run import execute as module
 from graftwork.run.execute import Shop, execute
@@ -152,18 +152,15 @@ def test_a_source_that_is_held_is_drawn_as_by_seed_0(open_tiny: OpenShop) -> Non
     drawn = {}
     for name, recipe_, seed in (("zero", SHORT, 0), ("one", SHORT, 1), ("held", held, 1)):
         result, folder = run(shop, still, seed, recipe_)
-        drawn[name] = file_digest(folder / "module" / "delta.safetensors"), result
-    assert drawn["zero"][0] == drawn["held"][0] != drawn["one"][0]
+        (weights,) = [
+            weight for at, weight in safe_load(folder / "module" / "delta.safetensors").items() if at.endswith("layer/1/output/dense.down.weight")
+        ]
+        drawn[name] = weights, result
+    assert torch.allclose(drawn["zero"][0], drawn["held"][0]) and not torch.allclose(drawn["zero"][0], drawn["one"][0])
     seeds = {name: result.seeds for name, (_, result) in drawn.items()}
     assert seeds["held"]["init"] == seeds["zero"]["init"] and seeds["held"]["order"] == seeds["one"]["order"]
     assert len({result.id for _, result in drawn.values()}) == 3
     assert read_json(shop.store.root / drawn["held"][1].id / "spec.json")["held"] == ["init", "augmentation"]
-
-
-def test_a_run_that_diverges_says_so(open_tiny: OpenShop) -> None:
-    result, folder = run(open_tiny(), "adapter:learning_rate=1e30")
-    assert (result.status, result.seeds["split"]) == ("diverged", 0)
-    assert "training diverged" in read_result(folder / "result.json").error
 
 
 def test_shared_work_is_charged_to_each_run_in_full(open_tiny: OpenShop) -> None:
@@ -235,7 +232,8 @@ def test_a_failure_is_a_result_with_a_price_tag(
 def test_divergence_is_a_failure_that_says_where(open_tiny: OpenShop) -> None:
     shop = open_tiny()
     result, folder = run(shop, "adapter:learning_rate=1e30", recipe=Recipe(epochs=4, batch_size=8))
-    assert result.status == "failed" and "training diverged at step" in result.error
+    assert result.status == "diverged" and "training diverged at step" in result.error
+    assert read_result(folder / "result.json").seeds.keys() == {"init", "order", "augmentation", "split"}
     assert (result.costs["train_flops"].value or 0) > 0
     assert not any("traceback" in line for line in lines(folder / "log.jsonl"))
     after, alone = run(shop, "lora")[1], run(open_tiny(runs="alone"), "lora")[1]

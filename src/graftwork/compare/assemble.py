@@ -195,7 +195,7 @@ def _entry(
     trials = row.trials if row.status == "dropped" else ()  # of other rows the race tells
     errors = dict.fromkeys(result.error for result in (*results, *trials) if result.error)
     scores = {name: asdict(boot.score(row.method)) for name, boot in boots.items() if row.method in boot.rows}
-    least = -math.inf if lowest is None else lowest - ROUNDING
+    least = -math.inf if lowest is None or row.method == "majority" else lowest - ROUNDING
     below = [result for result in scored if result.scores.get(headline, math.inf) < least]
     return {
         "method": row.method,
