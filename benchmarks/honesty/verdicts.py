@@ -169,16 +169,17 @@ def others(found: Pairs, known_sd: float) -> dict[str, NDArray[np.bool_]]:
             by_seed = a - b
             paired = by_seed.mean(axis=1) / (by_seed.std(axis=1, ddof=1) / math.sqrt(by_seed.shape[1]))
             tests["paired t over seeds"] = (paired, by_seed.shape[1] - 1)
-    told = {}
-    for name, (value, degrees) in tests.items():
-        p = 2 * (stats.norm.sf(np.abs(value)) if np.ndim(degrees) == 0 and math.isinf(degrees) else stats.t.sf(np.abs(value), degrees))  # noqa: E501  # fmt: skip
-        told[name] = np.nan_to_num(p, nan=1.0) < LEVEL
-    return told
+    return {
+        name: np.nan_to_num(2 * stats.t.sf(np.abs(value), degrees), nan=1.0) < LEVEL
+        for name, (value, degrees) in tests.items()
+    }
 
 
 def known_sd(cell: Cell, pairs: int, apart: float) -> float:
     """Of the difference of the means over seeds: from pairs that nothing else is made of."""
-    means = [found.right[0].mean(axis=(1, 2)) - found.right[1].mean(axis=(1, 2)) for found in batches(cell, pairs, apart, 2)]  # noqa: E501  # fmt: skip
+    means = [
+        found.right[0].mean(axis=(1, 2)) - found.right[1].mean(axis=(1, 2)) for found in batches(cell, pairs, apart, 2)
+    ]
     return float(np.concatenate(means).std(ddof=1))
 
 
@@ -252,36 +253,49 @@ def best_valid(result: Mapping[str, Any]) -> tuple[str, float]:
 
 def table(content: Mapping[str, Any]) -> str:
     """The cells that were measured, as Markdown."""
-    names = (OURS, "paired t over seeds", "Welch's t over seeds", "examples alone, means over seeds",
-             "McNemar, first runs", ORACLE)  # fmt: skip
     listed = [content["cells"][key_of(cell)] for cell in CELLS if key_of(cell) in content["cells"]]
-    lines = [["pairs of", "seeds", "difference", *names, "best valid", "behind it by"]]
+    lines = [["pairs of", "seeds", "apart", *SHOWN.values(), "best valid", "behind it", "behind z"]]
     lines.append(["---"] * len(lines[0]))
-    for result in listed:
-        cell, (best, power) = result["cell"], best_valid(result)
-        cells = [
-            "–" if name not in result["false"] else f"{100 * result['false'][name]:.1f} / {100 * result['power'][name]:.0f}"
-            for name in names
-        ]  # fmt: skip
-        counts = cell["seeds"]
-        seeds = str(counts[0]) if counts[0] == counts[1] else f"{counts[0]} and {counts[1]}"
-        behind = f"{100 * (power - result['power'][OURS]):.1f}" if best else "–"
-        lines.append([cell["name"], seeds, f"{100 * result['difference']:.1f}", *cells, best or "none", behind])
+    lines += [_line(result) for result in listed]
     worst = max(result["false"][OURS] for result in listed)
-    behind_most = max(best_valid(result)[1] - result["power"][OURS] for result in listed)
-    where, draws = content["environment"], content["draws"]
+    behind = max(best_valid(result)[1] - result["power"][OURS] for result in listed)
+    where, draws, first = content["environment"], content["draws"], listed[0]
     told = [
-        f"Highest rate of false verdicts: {100 * worst:.2f} % ({listed[0]['pairs']:,} equal pairs a cell; standard error 0.2). "
-        f"Farthest behind the best valid test: {100 * behind_most:.1f} points ({listed[0]['power_pairs']:,} pairs a cell).",
+        f"Highest rate of false verdicts: {100 * worst:.2f} % ({first['pairs']:,} equal pairs a cell, standard error "
+        f"{100 * math.sqrt(LEVEL * (1 - LEVEL) / first['pairs']):.2f}). Farthest behind the best valid test: "
+        f"{100 * behind:.1f} points ({first['power_pairs']:,} pairs a cell).",
         f"Of {draws['pairs']} pairs about to be told apart {draws['differ']} had another verdict with {draws['few']:,} "
         f"draws than with {draws['many']:,} ({draws['told'][0]} and {draws['told'][1]} told apart).",
-        "Verdicts of 10 seeds x 2,000 examples at 10,000 draws: "
+        "Verdicts of 10 seeds x 2,000 examples at 10,000 draws, on one processor: "
         + ", ".join(f"{one['rows']} rows {one['cpu_seconds']:.1f} s" for one in content["speed"])
-        + " of one processor.",
+        + ".",
         f"{where['processor']}, commit {(where['commit'] or {}).get('hash', 'unknown')[:8]}, {where['time'][:10]}; "
         f"{sum(result['cpu_seconds'] for result in listed):.0f} processor seconds in all.",
-    ]  # fmt: skip
+    ]
     return "\n".join("| " + " | ".join(cells) + " |" for cells in lines) + "\n\n" + "\n\n".join(told)
+
+
+SHOWN = {
+    OURS: "Graftwork",
+    "paired t over seeds": "paired t",
+    "Welch's t over seeds": "Welch's t",
+    "examples alone, means over seeds": "examples alone",
+    "McNemar, first runs": "McNemar",
+    ORACLE: "z",
+}  # test -> title of its column
+
+
+def _line(result: Mapping[str, Any]) -> list[str]:
+    """`false verdicts / power` of every test, in percent."""
+    (best, power), own = best_valid(result), result["power"][OURS]
+    counts = dict.fromkeys(result["cell"]["seeds"])
+    told = [
+        f"{100 * result['false'][name]:.1f} / {100 * result['power'][name]:.0f}" if name in result["false"] else "–"
+        for name in SHOWN
+    ]
+    behind = [f"{100 * (power - own):.1f}" if best else "–", f"{100 * (result['power'][ORACLE] - own):.1f}"]
+    start = [result["cell"]["name"], " and ".join(map(str, counts)), f"{100 * result['difference']:.1f}"]
+    return [*start, *told, SHOWN.get(best, "none"), *behind]
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

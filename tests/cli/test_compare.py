@@ -296,7 +296,15 @@ def test_threads_are_part_of_what_a_run_is(graft: Graft, tickets: Path, keep_thr
 
 @pytest.mark.slow
 def test_one_source_of_luck_varies_alone(graft: Graft, tickets: Path) -> None:
-    command = ("compare", tickets, *QUICK[:4], "--seeds", "2", "--methods", "majority,adapter:size=2:learning_rate=0.01")
+    command = (
+        "compare",
+        tickets,
+        *QUICK[:4],
+        "--seeds",
+        "2",
+        "--methods",
+        "majority,adapter:size=2:learning_rate=0.01",
+    )
 
     def runs(*flags: str) -> dict[int, dict[str, Any]]:
         board = json.loads(graft(*command, "--exhaustive", "--json", *flags).out)

@@ -15,7 +15,9 @@ from graftwork.core.run import RunResult
 def run(seed: int, score: float | None, seconds: float | None = 10.0) -> RunResult:
     status = "failed" if score is None else "ok"
     validation = {} if score is None else {"accuracy": score}
-    return RunResult(str(seed), seed, status, validation=validation, costs={"train_seconds": Cost(seconds, "s", "meter")})
+    return RunResult(
+        str(seed), seed, status, validation=validation, costs={"train_seconds": Cost(seconds, "s", "meter")}
+    )
 
 
 def test_it_is_the_mean_over_every_draw() -> None:

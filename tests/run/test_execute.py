@@ -153,7 +153,9 @@ def test_a_source_that_is_held_is_drawn_as_by_seed_0(open_tiny: OpenShop) -> Non
     for name, recipe_, seed in (("zero", SHORT, 0), ("one", SHORT, 1), ("held", held, 1)):
         result, folder = run(shop, still, seed, recipe_)
         (weights,) = [
-            weight for at, weight in safe_load(folder / "module" / "delta.safetensors").items() if at.endswith("layer/1/output/dense.down.weight")
+            weight
+            for at, weight in safe_load(folder / "module" / "delta.safetensors").items()
+            if at.endswith("layer/1/output/dense.down.weight")
         ]
         drawn[name] = weights, result
     assert torch.allclose(drawn["zero"][0], drawn["held"][0]) and not torch.allclose(drawn["zero"][0], drawn["one"][0])

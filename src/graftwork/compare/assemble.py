@@ -121,7 +121,10 @@ def leaderboard(
         "race": None if findings.race is None else dict(findings.race),
         "notes": [*_notes(rows, entries, floor is not None), *_held(findings.varied), *findings.notes],
         "statistics": {
-            "draws": draws, "other_draws": min(draws, OTHER_DRAWS), "seed": seed, "level": 0.95,
+            "draws": draws,
+            "other_draws": min(draws, OTHER_DRAWS),
+            "seed": seed,
+            "level": 0.95,
             "varied": list(findings.varied),
         },
         "command": findings.command,

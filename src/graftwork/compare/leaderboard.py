@@ -178,9 +178,7 @@ def _fitting(chosen: Sequence[Named], shop: Shop, asked: bool) -> tuple[list[Nam
     return [item for item in chosen if not reasons[item.label]], left_out
 
 
-def _content(
-    shop: Shop, grid: Grid, notes: tuple[str, ...], varied: tuple[str, ...] = SOURCES
-) -> dict[str, Any]:
+def _content(shop: Shop, grid: Grid, notes: tuple[str, ...], varied: tuple[str, ...] = SOURCES) -> dict[str, Any]:
     task = shop.dataset.task
     described = {"name": task.name, "data": shop.dataset.digest} | task.question()
     described["rows"] = {name: len(split.examples) for name, split in shop.dataset.splits.items()}

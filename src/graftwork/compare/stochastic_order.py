@@ -55,7 +55,7 @@ def almost_stochastic_order(
 
 
 def _violations(a: Floats, b: Floats) -> Floats:
-    """(R, n) and (R, m) sorted scores -> (R,): exact, for quantile functions are steps. Equal ones: 0.5, by symmetry."""
+    """(R, n) and (R, m) sorted scores -> (R,): exact, for quantile functions are steps. Equal ones: 0.5."""
     n, m = a.shape[1], b.shape[1]
     ends = np.union1d(m * np.arange(1, n + 1), n * np.arange(1, m + 1))  # of the common steps, in units of 1 / (n m)
     apart = a[:, (ends - 1) // m] - b[:, (ends - 1) // n]  # (R, steps)

@@ -179,9 +179,7 @@ def _named(split: str, example: Example) -> Example:
     return Example(f"{split}/{example.id}", example.inputs, example.target, example.source)
 
 
-def _how_made(
-    files: Mapping[str, Path], examples: Mapping[str, Sequence[Example]], train: _File, task: Task
-) -> str:
+def _how_made(files: Mapping[str, Path], examples: Mapping[str, Sequence[Example]], train: _File, task: Task) -> str:
     """In words, with counts."""
     counted = {split: f"{split} {len(found):,} questions" for split, found in examples.items()}
     given = "; ".join(f"{counted[split]} from {path.name}" for split, path in files.items())
