@@ -302,7 +302,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Measure what is not there yet, and keep every cell as soon as it is measured."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--pairs", type=int, default=10_000, help="equal pairs a cell")
-    parser.add_argument("--power-pairs", type=int, default=2_000, help="pairs a cell with a difference")
+    parser.add_argument("--power-pairs", type=int, default=4_000, help="pairs a cell with a difference")
     parser.add_argument("--draws", type=int, default=400, help="of the bootstrap; a board has 10,000")
     parser.add_argument("--jobs", type=int, default=1, help="cells at a time, a process each")
     parser.add_argument("--out", type=Path, default=RESULTS)
