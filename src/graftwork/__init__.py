@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from graftwork.bank.bank import Bank
     from graftwork.bank.stream import stream
     from graftwork.benchmark.run import benchmark
+    from graftwork.compare.curve import curve
     from graftwork.compare.leaderboard import compare
     from graftwork.compare.many_tasks import compare_tasks
     from graftwork.core.run import RunResult
@@ -41,6 +42,7 @@ __all__ = [
     "climb",
     "compare",
     "compare_tasks",
+    "curve",
     "predict_many",
     "pretrain",
     "stream",
@@ -57,6 +59,7 @@ _HOMES = {
     "climb": "graftwork.run.ladder",
     "compare": "graftwork.compare.leaderboard",
     "compare_tasks": "graftwork.compare.many_tasks",
+    "curve": "graftwork.compare.curve",
     "predict_many": "graftwork.run.bulk",
     "pretrain": "graftwork.pretrain.pretraining",
     "stream": "graftwork.bank.stream",

@@ -29,6 +29,7 @@ _STOPPED = {
     "bank": "the bank is as it was before",
     "benchmark": _KEPT,
     "compare": _KEPT,
+    "curve": _KEPT,
     "pretrain": "the last checkpoint is kept, and the same command goes on from it",
     "stream": "the tasks that were learnt are kept, and the same command goes on with the missing ones",
     "train": _KEPT,

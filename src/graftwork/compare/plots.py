@@ -74,7 +74,7 @@ def frontier_figure(board: Board, runs: Sequence[Run], cost: str, scores: Sequen
         },
         _mean_marks([rows[point.name] for point in means], done, metric, cost, floor, best, axes["close"], scores),
     ]  # fmt: skip
-    layout = _layout(FRONTIER_PIXELS)
+    layout = plain_layout(FRONTIER_PIXELS)
     layout["xaxis"] |= {"type": "log", "title": {"text": cost_name(cost)}}
     layout["yaxis"] |= {"title": {"text": f"{html.escape(metric)}, points"}}
     return {
@@ -112,7 +112,7 @@ def dots_figure(board: Board, runs: Sequence[Run], scores: Sequence[float]) -> J
             "text": [_hover(run, metric, None) for run in done],
         },
     ]  # fmt: skip
-    layout = _layout(_dots_height(board))
+    layout = plain_layout(_dots_height(board))
     layout["xaxis"] |= {"title": {"text": f"{html.escape(metric)}, points"}}
     layout["yaxis"] |= {"tickvals": list(height.values()), "ticktext": [html.escape(name) for name in height]}
     layout["yaxis"] |= {"range": [0.6 - max(1, len(rows)), 0.6], "showgrid": False}
@@ -337,7 +337,8 @@ def _tick(value: float, unit: str) -> str:
     return show(value, unit)
 
 
-def _layout(height: int) -> Json:
+def plain_layout(height: int) -> Json:
+    """What all plots share: axes, fonts, room."""
     axis: Json = {
         "gridcolor": RULE, "linecolor": QUIET, "zeroline": False, "ticks": "outside", "tickcolor": QUIET, "ticklen": 4,
         "automargin": True, "showline": True,

@@ -41,6 +41,8 @@ from graftwork.run.store import RunStore, write_predictions, write_run
 from graftwork.run.task_module import add_price_tag, save_module, self_test_examples
 from graftwork.train.frozen import FrozenStore
 from graftwork.train.loop import Diverged
+from graftwork.train.pooled_once import PooledOnce
+from graftwork.train.probe import Probe
 from graftwork.train.recipe import resolve
 from graftwork.train.seeds import held_of, seeds_of
 from graftwork.train.stages import schedule_of
@@ -63,6 +65,7 @@ class Shop:
     opened_by: Mapping[str, Any] = field(default_factory=dict)  # the arguments of `open_shop`, for other processes
     runs_at_once: int = 1  # how many runs go on side by side
     done: Done = field(default_factory=Done)  # what no seed decides
+    tested: PooledOnce | None = None  # of test examples that runs over several data sets answer
 
     def spec(self, method: Named, recipe: Recipe, seed: int) -> RunSpec:
         """The identity of a run of this shop."""
@@ -164,7 +167,7 @@ class _Execution:
             shift = shift_of(self.setting, logits, data.validation.targets)
             fitted = shifted(fitted, shift)
             answers = [(data.validation, logits if shift is None else added(logits, shift))]
-            answers += [] if trial else [(data.test, fitted.logits(data.test.examples))]
+            answers += [] if trial else [(data.test, self._tested(fitted, data.test))]
         scores = {split.name: self._scores(split, logits) for split, logits in answers}
         with self._phase("save"), self.profile.phase("write"):
             kind, task = self.setting.kind, self.setting.task
@@ -178,6 +181,15 @@ class _Execution:
             speed = predict_speed(fitted, self.shop.dataset.test.examples)
         self.readings = replace(self.readings, **speed)
         return {"scores": scores["test"], "validation": scores["validation"], "facts": self._facts(fitted)}
+
+    def _tested(self, fitted: Fitted, test: Split) -> Logits:
+        """The answers to the test split; what an earlier run computed of them is charged in full."""
+        once = self.shop.tested
+        if once is None or not isinstance(fitted, Probe) or not once.serves(fitted.backbone, test.examples):
+            return fitted.logits(test.examples)
+        logits, charged = once.logits(fitted)
+        self.readings.phases.setdefault("evaluate", Phase()).add(charged)
+        return logits
 
     def bench(self) -> Workbench:
         """What the method fits in."""

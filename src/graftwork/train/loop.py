@@ -33,16 +33,20 @@ class Diverged(GraftworkError):
     """The loss or its gradient is no longer a number."""
 
 
+class Changes(Protocol):
+    """A method that changes the network: it says what of it."""
+
+    def attach(self, model: Model) -> None:
+        """Plug adapters or own blocks; afterwards `model.delta()` is final."""
+
+
 @runtime_checkable
-class Attaches(Protocol):
-    """A method that is trained by gradient: it says what trains, and how fast."""
+class Attaches(Changes, Protocol):
+    """One that is trained by this loop: it says how fast, too."""
 
     @property
     def learning_rate(self) -> float:
         """The peak rate of the schedule."""
-
-    def attach(self, model: Model) -> None:
-        """Plug adapters or own blocks; afterwards `model.delta()` is final."""
 
 
 @torch.no_grad()
@@ -115,7 +119,7 @@ class FittedModel:
         return counted(lambda: self.logits(examples))[1], "counter"
 
 
-def build_model(method: Attaches, setting: Setting, towers: int) -> Model:
+def build_model(method: Changes, setting: Setting, towers: int) -> Model:
     """The untrained model: backbone, adapters and head, in eval mode."""
     assert setting.backbone is not None
     model = Model(setting.backbone, setting.kind, setting.task, towers)
@@ -124,7 +128,7 @@ def build_model(method: Attaches, setting: Setting, towers: int) -> Model:
 
 
 def restore_by_attaching(
-    method: Attaches, setting: Setting, delta: dict[str, Tensor], facts: Mapping[str, Any]
+    method: Changes, setting: Setting, delta: dict[str, Tensor], facts: Mapping[str, Any]
 ) -> FittedModel:
     """The fitted model from its stored delta."""
     model = build_model(method, setting, int(facts["towers"]))

@@ -1,0 +1,90 @@
+"""Learning curves: what each method scores with few labels and with more, and what transfer saves in labels."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import click
+
+from graftwork.cli.options import (
+    RunFlags,
+    progress_bar,
+    run_options,
+    split_words,
+    task_from_flags,
+    task_options,
+    use_threads,
+)
+
+if TYPE_CHECKING:
+    from graftwork.compare.curve import Curves
+
+
+@click.command("curve")
+@task_options
+@click.option(
+    "--sizes",
+    metavar="A,B,…",
+    help="Training rows: 8/class, or 10%.  [default: 8/class,16/class,64/class,10%,100%; without classes shares]",
+)
+@click.option(
+    "--methods", metavar="A,B,…", help="Methods; random:full is full on fresh weights.  [default: usual ones that fit]"
+)
+@click.option("--draws", type=int, help="Parts of the training split at every size.  [default: 5]")
+@click.option("--seed", type=int, default=0, show_default=True, help="Decides the draws.")
+@click.option("--out", metavar="DIR", help="Folder for curve.json and report.html.  [default: curves/TASK]")
+@click.option("--json", "as_json", is_flag=True, help="Print curve.json instead of the table.")
+@run_options
+def command(
+    data: str,
+    sizes: str | None,
+    methods: str | None,
+    draws: int | None,
+    seed: int,
+    out: str | None,
+    as_json: bool,
+    running: RunFlags,
+    **flags: str | None,
+) -> int:
+    """Fit methods to parts of DATA's training split and score them on its whole test split.
+
+    A draw takes rows of every class by a hash, and its larger sizes hold its smaller ones; at each size every method
+    sees the same rows. Choices are made on at most as many rows of validation as are trained on.
+
+    With methods on pretrained weights beside baselines and random:METHOD it tells how many labels those need for what
+    transfer reaches with few.
+
+    Runs that are there already cost nothing; an interrupted curve goes on where it was. Exits 1 when no run finished.
+    """
+    task, settings = task_from_flags(data, flags)
+    use_threads(running.threads)
+    from graftwork.compare.curve import DRAWS, curve
+
+    with progress_bar() as progress:
+        found = curve(
+            task,
+            sizes=split_words(sizes) if sizes is not None else None,
+            methods=split_words(methods) if methods is not None else None,
+            draws=DRAWS if draws is None else draws,
+            seed=seed,
+            out=out,
+            progress=progress,
+            **running.over(settings),
+        )
+    _show(found, as_json)
+    return 0 if any(point["n_draws"] for point in found.content["points"]) else 1
+
+
+def _show(found: Curves, as_json: bool) -> None:
+    if as_json:
+        click.echo(json.dumps(found.content, indent=1, ensure_ascii=False))
+        return
+    from rich.console import Console
+
+    from graftwork.compare.curve_table import print_curve
+
+    print_curve(found.content, Console())
+    if found.reused:
+        click.echo(f"{found.reused} of {found.reused + found.executed} runs were there already and cost nothing.")
+    click.echo(f"Written: {found.folder / 'curve.json'}, {found.folder / 'report.html'}")

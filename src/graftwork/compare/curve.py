@@ -1,0 +1,197 @@
+"""`curve`: what each method scores with few labels and with more, and what transfer saves in labels."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from graftwork.compare.curve_content import Lesson, content_of
+from graftwork.compare.curve_page import write_page
+from graftwork.core.opening import FRESH
+from graftwork.core.run import Recipe
+from graftwork.core.task import Dataset, Task
+from graftwork.data.draws import Drawn, Size, draw, parse_sizes
+from graftwork.errors import ConfigError
+from graftwork.files import finite, require_writable, write_json
+from graftwork.run.execute import Shop, execute
+from graftwork.run.methods import Named, parse_method
+from graftwork.run.once import Done
+from graftwork.run.shop import open_shared, open_shop
+from graftwork.train.cache_folder import CACHE_SIZE
+from graftwork.train.pooled_once import PooledOnce
+
+DRAWS = 5
+METHODS = (
+    "majority", "tfidf_svm", "most_frequent_tag", "perceptron_tagger", "bm25", "ngram_window", "colour_histogram",
+    "log_mel", "prototype", "linear_probe", "contrastive", "full", f"{FRESH}full:decay=1",
+)  # fmt: skip
+Progress = Callable[[float, str], None]  # fraction of all runs, what goes on
+
+
+@dataclass(frozen=True)
+class Curves:
+    """What `curve` found. `content` is exactly what stands in `curve.json`."""
+
+    content: Mapping[str, Any]
+    folder: Path  # where it was written
+    reused: int  # runs that were there already
+    executed: int
+
+
+@dataclass(frozen=True)
+class Way:
+    """A method of the curve, and whether its backbone has fresh weights."""
+
+    item: Named
+    fresh: bool
+
+    @property
+    def label(self) -> str:
+        """As the curve shows it."""
+        return (FRESH if self.fresh else "") + self.item.label
+
+
+def curve(
+    task: Task | str | Path,
+    *,
+    sizes: str | Sequence[str] | None = None,
+    methods: str | Sequence[str] | None = None,
+    draws: int = DRAWS,
+    seed: int = 0,
+    backbone: str = "minilm",
+    epochs: int | None = None,
+    augment: bool = True,
+    out: str | Path | None = None,
+    runs: str | Path = "runs",
+    precision: str = "auto",
+    device: str = "auto",
+    prices: str | Path | None = None,
+    cache: str | Path | None = None,
+    cache_size: str = CACHE_SIZE,
+    progress: Progress = lambda done, text: None,
+) -> Curves:
+    """Fit `methods` to `draws` parts of the training split at each of `sizes`, and score them on the whole test split.
+
+    A size is rows of each class ("8/class") or a share ("10%"); the parts of one draw are nested, and are a pure
+    function of `seed`, the draw and the rows. Choices are made on at most as many rows of validation as are trained on.
+    `random:` before a method runs it on the same architecture with fresh weights. Methods run in full, at their own
+    learning rates, one run after another, with the number of the draw as their seed.
+
+    `out` (default `curves/<task>`) receives `curve.json` and `report.html`. Runs that are in `runs` already cost
+    nothing, so that the same call goes on where it was stopped. Raises `GraftworkError` for bad data or settings; a run
+    that fails is told.
+    """
+    if isinstance(task, str | Path):
+        task = Task.from_file(task)
+    if draws < 1:
+        raise ConfigError("draws must be at least 1", got=str(draws))
+    ways = _ways(methods, backbone)
+    folder = Path(out) if out is not None else Path("curves") / task.name
+    chosen = [way.item for way in ways if not way.fresh] or [way.item for way in ways]
+    shop = open_shop(task, backbone, chosen, runs, precision, prices, cache, cache_size, device)
+    listed = parse_sizes(sizes, shop.dataset.task)
+    ways = _fitting(ways, shop, asked=methods is not None)
+    shops = {False: _tested(shop)}
+    if any(way.fresh for way in ways):
+        fresh = open_shared(f"{FRESH}{backbone}", [way.item for way in ways], precision, cache, cache_size, device)
+        shops[True] = _tested(replace(shop, backbone=fresh.backbone, load=fresh.load, frozen=fresh.frozen))
+    recipe = Recipe(epochs=epochs, augment=augment)
+    for way in ways:
+        shops[way.fresh].spec(way.item, recipe, 0)  # a recipe that makes no sense is an error before the first run
+    require_writable(folder)
+    listed, left_out = _different(shop.dataset, listed, seed)
+    lessons, reused = _run(shops, ways, listed, recipe, draws, seed, progress)
+    content = finite(content_of(shop, lessons, [size.word for size in listed], left_out, draws, seed))
+    write_json(folder / "curve.json", content)
+    write_page(content, folder / "report.html")
+    return Curves(content, folder, reused, len(lessons) - reused)
+
+
+def _ways(words: str | Sequence[str] | None, backbone: str) -> list[Way]:
+    """The methods named, or the usual ones. Raises `UnknownName`, or `ConfigError` for one named twice."""
+    if words is None:
+        words = [word for word in METHODS if not (backbone.startswith(FRESH) and word.startswith(FRESH))]
+    listed = [word.strip() for word in (words.split(",") if isinstance(words, str) else words) if word.strip()]
+    ways = [Way(parse_method(word.removeprefix(FRESH)), word.startswith(FRESH)) for word in listed]
+    labels = [way.label for way in ways]
+    twice = sorted({label for label in labels if labels.count(label) > 1})
+    if twice or not ways:
+        raise ConfigError("a method is named twice" if twice else "no method is named", got=", ".join(twice))
+    for way in ways:
+        if way.fresh and not way.item.method.uses_backbone:
+            raise ConfigError(f"method {way.item.label!r} uses no backbone that could have fresh weights")
+        if way.fresh and backbone.startswith(FRESH):
+            raise ConfigError("the backbone has fresh weights already", got=f"{backbone}, {way.label}")
+    return ways
+
+
+def _fitting(ways: Sequence[Way], shop: Shop, asked: bool) -> list[Way]:
+    """Those that fit the task and the backbone. One that was asked for by name must fit."""
+    task, card = shop.dataset.task, shop.backbone.card if shop.backbone else None
+    reasons = {way.label: way.item.method.unfit(task, card) for way in ways}
+    for label, reason in reasons.items():
+        if reason and asked:
+            raise ConfigError(f"method {label!r} can't be used here: {reason}")
+    return [way for way in ways if not reasons[way.label]]
+
+
+def _tested(shop: Shop) -> Shop:
+    """The shop of runs that all answer one test split."""
+    once = PooledOnce(shop.backbone, shop.dataset.test.examples) if shop.backbone else None
+    return replace(shop, tested=once)
+
+
+def _different(dataset: Dataset, sizes: Sequence[Size], seed: int) -> tuple[list[Size], list[str]]:
+    """The sizes from small to large, and a note on each that takes the same rows as a later one and is left out."""
+    drawn = [draw(dataset, size, 0, seed) for size in sizes]
+    last = {one.dataset.digest: one.size for one in drawn}
+    kept = sorted(
+        (one for one in drawn if last[one.dataset.digest] is one.size), key=lambda one: len(one.dataset.train.examples)
+    )
+    notes = [
+        f"{one.size.word} is left out: it takes the same rows as {last[one.dataset.digest].word}"
+        for one in drawn
+        if last[one.dataset.digest] is not one.size
+    ]
+    notes += [
+        f"{one.size.word}: {one.short} of {len(dataset.task.labels)} classes have fewer rows; all of theirs are taken"
+        for one in kept
+        if one.short
+    ]
+    return [one.size for one in kept], notes
+
+
+def _run(
+    shops: Mapping[bool, Shop],
+    ways: Sequence[Way],
+    sizes: Sequence[Size],
+    recipe: Recipe,
+    draws: int,
+    seed: int,
+    progress: Progress,
+) -> tuple[list[Lesson], int]:
+    """Draw by draw, so that what is interrupted has compared every method on the draws that are done."""
+    lessons: list[Lesson] = []
+    planned, reused = draws * len(sizes) * len(ways), 0
+    for number in range(draws):
+        for size in sizes:
+            drawn = draw(shops[False].dataset, size, number, seed)
+            here = {fresh: _of_draw(shop, drawn) for fresh, shop in shops.items()}
+            for way in ways:
+
+                def report(done: float, text: str, at: str = f"{way.label} {size.word} draw {number}") -> None:
+                    progress((len(lessons) + done) / planned, f"{at}: {text}")
+
+                report(0.0, "starting")
+                result, known = execute(here[way.fresh], way.item, recipe, number, report)
+                reused += known
+                lessons.append(Lesson(way.label, way.item, way.fresh, drawn, result))
+    return lessons, reused
+
+
+def _of_draw(shop: Shop, drawn: Drawn) -> Shop:
+    """The shop with the rows of a draw; what it kept of the rows of others is let go."""
+    shop.frozen.forget_all_but(drawn.dataset.digest)
+    return replace(shop, dataset=drawn.dataset, done=Done())

@@ -1,0 +1,164 @@
+"""A learning curve as data: what stands in `curve.json`, from finished runs."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graftwork.compare.assemble import median_costs
+from graftwork.compare.grid import split_statistics, spent
+from graftwork.compare.leaderboard import command_line
+from graftwork.compare.savings import Line, savings
+from graftwork.compare.statistics import FEWEST_RUNS, Sample, bootstrap
+from graftwork.core.run import RunResult
+from graftwork.data.draws import Drawn
+from graftwork.registry import metrics
+from graftwork.run.environment import environment
+from graftwork.run.execute import Shop
+from graftwork.run.methods import Named
+
+FORMAT = 1
+RESAMPLES = 2_000
+MAJORITY = "majority"  # no method that anybody would label rows for
+VALIDATION = (
+    "Choices were made on at most as many rows of the validation split as were trained on, drawn in the same way: the "
+    "labels behind a point are its training rows and up to as many again."
+)
+
+Statistics = Mapping[str, NDArray[np.float64]]  # metric -> (N, K) on the test split
+
+
+@dataclass(frozen=True)
+class Lesson:
+    """One run: a method on a draw."""
+
+    label: str
+    item: Named
+    fresh: bool
+    drawn: Drawn
+    result: RunResult
+
+
+def content_of(
+    shop: Shop, lessons: Sequence[Lesson], sizes: Sequence[str], notes: Sequence[str], draws: int, seed: int
+) -> dict[str, Any]:
+    """The content of `curve.json`. Scores are fractions. Keys are only ever added: it is a file format."""
+    task = shop.dataset.task
+    labels = list(dict.fromkeys(lesson.label for lesson in lessons))
+    points, differences = [], {}
+    for size in sizes:
+        here = [lesson for lesson in lessons if lesson.drawn.size.word == size]
+        found, differences[size] = _points(
+            {label: [lesson for lesson in here if lesson.label == label] for label in labels}, size, shop, task.metrics
+        )
+        points += found
+    described = {"name": task.name, "data": shop.dataset.digest} | task.question()
+    described["rows"] = {name: len(split.examples) for name, split in shop.dataset.splits.items()}
+    first = {lesson.label: lesson for lesson in reversed(lessons)}
+    different = {lesson.result.id: lesson.result for lesson in lessons}
+    return {
+        "format": FORMAT,
+        "task": described,
+        "backbone": asdict(shop.backbone.card) if shop.backbone else None,
+        "headline_metric": task.metrics[0],
+        "draws": draws,
+        "seed": seed,
+        "sizes": [_size(size, [lesson for lesson in lessons if lesson.drawn.size.word == size]) for size in sizes],
+        "methods": [
+            {"method": label, "config": dict(first[label].item.config), "fresh_weights": first[label].fresh}
+            for label in labels
+        ],
+        "points": points,
+        "differences": differences,
+        "savings": _savings(points, first, sizes, task.metrics[0]),
+        "search_costs": {name: asdict(cost) for name, cost in spent(different.values()).items()},
+        "data_report": dict(shop.dataset.report),
+        "notes": [*notes, VALIDATION, *_failures(points), *_few(draws)],
+        "statistics": {"draws": RESAMPLES, "seed": 0, "level": 0.95},
+        "command": command_line(),
+        "environment": environment(),
+    }
+
+
+def _size(word: str, lessons: Sequence[Lesson]) -> dict[str, Any]:
+    drawn = {lesson.drawn.number: lesson.drawn for lesson in lessons}.values()
+    return {
+        "size": word,
+        "rows": statistics.mean(len(one.dataset.train.examples) for one in drawn),
+        "validation_rows": statistics.mean(len(one.dataset.validation.examples) for one in drawn),
+        "classes_short": max(one.short for one in drawn),
+    }
+
+
+def _points(
+    lessons: Mapping[str, Sequence[Lesson]], size: str, shop: Shop, names: Sequence[str]
+) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """A point per method at one size, and the differences of all pairs by the headline metric."""
+    done = {label: [lesson for lesson in listed if lesson.result.status == "ok"] for label, listed in lessons.items()}
+    stats = {
+        lesson.result.id: split_statistics(lesson.drawn.dataset, shop.store.root / lesson.result.id, "test", names)
+        for listed in done.values()
+        for lesson in listed
+    }
+    boots = {}
+    for name in names:
+        samples = [
+            Sample(label, tuple(stats[lesson.result.id][name] for lesson in listed))
+            for label, listed in done.items()
+            if listed
+        ]
+        if samples:
+            boots[name] = bootstrap(samples, metrics.get(name), draws=RESAMPLES)
+    points = []
+    for label, listed in lessons.items():
+        results, scored = [lesson.result for lesson in listed], [lesson.result for lesson in done[label]]
+        points.append({
+            "method": label,
+            "size": size,
+            "rows": statistics.mean(len(lesson.drawn.dataset.train.examples) for lesson in listed),
+            "n_draws": len(scored),
+            "n_failed": len(results) - len(scored),
+            "scores": {name: asdict(boot.score(label)) for name, boot in boots.items() if scored},
+            "by_draw": {str(lesson.drawn.number): dict(lesson.result.scores) for lesson in done[label]},
+            "costs": median_costs(scored or results),
+            "runs": [result.id for result in results],
+            "errors": list(dict.fromkeys(result.error for result in results if result.error)),
+        })  # fmt: skip
+    headline = boots.get(names[0])
+    return points, [asdict(pair) for pair in headline.differences()] if headline else []
+
+
+def _savings(
+    points: Sequence[Mapping[str, Any]], first: Mapping[str, Lesson], sizes: Sequence[str], metric: str
+) -> list[dict[str, Any]]:
+    """Transfer against what uses no backbone, and against fresh weights; of methods that finished everywhere."""
+    lines = {}
+    for label in first:
+        own = [point for point in points if point["method"] == label]
+        if all(point["n_draws"] and not point["n_failed"] for point in own):
+            scores = [[one[metric] for one in point["by_draw"].values()] for point in own]
+            lines[label] = Line(label, np.array([point["rows"] for point in own]), np.array(scores))
+    transfers = [label for label in lines if first[label].item.method.uses_backbone and not first[label].fresh]
+    references = [label for label in lines if label not in transfers and label != MAJORITY]
+    return savings([lines[name] for name in transfers], [lines[name] for name in references], sizes)
+
+
+def _failures(points: Sequence[Mapping[str, Any]]) -> list[str]:
+    return [
+        f"{point['method']} at {point['size']}: {point['n_failed']} of {len(point['runs'])} runs did not finish: "
+        + (point["errors"] or ["unknown"])[0].partition("\n")[0]
+        for point in points
+        if point["n_failed"]
+    ]
+
+
+def _few(draws: int) -> list[str]:
+    """What a reader must know before trusting a curve of few draws."""
+    if draws >= FEWEST_RUNS:
+        return []
+    return [f"with {draws} draw{'' if draws == 1 else 's'} the luck of which rows were labelled is not known"]

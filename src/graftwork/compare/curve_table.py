@@ -1,0 +1,98 @@
+"""A learning curve as plain text and as lines of text: the same in a terminal, a file and the report."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rich.console import Console
+
+from graftwork.compare.answer import search_line
+from graftwork.compare.savings import sentence
+from graftwork.errors import printable
+from graftwork.units import percent
+
+WIDTH = 100
+Curve = Mapping[str, Any]
+
+
+def print_curve(curve: Curve, console: Console) -> None:
+    """The table, what transfer saves, and what to mind."""
+    width = min(WIDTH, console.width) if console.is_terminal else WIDTH
+    lines = [*textwrap.wrap(title(curve), width), "", *table_lines(curve, width), "", *textwrap.wrap(LEGEND, width)]
+    spent = search_line(curve)
+    for heading, items in (
+        ("What transfer saves in labels", saving_lines(curve)),
+        ("Price of the search", [spent] if spent else []),
+        ("Notes", list(curve["notes"])),
+    ):
+        if items:
+            lines += ["", heading]
+            lines += [part for item in items for part in textwrap.wrap(item, width, initial_indent="  ",
+                                                                       subsequent_indent="    ")]  # fmt: skip
+    for line in lines:
+        console.print(printable(line), markup=False, highlight=False, soft_wrap=True)
+
+
+LEGEND = (
+    "Mean ± sd over draws, in points, on the whole test split. The rows of a draw at one size are among those at the "
+    "next."
+)
+
+
+def title(curve: Curve) -> str:
+    """The task, the metric, the backbone and how many draws."""
+    backbone = f" · backbone {curve['backbone']['id']}" if curve["backbone"] else ""
+    draws = f"{curve['draws']} draw{'' if curve['draws'] == 1 else 's'}"
+    return f"{curve['task']['name']} · {curve['headline_metric']}, points{backbone} · {draws} a size"
+
+
+def header(curve: Curve) -> list[str]:
+    """`8/class (48)` for each size."""
+    return [f"{size['size']} ({size['rows']:,.0f})" for size in curve["sizes"]]
+
+
+def cells(curve: Curve) -> dict[str, list[str]]:
+    """Method -> `59.8 ± 3.2` at each size, or what became of it."""
+    rows: dict[str, list[str]] = {one["method"]: [] for one in curve["methods"]}
+    for point in curve["points"]:
+        rows[point["method"]].append(_cell(point, curve["headline_metric"]))
+    return rows
+
+
+def _cell(point: Mapping[str, Any], metric: str) -> str:
+    if metric not in point["scores"]:
+        return "failed"
+    score = point["scores"][metric]
+    spread = f" ± {percent(score['sd'])}" if point["n_draws"] > 1 else ""
+    return f"{percent(score['mean'])}{spread}{'*' * bool(point['n_failed'])}"
+
+
+def table_lines(curve: Curve, width: int = WIDTH) -> list[str]:
+    """Header, rule and a line per method; with too many sizes for `width` in several parts, one below the other."""
+    rows, columns = cells(curve), header(curve)
+    first = max(len("method"), *map(len, rows))
+    widths = [max(len(columns[at]), *(len(row[at]) for row in rows.values())) for at in range(len(columns))]
+    lines: list[str] = []
+    start = 0
+    while start < len(columns):
+        end, taken = start, first
+        while end < len(columns) and (end == start or taken + 2 + widths[end] <= width):
+            taken, end = taken + 2 + widths[end], end + 1
+        lines += [""] * bool(lines) + _part(rows, columns, widths, first, range(start, end))
+        start = end
+    return lines
+
+
+def _part(
+    rows: Mapping[str, Sequence[str]], columns: Sequence[str], widths: Sequence[int], first: int, shown: range
+) -> list[str]:
+    listed = [("method", columns), *rows.items()]
+    lines = [name.ljust(first) + "".join("  " + row[at].rjust(widths[at]) for at in shown) for name, row in listed]
+    return [lines[0], "─" * len(lines[0]), *lines[1:]]
+
+
+def saving_lines(curve: Curve) -> list[str]:
+    """A sentence for each saving."""
+    return [sentence(one, curve["headline_metric"]) for one in curve["savings"]]

@@ -1,0 +1,125 @@
+"""What transfer saves in labels: how many of them a method without it needs for the same score.
+
+The mean curve of the other method is read from left to right: the first size that reaches the score, or between it and
+the size before, on a logarithmic axis of rows. How sure that is, draws of the curve say that are drawn again (1,000
+times, with replacement, the same draws for both methods).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+
+RESAMPLES, FEWEST_DRAWS = 1_000, 3
+INTERVAL = (2.5, 97.5)  # percentiles
+
+
+@dataclass(frozen=True)
+class Line:
+    """The scores of one method."""
+
+    method: str
+    rows: Floats  # (K,) training rows at each size, rising
+    scores: Floats  # (K, D) of each draw at each size
+
+    @property
+    def mean(self) -> Floats:
+        """(K,)."""
+        return np.asarray(self.scores.mean(axis=1))
+
+
+@dataclass(frozen=True)
+class Saving:
+    """That `reference` needs `needed` rows for what `method` reaches with `rows`."""
+
+    method: str
+    reference: str
+    size: str
+    rows: float
+    score: float  # a fraction
+    needed: float | None  # None: not reached
+    at_most: bool  # the smallest size of the reference reaches it already
+    times: float | None  # needed / rows
+    low: float | None  # 95 % interval of `needed`; None where that is not reached, or unknown
+    high: float | None
+    reached: float | None  # share of the resamples in which it is reached; None with fewer than 3 draws
+    most: float  # rows of the reference's largest size
+
+
+def labels_needed(rows: Sequence[float] | Floats, scores: Sequence[float] | Floats, wanted: float) -> float:
+    """The rows at which a curve through (rows, scores) first reaches `wanted`; infinite where it does not."""
+    for at, score in enumerate(scores):
+        if score >= wanted:
+            if at == 0:
+                return float(rows[0])
+            low, high = math.log(rows[at - 1]), math.log(rows[at])
+            share = (wanted - scores[at - 1]) / (score - scores[at - 1])
+            return math.exp(low + share * (high - low))
+    return math.inf
+
+
+def saving(line: Line, at: int, size: str, reference: Line, seed: int = 0) -> Saving:
+    """What `reference` needs for what `line` reaches at its size number `at`."""
+    wanted, rows = float(line.mean[at]), float(line.rows[at])
+    needed = labels_needed(reference.rows, reference.mean, wanted)
+    draws = line.scores.shape[1]
+    low, high, reached = math.nan, math.nan, None
+    if draws == reference.scores.shape[1] and draws >= FEWEST_DRAWS:
+        picks = np.random.default_rng(seed).integers(0, draws, (RESAMPLES, draws))
+        found = np.array([
+            labels_needed(
+                reference.rows, reference.scores[:, pick].mean(axis=1), float(line.scores[at, pick].mean())
+            )
+            for pick in picks
+        ])  # fmt: skip
+        low, high = np.quantile(found, np.array(INTERVAL) / 100, method="nearest")
+        reached = float(np.isfinite(found).mean())
+    return Saving(
+        line.method, reference.method, size, rows, wanted,
+        needed=_known(needed), at_most=wanted <= reference.mean[0], times=_known(needed / rows),
+        low=_known(low), high=_known(high), reached=reached, most=float(reference.rows[-1]),
+    )  # fmt: skip
+
+
+def savings(methods: Sequence[Line], references: Sequence[Line], sizes: Sequence[str]) -> list[dict[str, Any]]:
+    """Every method against every reference at all `sizes` (K,) but the largest; as JSON."""
+    return [
+        asdict(saving(line, at, size, reference))
+        for reference in references
+        for line in methods
+        for at, size in enumerate(sizes[:-1])
+    ]
+
+
+def sentence(one: Mapping[str, Any], metric: str) -> str:
+    """`linear_probe with 48 rows (8/class) reaches accuracy 59.8; tfidf_svm needs 410 for that: 8.5 times as many`."""
+    start = (
+        f"{one['method']} with {one['rows']:,.0f} rows ({one['size']}) reaches {metric} {100 * one['score']:.1f}; "
+        f"{one['reference']} "
+    )
+    if one["needed"] is None:
+        return f"{start}does not reach that with all {one['most']:,.0f}{_sure(one)}"
+    if one["at_most"]:
+        return f"{start}reaches that with its smallest size, {one['needed']:,.0f}{_sure(one)}"
+    return f"{start}needs {one['needed']:,.0f} for that, {one['times']:.1f} times as many{_sure(one)}"
+
+
+def _sure(one: Mapping[str, Any]) -> str:
+    if one["reached"] is None:
+        return ""
+    if one["reached"] == 0:
+        return " (nor in any resample of the draws)"
+    high = "not reached" if one["high"] is None else f"{one['high']:,.0f}"
+    low = "not reached" if one["low"] is None else f"{one['low']:,.0f}"
+    return f" (95 % interval over draws: {low} to {high})"
+
+
+def _known(value: float) -> float | None:
+    return float(value) if math.isfinite(value) else None

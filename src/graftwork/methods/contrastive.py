@@ -1,0 +1,85 @@
+"""Contrastive: the backbone is tuned on pairs of the few labelled texts, and a linear layer is fitted on what it then
+gives (SetFit, Tunstall et al. 2022, arXiv:2209.11055)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from graftwork.core.backbone import BackboneCard, Encoded, towers_of
+from graftwork.core.head import PooledHead
+from graftwork.core.method import FrozenPass, Setting, Workbench
+from graftwork.core.model import Model
+from graftwork.core.task import Task
+from graftwork.registry import methods
+from graftwork.train.contrast import Plan, Reading, train_on_pairs
+from graftwork.train.flops import StepCounter
+from graftwork.train.linear import fit_best_linear, scorer
+from graftwork.train.loop import FittedModel, answer, build_model, restore_by_attaching
+from graftwork.train.seeds import derive
+
+SIZE = 64  # texts of a step, at most: 2,016 pairs
+FEW = 64  # rows of a class, up to which the epochs are meant
+
+
+@methods.register("contrastive")
+@dataclass(frozen=True)
+class Contrastive:
+    """For few labels: n rows of a class are n x n things to learn from."""
+
+    rate: float = 1e-4  # peak of the schedule
+    epochs: int = 20  # over the training rows
+    steps: int = 300  # at most
+    decay: float = 1.0  # rate of a block as a share of the rate of the one above it
+
+    VERSION: ClassVar[int] = 1
+    uses_backbone: ClassVar[bool] = True
+
+    def unfit(self, task: Task, card: BackboneCard | None) -> str:
+        """Needs classes."""
+        if not (self.rate > 0 and self.epochs >= 1 and self.steps >= 1 and 0 < self.decay <= 1):
+            return f"rate must be above 0, epochs and steps at least 1 and decay between 0 and 1, not {self}"
+        return "" if task.kind == "classification" else f"it needs one class of each example, not {task.kind}"
+
+    def attach(self, model: Model) -> None:
+        """Own everything but the token embeddings."""
+        model.own_blocks(0, self.decay)
+        model.rest("embedding")
+
+    def fit(self, bench: Workbench) -> FittedModel:
+        """Pairs first; then the layer, its penalty chosen on validation."""
+        backbone, setting = bench.setting.backbone, bench.setting
+        assert backbone is not None
+        torch.manual_seed(derive(bench.seed, "init"))
+        towers = towers_of(backbone.card.towers, bench.train.examples[0])
+        model = build_model(self, setting, towers)
+        head, model.head = model.head, Reading()
+        assert isinstance(head, PooledHead)
+        with bench.profile.phase("tokenise"):
+            train, validation = (backbone.encode(split.examples) for split in (bench.train, bench.validation))
+        classes = np.asarray(bench.train.targets, dtype=np.int64)
+        plan = Plan(self.rate, self.epochs, self.steps, SIZE)
+        facts: dict[str, Any] = {"towers": towers, "start_block": model.start}
+        facts |= train_on_pairs(model, bench, train, None, classes, plan)
+        with bench.profile.phase("evaluate"):
+            counter = StepCounter(bench.tally)
+            given, asked = (torch.from_numpy(answer(model, one, None, counter)).float() for one in (train, validation))
+        fit, reached, flops = fit_best_linear(
+            (given, torch.from_numpy(classes)), asked, setting.kind, setting.kind.outputs(setting.task),
+            scorer(bench, validation),
+        )  # fmt: skip
+        bench.tally.add_model(flops)
+        with torch.no_grad():
+            head.out.weight.copy_(fit.weight)
+            head.out.bias.copy_(fit.bias)
+        model.head = head
+        return FittedModel(model, facts | {"strength": fit.strength, "validation": reached})
+
+    def restore(self, setting: Setting, delta: dict[str, Tensor], facts: Mapping[str, Any]) -> FittedModel:
+        """From its stored weights."""
+        return restore_by_attaching(self, setting, delta, facts)

@@ -1,0 +1,105 @@
+"""Prototypes: an example belongs to the class whose mean is nearest on frozen features (Snell et al. 2017,
+arXiv:1703.05175, without episodes; centred as in Wang et al. 2019, arXiv:1911.04623)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from scipy.optimize import minimize_scalar
+from torch import Tensor
+from torch.nn.functional import linear, normalize
+
+from graftwork.core.backbone import BackboneCard
+from graftwork.core.kind import Kind
+from graftwork.core.method import Setting, Workbench
+from graftwork.core.task import Task
+from graftwork.registry import methods
+from graftwork.train.linear import kept_targets, scorer
+from graftwork.train.probe import Probe, restore_probe
+
+DISTANCES = ("cosine", "euclid")
+SHARPNESS = (-4.0, 8.0)  # log of what logits of unit spread are multiplied by: bounds of the search
+
+
+@methods.register("prototype")
+@dataclass(frozen=True)
+class Prototype:
+    """Nothing is fitted but means and one temperature: the least that labels can be used for."""
+
+    distance: str = "cosine"
+
+    VERSION: ClassVar[int] = 1
+    uses_backbone: ClassVar[bool] = True
+
+    def unfit(self, task: Task, card: BackboneCard | None) -> str:
+        """Needs classes."""
+        if self.distance not in DISTANCES:
+            return f"distance must be one of {', '.join(DISTANCES)}, not {self.distance!r}"
+        return "" if task.kind == "classification" else f"it needs one class of each example, not {task.kind}"
+
+    def fit(self, bench: Workbench) -> Probe:
+        """Means of every block; the block that is best on validation is kept, and the temperature fitted there."""
+        backbone, setting = bench.setting.backbone, bench.setting
+        assert backbone is not None
+        train, validation = bench.frozen(bench.train, None), bench.frozen(bench.validation, None)
+        targets, classes = kept_targets(bench.train, train.encoded), setting.kind.outputs(setting.task)
+        score, tried = scorer(bench, validation.encoded), dict[str, float]()
+        best: tuple[float, int, Tensor, Tensor] | None = None
+        for block in reversed(range(backbone.card.blocks + 1)):  # the output first: it wins a tie
+            features = train.pooled(block)
+            weight, bias = nearest_mean(features, targets, classes, self.distance)
+            reached = tried[str(block)] = score(linear(validation.pooled(block), weight, bias))
+            bench.tally.add_model(2.0 * features.numel())
+            if best is None or reached > best[0]:
+                best = (reached, block, weight, bias)
+            bench.progress(1 - block / (backbone.card.blocks + 1), f"block {block}")
+        assert best is not None
+        _, block, weight, bias = best
+        given = linear(validation.pooled(block), weight, bias)
+        sharp = sharpness(given, kept_targets(bench.validation, validation.encoded), setting.kind)
+        facts = {"block": str(block), "sharpness": sharp, "validation_by_block": tried}
+        shares = torch.zeros(backbone.card.blocks + 1)
+        shares[block] = 1.0
+        return Probe(backbone, shares, sharp * weight, sharp * bias, facts)
+
+    def restore(self, setting: Setting, delta: dict[str, Tensor], facts: Mapping[str, Any]) -> Probe:
+        """From its stored layer."""
+        return restore_probe(setting, delta, facts)
+
+
+def nearest_mean(features: Tensor, targets: Tensor, classes: int, distance: str) -> tuple[Tensor, Tensor]:
+    """Features (N, P) of `classes` C -> weight (C, P) and bias (C,) of a layer whose highest logit is the nearest mean.
+
+    Euclid: -|x - c|^2 less |x|^2, which all classes share. Cosine: that of x and of c, once the centre of all means is
+    taken from both, times the length of x, which all classes share. A class without rows is never the nearest.
+    """
+    there = torch.bincount(targets, minlength=classes).float()  # (C,)
+    sums = torch.zeros(classes, features.shape[1]).index_add_(0, targets, features)
+    means = sums / there.clamp(min=1)[:, None]  # (C, P)
+    centre = means[there > 0].mean(dim=0)
+    apart = means - centre
+    if distance == "cosine":
+        apart, bias = normalize(apart, dim=1), torch.zeros(classes)
+    else:
+        bias = -apart.square().sum(dim=1) / 2
+    apart[there == 0] = 0
+    logits = linear(features - centre, apart, bias)[:, there > 0]
+    spread = logits.std(correction=0).clamp(min=1e-6)
+    lowest = (logits.min() - spread) / spread - 10
+    weight, bias = apart / spread, (bias - linear(centre, apart)) / spread
+    bias[there == 0] = lowest
+    return weight, bias
+
+
+def sharpness(logits: Tensor, targets: Tensor, kind: Kind) -> float:
+    """What to multiply (N, C) logits by so that the loss is least (temperature scaling, Guo et al. 2017,
+    arXiv:1706.04599)."""
+
+    def loss(exponent: float) -> float:
+        return float(kind.loss(logits * float(np.exp(exponent)), targets))
+
+    return float(np.exp(minimize_scalar(loss, bounds=SHARPNESS, method="bounded").x))

@@ -1,0 +1,140 @@
+"""Training on pairs: texts of one class are drawn together, texts of different classes apart (Tunstall et al. 2022,
+arXiv:2209.11055).
+
+The pairs are all those within a batch, so that each text is encoded once for all the pairs it is in: n texts give
+n (n - 1) / 2 pairs.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+from torch.nn.functional import normalize
+
+from graftwork.core.backbone import Encoded, Features
+from graftwork.core.method import FrozenPass, Tally, Workbench
+from graftwork.core.model import Model
+from graftwork.train.batches import by_length
+from graftwork.train.flops import StepCounter
+from graftwork.train.loop import Diverged
+from graftwork.train.optim import FlatAdamW, warm_up_then_linear
+from graftwork.train.recipe import CLIP, LINEAR, WEIGHT_DECAY
+from graftwork.train.seeds import derive
+
+TOKENS_AT_ONCE = 512  # padded: a batch is encoded in parts of near-equal lengths
+TOGETHER = 4  # rows of a class that come into a batch together, where a batch does not hold all rows
+
+
+class Reading(nn.Module):
+    """A head that answers with what it reads."""
+
+    def forward(self, features: Features) -> Tensor:
+        """(B, P)."""
+        return features.pooled
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How long to train: so many `epochs`, but at most so many `steps`, of at most `size` examples each."""
+
+    rate: float
+    epochs: int
+    steps: int
+    size: int
+
+    def batches(self, classes: NDArray[np.int64], seed: int) -> list[NDArray[np.int64]]:
+        """Every step's examples, a pure function of the seed."""
+        found: list[NDArray[np.int64]] = []
+        for epoch in range(1, self.epochs + 1):
+            found += batches_of_classes(classes, self.size, seed, epoch)
+            if len(found) >= self.steps:
+                break
+        return found[: self.steps]
+
+
+def batches_of_classes(classes: NDArray[np.int64], size: int, seed: int, epoch: int) -> list[NDArray[np.int64]]:
+    """Batches of at most `size` that hold every index of `classes` (N,) once, several of a class side by side.
+
+    A pure function of (seed, epoch); where one batch holds all there is nothing to draw.
+    """
+    if len(classes) <= size:
+        return [np.arange(len(classes))]
+    random = np.random.Generator(np.random.Philox(key=np.array([seed, epoch], dtype=np.uint64)))
+    groups: list[NDArray[np.int64]] = []
+    for one in np.unique(classes):
+        rows = random.permutation(np.flatnonzero(classes == one))
+        groups += np.array_split(rows, math.ceil(len(rows) / TOGETHER))
+    batches, filled = [], list[NDArray[np.int64]]()
+    for place in random.permutation(len(groups)):
+        if sum(map(len, filled)) + len(groups[place]) > size:
+            batches.append(np.concatenate(filled))
+            filled = []
+        filled.append(groups[place])
+    return [*batches, np.concatenate(filled)]
+
+
+def pair_loss(features: Tensor, classes: Tensor) -> Tensor:
+    """(n, P) features, (n,) classes -> the squared error of all pairs' cosines, 1 wanted of one class, else 0.
+
+    Pairs of one class and pairs of two weigh half each, however many there are.
+    """
+    unit = normalize(features, dim=1)
+    first, second = torch.triu_indices(len(unit), len(unit), offset=1, device=unit.device)
+    cosines, same = (unit @ unit.T)[first, second], classes[first] == classes[second]  # (pairs,)
+    parts = [(cosines[same] - 1).square(), cosines[~same].square()]
+    return torch.stack([part.mean() for part in parts if len(part)]).mean()
+
+
+def train_on_pairs(
+    model: Model, bench: Workbench, encoded: Encoded, frozen: FrozenPass | None, classes: NDArray[np.int64], plan: Plan
+) -> dict[str, float]:
+    """Train whatever `model` lets train; of its head `Reading` is needed. What was done, for the facts.
+
+    Raises `Diverged`.
+    """
+    batches = plan.batches(classes, derive(bench.seed, "pairs"))
+    optimiser = FlatAdamW(model.delta(), plan.rate, WEIGHT_DECAY, CLIP, model.tables(), model.rates)
+    forward = Tally()
+    counter, targets = StepCounter(forward), torch.from_numpy(classes).to(model.device)
+    for step, rows in enumerate(batches):
+        with bench.profile.phase("forward"):
+            parts = [rows[part] for part in by_length(encoded.lengths[rows], TOKENS_AT_ONCE)]
+            features = torch.cat([read(model, encoded, part.tolist(), frozen, counter) for part in parts])
+            loss = pair_loss(features, targets[np.concatenate(parts)])
+        with bench.profile.phase("backward"):
+            loss.backward()  # type: ignore[no-untyped-call]
+        share = warm_up_then_linear(step, len(batches), LINEAR["warm_up"])
+        with bench.profile.phase("optimiser"):
+            norm = optimiser.step(share)
+        value = float(loss.detach())
+        if not (math.isfinite(value) and math.isfinite(norm)):
+            raise Diverged(f"training diverged at step {step}", got=f"loss {value}, gradient norm {norm}")
+        bench.log({"step": step, "loss": value, "rate": plan.rate * share, "norm": norm})
+        bench.progress((step + 1) / len(batches), f"step {step + 1}/{len(batches)}")
+    bench.tally.include(forward)
+    bench.tally.add_model(2 * forward.flops)  # backward is twice forward
+    seen = sum(map(len, batches))
+    return {
+        "steps": len(batches),
+        "epochs": seen / len(classes),
+        "pairs": sum(len(rows) * (len(rows) - 1) // 2 for rows in batches),
+        "last_loss": value,
+    }
+
+
+def read(
+    model: Model, encoded: Encoded, rows: Sequence[int], frozen: FrozenPass | None, counter: StepCounter
+) -> Tensor:
+    """(B, P) features of these examples, from the states that `frozen` kept where there are any."""
+    sequences = encoded.sequences(rows)
+    inputs = model.backbone.collate(encoded, sequences)
+    entering = None if frozen is None else frozen.entering(sequences, inputs["attention_mask"].bool())
+    features: Tensor = counter.run(inputs["attention_mask"], partial(model, inputs, entering))
+    return features
