@@ -24,7 +24,6 @@ from graftwork.train.loop import FittedModel, answer, build_model, restore_by_at
 from graftwork.train.seeds import derive
 
 SIZE = 64  # texts of a step, at most: 2,016 pairs
-FEW = 64  # rows of a class, up to which the epochs are meant
 
 
 @methods.register("contrastive")

@@ -11,6 +11,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import numpy as np
 import torch
@@ -94,7 +95,7 @@ def pair_loss(features: Tensor, classes: Tensor) -> Tensor:
 
 def train_on_pairs(
     model: Model, bench: Workbench, encoded: Encoded, frozen: FrozenPass | None, classes: NDArray[np.int64], plan: Plan
-) -> dict[str, float]:
+) -> dict[str, Any]:
     """Train whatever `model` lets train; of its head `Reading` is needed. What was done, for the facts.
 
     Raises `Diverged`.
@@ -125,6 +126,7 @@ def train_on_pairs(
         "steps": len(batches),
         "epochs": seen / len(classes),
         "pairs": sum(len(rows) * (len(rows) - 1) // 2 for rows in batches),
+        "capped": seen < plan.epochs * len(classes),  # whether `steps` ended it before its epochs
         "last_loss": value,
     }
 

@@ -1,0 +1,94 @@
+"""`graft curve` end to end on a tiny network: table, files, resuming, and what it says to bad input."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from graftwork.compare.curve_page import figure, render_page
+from graftwork.compare.curve_table import table_lines
+
+Graft = Callable[..., Any]
+Written = Callable[..., Path]
+
+QUICK = ("--backbone", "tiny_text", "--epochs", "1", "--device", "cpu", "--draws", "3")
+METHODS = "majority,tfidf_svm,prototype,full,random:full"
+
+
+@pytest.fixture
+def tickets(written: Written) -> Path:
+    """Sixty rows of two classes."""
+    labels = ("here", "there")
+    rows = [(f"{labels[i % 2]} it is, {'never' if i % 3 else 'always'} order {i}", labels[i % 2]) for i in range(60)]
+    return written("tickets.csv", ("text", "label"), rows)
+
+
+@pytest.fixture
+def made(graft: Graft, tickets: Path) -> Any:
+    """A curve of three draws at two sizes."""
+    done = graft("curve", tickets, *QUICK, "--methods", METHODS, "--sizes", "100%,3/class")
+    assert done.code == 0, done.err
+    return done
+
+
+def test_the_table_the_files_and_resuming(graft: Graft, tickets: Path, made: Any) -> None:
+    head = next(line for line in made.out.splitlines() if line.startswith("method"))
+    assert head.split() == ["method", "3/class", "(6)", "100%", "(42)"]
+    assert "3 draws a size" in made.out and "What transfer saves in labels" in made.out
+    curve = json.loads(Path("curves/tickets/curve.json").read_text(encoding="utf-8"))
+    assert curve["format"] == 1 and [size["size"] for size in curve["sizes"]] == ["3/class", "100%"]
+    assert [one["method"] for one in curve["methods"]] == METHODS.split(",")
+    assert len(curve["points"]) == 10 and all(point["n_draws"] == 3 for point in curve["points"])
+    assert len({run for point in curve["points"] for run in point["runs"]}) == 30
+    small = next(point for point in curve["points"] if point["method"] == "full" and point["size"] == "3/class")
+    spec = json.loads((Path("runs") / small["runs"][2] / "spec.json").read_text(encoding="utf-8"))
+    assert spec["seed"] == 2 and small["scores"]["accuracy"]["low"] <= small["scores"]["accuracy"]["mean"]
+    saved = {(one["method"], one["reference"]) for one in curve["savings"]}
+    assert saved == {(a, b) for a in ("prototype", "full") for b in ("tfidf_svm", "random:full")}
+    again = graft("curve", tickets, *QUICK, "--methods", METHODS, "--sizes", "100%,3/class")
+    assert "30 of 30 runs were there already" in again.out
+    page = Path("curves/tickets/report.html").read_text(encoding="utf-8")
+    assert "Score against labels" in page and page == render_page(curve | {"x": 0})
+    assert len(figure(curve)["data"]) == 10
+    assert all(len(line) <= 40 for line in table_lines(curve, 40))
+    assert sum(line.startswith("method") for line in table_lines(curve, 40)) == 2
+
+
+def test_sizes_that_ask_for_too_much_are_capped_or_left_out(graft: Graft, tickets: Path) -> None:
+    done = graft("curve", tickets, *QUICK, "--methods", "majority", "--sizes", "2/class,64/class,100%", "--json")
+    assert done.code == 0, done.err
+    curve = json.loads(done.out)
+    assert [size["size"] for size in curve["sizes"]] == ["2/class", "100%"]
+    assert "64/class is left out: it takes the same rows as 100%" in curve["notes"]
+    done = graft("curve", tickets, *QUICK, "--methods", "majority", "--sizes", "64/class", "--json")
+    assert any("2 of 2 classes have fewer rows" in note for note in json.loads(done.out)["notes"])
+
+
+def test_numbers_have_shares_only(graft: Graft, written: Written) -> None:
+    path = written("stars.csv", ("text", "label"), [(f"good {i % 7} and {i}", i % 5) for i in range(60)])
+    flags = (path, "--kind", "regression", *QUICK, "--methods", "majority,tfidf_svm")
+    refused = graft("curve", *flags, "--sizes", "8/class")
+    assert refused.code == 2 and "a regression task has no classes" in refused.err
+    done = graft("curve", *flags, "--sizes", "40%,100%")
+    assert done.code == 0, done.err
+
+
+@pytest.mark.parametrize(
+    ("flags", "told"),
+    [
+        (("--sizes", "8/klass"), "not a size"),
+        (("--sizes", "10%,10%"), "named twice"),
+        (("--draws", "0"), "draws must be at least 1"),
+        (("--methods", "random:majority"), "uses no backbone"),
+        (("--methods", "full,full"), "named twice"),
+        (("--methods", "nearest"), "unknown method"),
+        (("--methods", "random:full", "--backbone", "random:tiny_text"), "fresh weights already"),
+    ],
+)
+def test_bad_words(graft: Graft, tickets: Path, flags: tuple[str, ...], told: str) -> None:
+    done = graft("curve", tickets, "--backbone", "tiny_text", *flags)
+    assert done.code == 2 and told in done.err and not Path("curves").exists()

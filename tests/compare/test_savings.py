@@ -1,0 +1,66 @@
+"""Labels that transfer saves: read off curves whose answer is known."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from graftwork.compare.savings import Line, labels_needed, saving, savings, sentence
+
+ROWS = np.array([10.0, 100.0, 1000.0])
+
+
+def line(name: str, *means: float, spread: float = 0.0, draws: int = 5) -> Line:
+    noise = spread * np.linspace(-1, 1, draws)
+    return Line(name, ROWS, np.array(means)[:, None] + noise)
+
+
+def test_between_two_sizes_on_a_logarithmic_axis() -> None:
+    assert labels_needed(ROWS, [0.2, 0.4, 0.8], 0.6) == pytest.approx(math.sqrt(100 * 1000))
+    assert labels_needed(ROWS, [0.2, 0.4, 0.8], 0.4) == pytest.approx(100)
+    assert labels_needed(ROWS, [0.2, 0.4, 0.8], 0.1) == 10
+    assert labels_needed(ROWS, [0.2, 0.4, 0.8], 0.9) == math.inf
+    assert labels_needed(ROWS, [0.2, 0.5, 0.3], 0.4) == pytest.approx(10 * 10 ** (2 / 3))  # the first time counts
+
+
+def test_what_the_other_needs() -> None:
+    found = saving(line("probe", 0.6, 0.7, 0.8), 0, "10%", line("svm", 0.2, 0.4, 0.8))
+    assert found.needed == pytest.approx(math.sqrt(100 * 1000)) and found.times == pytest.approx(found.needed / 10)
+    assert found.low == found.high == found.needed and found.reached == 1.0 and not found.at_most
+    told = sentence(vars(found), "accuracy")
+    assert told.startswith("probe with 10 rows (10%) reaches accuracy 60.0; svm needs 316 for that, 31.6 times as many")
+
+
+def test_not_reached_and_reached_at_once() -> None:
+    probe, svm = line("probe", 0.6, 0.7, 0.9), line("svm", 0.1, 0.2, 0.3)
+    none = saving(probe, 0, "10%", svm)
+    assert none.needed is None and none.times is None and none.reached == 0.0
+    assert "svm does not reach that with all 1,000 (nor in any resample of the draws)" in sentence(vars(none), "f1")
+    once = saving(svm, 0, "10%", probe)
+    assert once.at_most and once.needed == 10 and "with its smallest size, 10" in sentence(vars(once), "f1")
+
+
+def test_an_interval_that_ends_at_not_reached() -> None:
+    """The mean curve just reaches it; many resamples of its draws do not."""
+    noisy = Line("svm", ROWS, np.array([[0.1] * 5, [0.3] * 5, [0.4, 0.5, 0.6, 0.7, 0.8]]))
+    found = saving(line("probe", 0.6, 0.7, 0.9), 0, "10%", noisy)
+    assert found.needed is not None and found.reached is not None and 0.3 < found.reached < 0.9
+    assert found.low is not None and found.low < 1000 and found.high is None
+    assert "to not reached" in sentence(vars(found), "f1")
+
+
+def test_draws_are_paired_and_few_of_them_give_no_interval() -> None:
+    """Luck that both share does not widen the interval."""
+    shared = saving(line("probe", 0.3, 0.7, 0.9, spread=0.05), 0, "s", line("svm", 0.2, 0.4, 0.8, spread=0.05))
+    assert shared.low == pytest.approx(shared.needed) and shared.high == pytest.approx(shared.needed)
+    apart = saving(line("probe", 0.3, 0.7, 0.9, spread=-0.05), 0, "s", line("svm", 0.2, 0.4, 0.8, spread=0.05))
+    assert apart.low < apart.needed * 0.9 and apart.high > apart.needed * 1.1  # type: ignore[operator]
+    two = saving(line("probe", 0.6, 0.7, 0.8, draws=2), 0, "s", line("svm", 0.2, 0.4, 0.8, draws=2))
+    assert two.reached is None and two.low is None and "interval" not in sentence(vars(two), "f1")
+
+
+def test_every_size_but_the_largest() -> None:
+    found = savings([line("probe", 0.3, 0.7, 0.9)], [line("svm", 0.2, 0.4, 0.8)], ["a", "b", "c"])
+    assert [one["size"] for one in found] == ["a", "b"]

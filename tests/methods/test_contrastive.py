@@ -1,0 +1,122 @@
+"""Contrastive: all pairs of a batch, each text encoded once; texts of a class end nearer; the backbone stays."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import combinations
+
+import numpy as np
+import pytest
+import torch
+from torch.nn.functional import cosine_similarity
+
+from graftwork.core.method import Setting
+from graftwork.core.opening import open_backbone
+from graftwork.core.transformer import TransformerBackbone
+from graftwork.methods.contrastive import Contrastive
+from graftwork.registry import kinds
+from graftwork.testing import tiny_bench, tiny_dataset
+from graftwork.testing.method import digest_of
+from graftwork.train import contrast
+from graftwork.train.contrast import Plan, batches_of_classes, pair_loss
+from graftwork.train.loop import Diverged
+
+BACKBONE = open_backbone("tiny_text", precision="fp32")
+DATA = tiny_dataset(rows=24)
+QUICK = Contrastive(rate=1e-3, epochs=8)
+
+
+def test_the_loss_is_over_all_pairs_half_of_one_class_and_half_of_two() -> None:
+    features, classes = torch.randn(7, 5, generator=torch.Generator().manual_seed(0)), torch.tensor([0, 0, 0, 1, 1, 2, 2])
+    near, far = [], []
+    for i, j in combinations(range(7), 2):
+        cosine = cosine_similarity(features[i], features[j], dim=0)
+        (near if classes[i] == classes[j] else far).append((cosine - float(classes[i] == classes[j])) ** 2)
+    assert len(near) == 5 and len(far) == 16
+    wanted = (torch.stack(near).mean() + torch.stack(far).mean()) / 2
+    assert torch.allclose(pair_loss(features, classes), wanted)
+
+
+def test_pairs_of_one_sort_alone() -> None:
+    features = torch.eye(3)
+    assert float(pair_loss(features, torch.zeros(3, dtype=torch.int64))) == pytest.approx(1.0)
+    assert float(pair_loss(features, torch.arange(3))) == pytest.approx(0.0)
+
+
+def test_batches_hold_every_row_once_and_several_of_a_class() -> None:
+    classes = np.repeat(np.arange(20), 9)
+    batches = batches_of_classes(classes, 32, seed=3, epoch=1)
+    assert sorted(np.concatenate(batches).tolist()) == list(range(180))
+    assert all(len(rows) <= 32 for rows in batches) and len(batches) <= 8
+    assert all(np.bincount(classes[rows])[np.unique(classes[rows])].min() >= 3 for rows in batches)
+    again, other = batches_of_classes(classes, 32, 3, 1), batches_of_classes(classes, 32, 3, 2)
+    assert all(np.array_equal(one, two) for one, two in zip(batches, again, strict=True))
+    assert not np.array_equal(batches[0], other[0])
+
+
+def test_few_rows_are_one_batch_and_many_are_capped() -> None:
+    few = np.arange(10) % 2
+    assert [rows.tolist() for rows in batches_of_classes(few, 32, 0, 1)] == [list(range(10))]
+    many = np.arange(500) % 4
+    plan = Plan(rate=1e-3, epochs=1000, steps=12, size=64)
+    assert len(plan.batches(many, 0)) == 12
+    assert len(replace(plan, epochs=1).batches(many, 0)) == 8
+
+
+def test_texts_of_a_class_end_nearer_and_the_shared_backbone_stays() -> None:
+    before = digest_of(BACKBONE.module)
+    fitted = QUICK.fit(tiny_bench(DATA, BACKBONE))
+    assert digest_of(BACKBONE.module) == before
+    encoded = BACKBONE.encode(DATA.test.examples)
+    inputs = BACKBONE.collate(encoded, range(len(encoded)))
+    classes = torch.from_numpy(np.asarray(DATA.test.targets))
+    with torch.no_grad():
+        losses = [
+            float(pair_loss(backbone.features(inputs).pooled, classes)) for backbone in (BACKBONE, fitted.model.backbone)
+        ]
+    assert losses[1] < 0.7 * losses[0]
+    right = (fitted.logits(DATA.test.examples).argmax(axis=1) == DATA.test.targets).mean()
+    assert right > np.bincount(DATA.test.targets).max() / len(DATA.test.targets)
+
+
+def test_the_facts_count_the_pairs_and_say_what_was_left() -> None:
+    facts = QUICK.fit(tiny_bench(DATA, BACKBONE)).facts
+    assert facts["steps"] == 8 and facts["pairs"] == 8 * 24 * 23 // 2 and facts["epochs"] == 8
+    assert facts["capped"] is False
+    cut = replace(QUICK, steps=3).fit(tiny_bench(DATA, BACKBONE)).facts
+    assert cut["steps"] == 3 and cut["epochs"] == 3 and cut["capped"] is True
+
+
+def test_a_text_is_encoded_once_a_step(monkeypatch: pytest.MonkeyPatch) -> None:
+    real, read = contrast.read, list[int]()
+    monkeypatch.setattr(contrast, "read", lambda *given: (read.extend(given[2]), real(*given))[1])
+    replace(QUICK, epochs=2).fit(tiny_bench(DATA, BACKBONE))
+    assert sorted(read) == sorted(2 * list(range(24)))
+
+
+def test_what_trains_is_what_is_stored() -> None:
+    fitted = replace(QUICK, epochs=1).fit(tiny_bench(DATA, BACKBONE))
+    assert "network.embeddings.word_embeddings.weight" not in fitted.delta()
+    restored = QUICK.restore(
+        Setting(DATA.task, kinds.get("classification"), BACKBONE), fitted.delta(), fitted.facts
+    )
+    assert np.array_equal(restored.logits(DATA.test.examples), fitted.logits(DATA.test.examples))
+
+
+def test_a_pair_in_two_towers() -> None:
+    assert isinstance(BACKBONE, TransformerBackbone)
+    towers = replace(BACKBONE, card=replace(BACKBONE.card, towers=2, revision="two towers"))
+    data = tiny_dataset(pair=True)
+    fitted = replace(QUICK, epochs=1).fit(tiny_bench(data, towers))
+    assert fitted.delta()["head.out.weight"].shape == (2, 2 * BACKBONE.card.width)
+
+
+def test_it_says_when_it_diverges() -> None:
+    with pytest.raises(Diverged, match="diverged at step"):
+        replace(QUICK, rate=1e30, epochs=30).fit(tiny_bench(DATA, BACKBONE))
+
+
+def test_what_does_not_fit() -> None:
+    assert "one class of each example, not multilabel" in Contrastive().unfit(tiny_dataset("multilabel").task, None)
+    for odd in (Contrastive(rate=0), Contrastive(epochs=0), Contrastive(steps=0), Contrastive(decay=1.5)):
+        assert "must be" in odd.unfit(DATA.task, None) or "above 0" in odd.unfit(DATA.task, None)

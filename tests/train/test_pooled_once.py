@@ -1,0 +1,44 @@
+"""Features of the test split computed once: the same answers to the last bit, one pass, and nobody gets it for free."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from graftwork.core.opening import open_backbone
+from graftwork.run.methods import parse_method
+from graftwork.testing import tiny_bench, tiny_dataset
+from graftwork.train import pooled_once
+from graftwork.train.pooled_once import PooledOnce
+
+BACKBONE = open_backbone("tiny_text", precision="fp32")
+DATA = tiny_dataset(rows=40)
+
+
+@pytest.mark.parametrize("method", ["linear_probe", "prototype", "scalar_mix:epochs=1"])
+def test_every_probe_answers_as_it_does_alone(method: str) -> None:
+    fitted: Any = parse_method(method).method.fit(tiny_bench(DATA, BACKBONE))
+    once = PooledOnce(BACKBONE, DATA.test.examples)
+    for _ in range(2):
+        assert np.array_equal(once.logits(fitted)[0], fitted.logits(DATA.test.examples))
+
+
+def test_the_backbone_runs_once_and_later_runs_are_charged(monkeypatch: pytest.MonkeyPatch) -> None:
+    fitted: Any = parse_method("prototype").method.fit(tiny_bench(DATA, BACKBONE))
+    once, calls = PooledOnce(BACKBONE, DATA.test.examples), list[int]()
+    real = type(BACKBONE).states
+    monkeypatch.setattr(type(BACKBONE), "states", lambda *given: (calls.append(1), real(*given))[1])
+    first, second = once.logits(fitted)[1], once.logits(fitted)[1]
+    assert len(calls) == 1
+    assert first.wall_seconds == 0 and second.wall_seconds > 0 and second.cpu_seconds > 0
+
+
+def test_whom_it_serves(monkeypatch: pytest.MonkeyPatch) -> None:
+    once = PooledOnce(BACKBONE, DATA.test.examples)
+    assert once.serves(BACKBONE, DATA.test.examples)
+    assert not once.serves(BACKBONE, DATA.validation.examples)
+    assert not once.serves(open_backbone("random:tiny_text", precision="fp32"), DATA.test.examples)
+    monkeypatch.setattr(pooled_once, "MOST_BYTES", 100)
+    assert not once.serves(BACKBONE, DATA.test.examples)
