@@ -83,7 +83,7 @@ def saving(line: Line, at: int, size: str, reference: Line, seed: int = 0) -> Sa
         reached = float(np.isfinite(found).mean())
     return Saving(
         line.method, reference.method, size, rows, wanted,
-        needed=_known(needed), at_most=wanted <= reference.mean[0], times=_known(needed / rows),
+        needed=_known(needed), at_most=bool(wanted <= reference.mean[0]), times=_known(needed / rows),
         low=_known(low), high=_known(high), reached=reached, most=float(reference.rows[-1]),
     )  # fmt: skip
 
