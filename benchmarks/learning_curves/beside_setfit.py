@@ -16,7 +16,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from run import DRAWS, HERE, SETS, task
 
 from graftwork.backbones.minilm import package_folder
 from graftwork.core.run import Recipe
@@ -28,6 +27,7 @@ from graftwork.run.methods import parse_method
 from graftwork.run.once import Done
 from graftwork.run.shop import open_shop
 from graftwork.train.frozen import FrozenStore
+from run import DRAWS, HERE, SETS, task
 
 SIZES = ("8/class", "16/class")
 OURS = ("contrastive", "linear_probe")
@@ -116,13 +116,13 @@ def main() -> None:
             print(f"SetFit is left out ({peer.said['missing']}): pip install setfit, or name another --python")
         for name in chosen.names:
             runs = Path(stack.enter_context(tempfile.TemporaryDirectory()))  # no run is kept
-            shop = open_shop(task(name), "minilm", [parse_method(one) for one in OURS], runs, "auto", None, None, "0", "cpu")
+            shop = open_shop(
+                task(name), "minilm", [parse_method(one) for one in OURS], runs, "auto", None, None, "0", "cpu"
+            )
             measure(name, shop, peer, settings, results / f"setfit_{name}.json", chosen)
 
 
-def measure(
-    name: str, shop: Shop, peer: SetFit, settings: list[str], path: Path, chosen: argparse.Namespace
-) -> None:
+def measure(name: str, shop: Shop, peer: SetFit, settings: list[str], path: Path, chosen: argparse.Namespace) -> None:
     """Every draw at every size: ours and SetFit in turns, who begins changing with the draw."""
     content = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {"rows": []}
     done = {(row["size"], row["draw"], row["contender"]) for row in content["rows"]}
@@ -139,7 +139,12 @@ def measure(
                 row = {"size": size.word, "draw": number, "contender": contender} | told(answer, drawn)
                 content["rows"].append(row | {"train_rows": len(drawn.dataset.train.examples)})
                 print(name, row, flush=True)
-                content |= {"status": "ok", "threads": chosen.threads, "setfit": peer.said, "environment": environment()}
+                content |= {
+                    "status": "ok",
+                    "threads": chosen.threads,
+                    "setfit": peer.said,
+                    "environment": environment(),
+                }
                 write_json(path, content)
 
 

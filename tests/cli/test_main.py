@@ -20,6 +20,7 @@ COMMANDS = (
     "benchmark",
     "cache",
     "compare",
+    "curve",
     "ls",
     "nearest",
     "predict",

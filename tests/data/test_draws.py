@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -68,7 +69,7 @@ def test_so_many_of_each_class_and_as_many_to_choose_on() -> None:
 def test_the_sizes_of_a_draw_are_nested_and_draws_differ() -> None:
     for number in range(3):
         steps = [rows(DATA, word, number) for word in ("2/class", "4/class", "40%", "77%", "100%")]
-        assert all(smaller < larger for smaller, larger in zip(steps, steps[1:], strict=False))
+        assert all(smaller < larger for smaller, larger in pairwise(steps))
     assert steps[-1] == {example.id for example in DATA.train.examples}
     assert len({frozenset(rows(DATA, "4/class", number)) for number in range(5)}) == 5
     assert rows(DATA, "4/class", 0) == rows(DATA, "4/class", 0) != rows(DATA, "4/class", 0, seed=1)

@@ -27,7 +27,10 @@ QUICK = Contrastive(rate=1e-3, epochs=8)
 
 
 def test_the_loss_is_over_all_pairs_half_of_one_class_and_half_of_two() -> None:
-    features, classes = torch.randn(7, 5, generator=torch.Generator().manual_seed(0)), torch.tensor([0, 0, 0, 1, 1, 2, 2])
+    features, classes = (
+        torch.randn(7, 5, generator=torch.Generator().manual_seed(0)),
+        torch.tensor([0, 0, 0, 1, 1, 2, 2]),
+    )
     near, far = [], []
     for i, j in combinations(range(7), 2):
         cosine = cosine_similarity(features[i], features[j], dim=0)
@@ -72,7 +75,8 @@ def test_texts_of_a_class_end_nearer_and_the_shared_backbone_stays() -> None:
     classes = torch.from_numpy(np.asarray(DATA.test.targets))
     with torch.no_grad():
         losses = [
-            float(pair_loss(backbone.features(inputs).pooled, classes)) for backbone in (BACKBONE, fitted.model.backbone)
+            float(pair_loss(backbone.features(inputs).pooled, classes))
+            for backbone in (BACKBONE, fitted.model.backbone)
         ]
     assert losses[1] < 0.7 * losses[0]
     right = (fitted.logits(DATA.test.examples).argmax(axis=1) == DATA.test.targets).mean()
@@ -97,9 +101,7 @@ def test_a_text_is_encoded_once_a_step(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_what_trains_is_what_is_stored() -> None:
     fitted = replace(QUICK, epochs=1).fit(tiny_bench(DATA, BACKBONE))
     assert "network.embeddings.word_embeddings.weight" not in fitted.delta()
-    restored = QUICK.restore(
-        Setting(DATA.task, kinds.get("classification"), BACKBONE), fitted.delta(), fitted.facts
-    )
+    restored = QUICK.restore(Setting(DATA.task, kinds.get("classification"), BACKBONE), fitted.delta(), fitted.facts)
     assert np.array_equal(restored.logits(DATA.test.examples), fitted.logits(DATA.test.examples))
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graftwork.compare.assemble import median_costs
-from graftwork.compare.grid import split_statistics, spent
+from graftwork.compare.grid import spent, split_statistics
 from graftwork.compare.leaderboard import command_line
 from graftwork.compare.savings import Line, savings
 from graftwork.compare.statistics import FEWEST_RUNS, Sample, bootstrap

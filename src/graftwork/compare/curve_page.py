@@ -32,7 +32,11 @@ def write_page(curve: Curve, path: Path) -> None:
 def render_page(curve: Curve) -> str:
     """The page's HTML. Every text from data is escaped, in the page and inside the plot."""
     pages = Environment(
-        loader=FileSystemLoader(FOLDER), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+        loader=FileSystemLoader(FOLDER),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
     )
     return pages.get_template("curve.html.j2").render(
         curve=curve,
@@ -82,9 +86,7 @@ def _transfers(one: Mapping[str, Any], curve: Curve) -> bool:
     return any(saving["method"] == one["method"] for saving in curve["savings"])
 
 
-def _traces(
-    points: Sequence[Mapping[str, Any]], metric: str, colour: str, nudge: float, transfers: bool
-) -> list[Json]:
+def _traces(points: Sequence[Mapping[str, Any]], metric: str, colour: str, nudge: float, transfers: bool) -> list[Json]:
     """The means with their intervals, and the draws behind them."""
     if not points:
         return []

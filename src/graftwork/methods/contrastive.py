@@ -11,9 +11,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from graftwork.core.backbone import BackboneCard, Encoded, towers_of
+from graftwork.core.backbone import BackboneCard, towers_of
 from graftwork.core.head import PooledHead
-from graftwork.core.method import FrozenPass, Setting, Workbench
+from graftwork.core.method import Setting, Workbench
 from graftwork.core.model import Model
 from graftwork.core.task import Task
 from graftwork.registry import methods
