@@ -11,6 +11,7 @@ import os
 import tempfile
 import tomllib
 from collections.abc import Iterator
+from contextvars import ContextVar
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
@@ -30,10 +31,28 @@ def digest(value: Any) -> str:
     return hashlib.sha256(canonical(value).encode()).hexdigest()
 
 
+_NOTES: ContextVar[dict[str, str] | None] = ContextVar("notes", default=None)
+
+
 def file_digest(path: Path) -> str:
     """sha256 of a file's bytes. Raises `StorageError`."""
     with storage_errors(path), path.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
+        found = hashlib.file_digest(stream, "sha256").hexdigest()
+    notes = _NOTES.get()
+    if notes is not None:
+        notes[str(path)] = found
+    return found
+
+
+@contextlib.contextmanager
+def noting_digests() -> Iterator[dict[str, str]]:
+    """Path -> sha256 of every file that `file_digest` reads in this block: large files are read for it once."""
+    notes: dict[str, str] = {}
+    token = _NOTES.set(notes)
+    try:
+        yield notes
+    finally:
+        _NOTES.reset(token)
 
 
 _FULL = ("the disk is full", "free some space and run the same command again; finished runs are kept")

@@ -51,7 +51,7 @@ def test_a_run_leaves_a_whole_receipt(kind: str, pair: bool, method: str, open_t
     result, folder = run(shop, method)
     assert result.status == "ok", result.error
     assert {path.name for path in folder.iterdir()} == {
-        "spec.json", "log.jsonl", "predictions.jsonl", "result.json", "module",
+        "spec.json", "log.jsonl", "predictions.jsonl", "receipt.json", "result.json", "module",
     }  # fmt: skip
     assert {path.name for path in (folder / "module").iterdir()} == {
         "module.json", "delta.safetensors", "selftest.json", "README.md",

@@ -22,6 +22,7 @@ from graftwork.core.task import Dataset
 from graftwork.registry import kinds, metrics
 from graftwork.run.execute import Shop
 from graftwork.run.methods import Named
+from graftwork.run.receipt import Search
 from graftwork.run.store import read_logits
 
 Progress = Callable[[float, str], None]  # fraction of the whole grid, what goes on
@@ -46,6 +47,13 @@ class _Entry:
     trials: list[RunResult] = field(default_factory=list)
     runs: list[RunResult] = field(default_factory=list)
     dropped: Drop | None = None
+    rates: Sequence[float] = ()  # that were tried
+
+    @property
+    def search(self) -> Search:
+        """What was tried before its next run."""
+        space = {"learning_rate": list(self.rates)} if self.rates else {}
+        return Search(space, tuple(dict.fromkeys(result.id for result in self.trials)))
 
 
 def run_grid(
@@ -97,7 +105,7 @@ def _choose_rates(entries: Sequence[_Entry], runner: _Runner) -> dict[str, list[
             for (of, item), result in zip(asked, results, strict=True)
             if of is entry
         ]
-        best = race.best_rate(tried)
+        best, entry.rates = race.best_rate(tried), [one.learning_rate for one in tried]
         entry.item = race.at_rate(entry.item, best)
         told[entry.label] = [replace(one, chosen=one.learning_rate == best) for one in tried]
     return told
@@ -136,7 +144,7 @@ class _Runner:
         """Runs of seed 0 that are cut to a share of their steps."""
         recipe, stage = replace(self.recipe, share=share), race.stage_of(share)
         orders = [
-            Order(entry.label, item, recipe, 0, f"rate {item.config['learning_rate']:g}, {stage}")
+            Order(entry.label, item, recipe, 0, f"rate {item.config['learning_rate']:g}, {stage}", entry.search)
             for entry, item in asked
         ]
         results = self.run(orders)
@@ -147,7 +155,9 @@ class _Runner:
     def seeds(self, entries: Sequence[_Entry], seeds: Iterable[int]) -> None:
         """Whole runs."""
         pairs = [(entry, seed) for seed in seeds for entry in entries]
-        orders = [Order(entry.label, entry.item, self.recipe, seed, f"seed {seed}") for entry, seed in pairs]
+        orders = [
+            Order(entry.label, entry.item, self.recipe, seed, f"seed {seed}", entry.search) for entry, seed in pairs
+        ]
         for (entry, _), result in zip(pairs, self.run(orders), strict=True):
             entry.runs.append(result)
 

@@ -26,6 +26,7 @@ from graftwork.errors import ConfigError, GraftworkError
 from graftwork.run.environment import memory_bytes
 from graftwork.run.execute import Shop, execute
 from graftwork.run.methods import Named
+from graftwork.run.receipt import Search
 from graftwork.run.store import read_result
 from graftwork.run.worker import Opening
 
@@ -45,10 +46,12 @@ class Order:
     recipe: Recipe
     seed: int
     stage: str
+    search: Search = Search()  # what was tried before it
 
     def line(self) -> dict[str, Any]:
         """As JSON, for a worker."""
-        return {"method": dict(self.item.config), "recipe": asdict(self.recipe), "seed": self.seed}
+        asked = {"method": dict(self.item.config), "recipe": asdict(self.recipe), "seed": self.seed}
+        return asked | {"search": asdict(self.search)}
 
 
 Crew = Callable[[Sequence[Order], Report], Iterator[Finished]]  # executes orders, in any order
@@ -58,7 +61,7 @@ def one_by_one(shop: Shop, orders: Sequence[Order], report: Report) -> Iterator[
     """In this process."""
     for place, order in enumerate(orders):
         report(place, 0.0, "starting")
-        yield place, *execute(shop, order.item, order.recipe, order.seed, partial(report, place))
+        yield place, *execute(shop, order.item, order.recipe, order.seed, partial(report, place), order.search)
 
 
 def at_once(jobs: int | None, threads: int, device: str) -> int:

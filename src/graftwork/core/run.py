@@ -63,3 +63,4 @@ class RunResult:
     environment: Mapping[str, Any] = field(default_factory=dict)
     error: str = ""  # why it failed
     seeds: Mapping[str, int | None] = field(default_factory=dict)  # source of luck -> the seed that it was drawn by
+    failure: str = ""  # the class of that error

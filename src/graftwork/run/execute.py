@@ -12,6 +12,7 @@ import traceback
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +36,7 @@ from graftwork.run.environment import environment
 from graftwork.run.methods import Named
 from graftwork.run.once import Done
 from graftwork.run.price_tag import begin_all, read_costs
+from graftwork.run.receipt import Search, write_receipt
 from graftwork.run.shifted import shift_of, shifted
 from graftwork.run.speed import predict_speed
 from graftwork.run.store import RunStore, write_predictions, write_run
@@ -66,6 +68,8 @@ class Shop:
     runs_at_once: int = 1  # how many runs go on side by side
     done: Done = field(default_factory=Done)  # what no seed decides
     tested: PooledOnce | None = None  # of test examples that runs over several data sets answer
+    model_files: Mapping[str, str] = field(default_factory=dict)  # path -> sha256 of all that the backbone was read from
+    recorded: dict[str, Any] = field(default_factory=dict)  # what receipts say of the data, once it is known
 
     def spec(self, method: Named, recipe: Recipe, seed: int) -> RunSpec:
         """The identity of a run of this shop."""
@@ -94,16 +98,30 @@ class Shop:
         return {"augmentation": known if recipe.augment else "none"} if known else {}
 
 
-def execute(shop: Shop, method: Named, recipe: Recipe, seed: int, progress: Progress) -> tuple[RunResult, bool]:
-    """The result of a run, and whether it was there already. Failures come back as results, interrupts do not."""
+def execute(
+    shop: Shop, method: Named, recipe: Recipe, seed: int, progress: Progress, search: Search = Search()
+) -> tuple[RunResult, bool]:
+    """The result of a run, and whether it was there already. Failures come back as results, interrupts do not.
+
+    `search` is what was tried before it, for the receipt.
+    """
     spec = shop.spec(method, recipe, seed)
     known = shop.store.find(spec.id)
     if known is not None:
         return known, True
+    return execute_spec(shop, method, spec, progress, search), False
+
+
+def execute_spec(
+    shop: Shop, method: Named, spec: RunSpec, progress: Progress, search: Search = Search()
+) -> RunResult:
+    """The run that `spec` says, in a shop over its data and backbone, into the shop's store."""
+    began = datetime.now(UTC)
     with shop.store.writing(spec.id) as folder:
         result = _Execution(shop, method, spec, folder, progress).run()
+        write_receipt(folder, shop, spec, result, search, began)
         write_run(folder, spec, result)
-    return result, False
+    return result
 
 
 def workbench(shop: Shop, method: Named, recipe: Recipe, seed: int) -> Workbench:
@@ -134,7 +152,8 @@ class _Execution:
         except StorageError:
             raise
         except Exception as error:
-            parts = {"status": _status(error), "error": str(error) or type(error).__name__}
+            name = type(error).__name__
+            parts = {"status": _status(error), "error": str(error) or name, "failure": name}
             if not isinstance(error, GraftworkError):
                 self._log({"traceback": traceback.format_exc()})
         with self.profile.phase("meter"):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ from graftwork.core.opening import open_backbone
 from graftwork.core.task import Dataset, Task
 from graftwork.data.load import load
 from graftwork.errors import ConfigError
-from graftwork.files import require_writable
+from graftwork.files import noting_digests, require_writable
 from graftwork.run.environment import arithmetic, numerics
 from graftwork.run.execute import Shop
 from graftwork.run.methods import Named
@@ -32,6 +32,7 @@ class Opened:
     backbone: Backbone | None  # None where no method uses one
     load: Phase  # what opening it took: every run is charged for it
     frozen: FrozenStore
+    files: Mapping[str, str] = field(default_factory=dict)  # path -> sha256 of all that the backbone was read from
 
 
 def open_shared(
@@ -48,8 +49,9 @@ def open_shared(
     loading = Stopwatch()
     uses = any(item.method.uses_backbone for item in methods)
     precision, device = computed_in["precision"], computed_in["device"]
-    opened = open_backbone(backbone, precision=precision, device=device) if uses else None
-    return Opened(opened, loading.read(), frozen)
+    with noting_digests() as files:
+        opened = open_backbone(backbone, precision=precision, device=device) if uses else None
+    return Opened(opened, loading.read(), frozen, files)
 
 
 def open_shop(
@@ -97,6 +99,7 @@ def open_shop(
             "cache_size": cache_size,
             "device": device,
         },
+        model_files=shared.files,
     )
 
 

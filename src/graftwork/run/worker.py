@@ -71,6 +71,7 @@ def work(lines: Iterator[str], say: Callable[[Line], None]) -> None:
     import torch
 
     from graftwork.run.execute import execute
+    from graftwork.run.receipt import Search
     from graftwork.run.shop import open_shop
 
     opening = Opening.read(json.loads(next(lines)))
@@ -92,7 +93,7 @@ def work(lines: Iterator[str], say: Callable[[Line], None]) -> None:
     for line in lines:
         order = json.loads(line)
         item, recipe = named_from_config(order["method"]), Recipe(**order["recipe"])
-        result, _ = execute(shop, item, recipe, order["seed"], _signs(say))
+        result, _ = execute(shop, item, recipe, order["seed"], _signs(say), Search.read(order.get("search", {})))
         say({"done": result.id})
 
 

@@ -1,0 +1,391 @@
+"""Alters runs in many ways and asks `verify` what was done: `python benchmarks/honesty/sabotage.py --work FOLDER`.
+
+With `--table` prints what is in results/sabotage.json as the tables of SABOTAGE.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import json
+import platform
+import shutil
+import statistics
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+import graftwork as gw
+from graftwork.backbones.minilm import package_folder
+from graftwork.core.run import ENGINE
+from graftwork.core.task import Task
+from graftwork.files import file_digest, read_json, write_json
+from graftwork.run import execute as executing
+from graftwork.run.environment import environment
+from graftwork.run.receipt import randomness_of, sealed
+from graftwork.run.receipt_fields import problems
+from graftwork.run.records import id_of, read_spec
+from graftwork.run.verify import DIFFERENT, EQUAL, verifier
+
+RESULT = Path(__file__).parent / "results" / "sabotage.json"
+ROWS = {"train": 160, "validation": 40, "test": 60}
+METHOD, SEED, EPOCHS = "adapter", 0, 1
+Rows = list[list[str]]
+
+
+@dataclass(frozen=True)
+class Scene:
+    """What a case may alter: a run with its data and its backbone, all of it a copy."""
+
+    run: Path
+    data: Path  # train.csv, validation.csv, test.csv
+    backbone: Path
+
+    def spec(self, edit: Callable[[dict[str, Any]], Any]) -> None:
+        """Change spec.json."""
+        changed(self.run / "spec.json", edit)
+
+    def receipt(self, edit: Callable[[dict[str, Any]], Any], seal: bool = True) -> None:
+        """Change receipt.json, and unless the change shall show give it a seal again."""
+        content = read_json(self.run / "receipt.json")
+        edit(content)
+        write_json(self.run / "receipt.json", sealed(content) if seal else content)
+
+    def result(self, edit: Callable[[dict[str, Any]], Any]) -> None:
+        """Change result.json."""
+        changed(self.run / "result.json", edit)
+
+    def rows(self, split: str, edit: Callable[[Rows], Any]) -> None:
+        """Change the rows of a file, its header left out."""
+        path = self.data / f"{split}.csv"
+        header, *rows = read_rows(path)
+        edit(rows)
+        write_rows(path, [header, *rows])
+
+
+@dataclass(frozen=True)
+class Case:
+    """An alteration, and what `verify` must say of it: at least these differences, and of others none but `also`."""
+
+    name: str
+    alter: Callable[[Scene], Path | None]  # returns where the run is now, if it was renamed
+    named: tuple[str, ...]
+    also: tuple[str, ...] = ()
+    verdict: str = DIFFERENT
+
+
+def changed(path: Path, edit: Callable[[dict[str, Any]], Any]) -> None:
+    """Edit a JSON file."""
+    content = read_json(path)
+    edit(content)
+    write_json(path, content)
+
+
+def read_rows(path: Path) -> Rows:
+    """All of a CSV file."""
+    with path.open(newline="", encoding="utf-8") as stream:
+        return list(csv.reader(stream))
+
+
+def write_rows(path: Path, rows: Rows) -> None:
+    """A CSV file."""
+    with path.open("w", newline="", encoding="utf-8") as stream:
+        csv.writer(stream).writerows(rows)
+
+
+def relabel(rows: Rows) -> None:
+    """One row gets the label of another."""
+    rows[0][1] = next(row[1] for row in rows if row[1] != rows[0][1])
+
+
+def swap_labels(scene: Scene) -> None:
+    """Two labels change names, everywhere."""
+    names = sorted({row[1] for row in read_rows(scene.data / "train.csv")[1:]})[:2]
+    other = {names[0]: names[1], names[1]: names[0]}
+    for split in ROWS:
+        scene.rows(split, lambda rows: [row.__setitem__(1, other.get(row[1], row[1])) for row in rows])
+
+
+def swap_rows(scene: Scene) -> None:
+    """A row of train changes places with one of test that has the same label."""
+    train, test = (read_rows(scene.data / f"{split}.csv") for split in ("train", "test"))
+    place = next(place for place, row in enumerate(train[1:], 1) if row[1] == test[1][1])
+    train[place], test[1] = test[1], train[place]
+    write_rows(scene.data / "train.csv", train)
+    write_rows(scene.data / "test.csv", test)
+
+
+def flip_byte(path: Path) -> None:
+    """The last byte of a file: of a safetensors file, that of a weight."""
+    content = bytearray(path.read_bytes())
+    content[-1] ^= 1
+    path.with_suffix(".part").write_bytes(bytes(content))  # whoever has the file mapped keeps what it was
+    path.with_suffix(".part").replace(path)
+
+
+def edit_tokenizer(scene: Scene) -> None:
+    """Two words change places in the vocabulary."""
+    content = read_json(scene.backbone / "tokenizer.json")
+    vocabulary = content["model"]["vocab"]
+    vocabulary["card"], vocabulary["parcel"] = vocabulary["parcel"], vocabulary["card"]
+    (scene.backbone / "tokenizer.json").write_text(json.dumps(content, ensure_ascii=False), encoding="utf-8")
+
+
+def edit_prediction(scene: Scene) -> None:
+    """The first prediction that is wrong becomes right."""
+    path = scene.run / "predictions.jsonl"
+    lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    wrong = next(line for line in lines if line["prediction"] != line["target"])
+    wrong["prediction"] = wrong["target"]
+    path.write_text("".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines), encoding="utf-8")
+
+
+def forge_predictions(scene: Scene) -> None:
+    """The same, and the receipt says so."""
+    edit_prediction(scene)
+    sha = file_digest(scene.run / "predictions.jsonl")
+    size = (scene.run / "predictions.jsonl").stat().st_size
+    scene.receipt(lambda content: content["outcome"]["predictions"].update(sha256=sha, bytes=size))
+
+
+def edit_log(scene: Scene) -> None:
+    """The first loss is another."""
+    path = scene.run / "log.jsonl"
+    lines = path.read_text(encoding="utf-8").splitlines()
+    first = json.loads(lines[0])
+    first["loss"] *= 0.5
+    path.write_text("\n".join([json.dumps(first), *lines[1:]]) + "\n", encoding="utf-8")
+
+
+def forge_score(scene: Scene) -> None:
+    """Result, receipt and module say a higher score."""
+    scene.result(lambda content: content["scores"].update(accuracy=0.99))
+    scene.receipt(lambda content: content["outcome"]["scores"].update(accuracy=0.99))
+    changed(scene.run / "module" / "module.json", lambda content: content["scores"].update(accuracy=0.99))
+
+
+def forge(scene: Scene, edit: Callable[[dict[str, Any]], Any]) -> Path:
+    """Specification, id, receipt and folder all tell of another run than the one that was made."""
+    scene.spec(edit)
+    spec = read_spec(scene.run)
+    run = id_of(spec, ENGINE)
+
+    def follow(content: dict[str, Any]) -> None:
+        content["identity"]["run"] = run
+        content["randomness"] = randomness_of(spec.seed)
+        content["method"].update(config=dict(spec.method), recipe=dict(spec.recipe), question=dict(spec.question))
+        content["numerics"].update({name: spec.numerics[name] for name in spec.numerics})
+
+    scene.receipt(follow)
+    scene.result(lambda content: content.update(id=run, seed=spec.seed))
+    return scene.run.rename(scene.run.with_name(run))
+
+
+def upgraded(content: dict[str, Any]) -> None:
+    """The receipt of a run with another torch."""
+    content["code"]["distributions"]["torch"] = "2.12.0"
+
+
+LEARNT = ("losses", "predictions", "weights", "scores", "validation scores")  # what another training may change
+FILE = tuple(f"data file of {split}" for split in ROWS)
+CASES = (
+    Case("a label of the data is another", lambda scene: scene.rows("train", relabel), ("labels",), FILE),
+    Case("a row of train is gone", lambda scene: scene.rows("train", list.pop), ("rows",), FILE),
+    Case("the rows of train stand in another order", lambda scene: scene.rows("train", list.reverse), ("row order",), FILE),
+    Case("a text of test is another", lambda scene: scene.rows("test", lambda rows: rows[0].__setitem__(0, "no")), ("texts",), FILE),
+    Case("a row of train and one of test have changed places", swap_rows, ("split",), FILE),
+    Case("two labels have changed names in the data", swap_labels, ("labels",), FILE),
+    Case("the labels of the specification stand in another order",
+         lambda scene: scene.spec(lambda spec: spec["question"]["labels"].reverse()), ("label map",)),
+    Case("a bit of the backbone's weights", lambda scene: flip_byte(scene.backbone / "model.safetensors"), ("backbone weights",)),
+    Case("two words of the tokenizer have changed places", edit_tokenizer, ("tokenizer",)),
+    Case("the backbone's configuration", lambda scene: changed(scene.backbone / "config.json", lambda config: config.update(layer_norm_eps=1e-5)), ("backbone file",)),
+    Case("the seed of the specification", lambda scene: scene.spec(lambda spec: spec.update(seed=1)), ("seed",)),
+    Case("the seed, everywhere", lambda scene: forge(scene, lambda spec: spec.update(seed=7)), ("predictions", "weights"), LEARNT),
+    Case("the epochs of the specification", lambda scene: scene.spec(lambda spec: spec["recipe"].update(epochs=5)), ("epochs",)),
+    Case("the learning rate of the specification", lambda scene: scene.spec(lambda spec: spec["method"].update(learning_rate=0.5)), ("learning_rate",)),
+    Case("the learning rate, everywhere", lambda scene: forge(scene, lambda spec: spec["method"].update(learning_rate=2e-3)), ("predictions", "weights"), LEARNT),
+    Case("the precision of the specification", lambda scene: scene.spec(lambda spec: spec["numerics"].update(precision="fp64")), ("precision",)),
+    Case("the threads of the specification", lambda scene: scene.spec(lambda spec: spec["numerics"].update(threads=9)), ("threads",)),
+    Case("the version of the method", lambda scene: scene.spec(lambda spec: spec["method"].update(version=7)), ("method version",)),
+    Case("the number of the engine", lambda scene: scene.receipt(lambda content: content["identity"].update(engine=ENGINE + 1)), ("engine",)),
+    Case("the version of a library", lambda scene: scene.receipt(upgraded), ("library version",), verdict=EQUAL),
+    Case("a bit of the weights that were learnt", lambda scene: flip_byte(scene.run / "module" / "delta.safetensors"), ("delta",)),
+    Case("a prediction", edit_prediction, ("predictions",)),
+    Case("a prediction, and its hash in the receipt", forge_predictions, ("predictions",)),
+    Case("a score", lambda scene: scene.result(lambda content: content["scores"].update(accuracy=0.99)), ("scores",)),
+    Case("a score, everywhere", forge_score, ("scores",)),
+    Case("a loss of the log", edit_log, ("log",)),
+    Case("the price tag", lambda scene: scene.result(lambda content: content["costs"]["train_seconds"].update(value=0.01)), ("price tag",)),
+    Case("a field of the receipt", lambda scene: scene.receipt(lambda content: content["timeline"].update(resumes=1), seal=False), ("receipt",)),
+)  # fmt: skip
+
+
+def write_data(folder: Path) -> Task:
+    """Rows of the tickets that come with the package, the same every time, in a file for every split."""
+    header, *rows = read_rows(Task.find("builtin:tickets"))
+    common = [label for label, _ in Counter(row[1] for row in rows).most_common(4)]
+    kept = sorted((row for row in rows if row[1] in common), key=lambda row: row[0][::-1])
+    begin = 0
+    for split, count in ROWS.items():
+        write_rows(folder / f"{split}.csv", [header, *kept[begin : begin + count]])
+        begin += count
+    paths = {split: folder / f"{split}.csv" for split in ("validation", "test")}
+    return Task.from_file(folder / "train.csv", name="tickets", **paths)
+
+
+def sabotage(case: Case, run: Path, data: Path, backbone: Path, place: Path) -> dict[str, Any]:
+    """Alter a copy of the run where it stands, ask, and put everything back."""
+    kept = place / "kept"
+    for name, folder in (("run", run), ("data", data), ("backbone", backbone)):
+        shutil.copytree(folder, kept / name)
+    began = time.perf_counter()
+    moved = None
+    try:
+        moved = case.alter(Scene(run, data, backbone))
+        with verifier() as asked:
+            found = asked.verify(moved or run)
+        named = list(dict.fromkeys(one.about for one in found.differences))
+        said = {"verdict": found.verdict, "named": named, "executed": found.executed}
+    except Exception as error:
+        said = {"verdict": f"{type(error).__name__}: {error}", "named": [], "executed": False}
+    finally:
+        for name, folder in (("run", moved or run), ("data", data), ("backbone", backbone)):
+            shutil.rmtree(folder)
+            shutil.copytree(kept / name, {"run": run, "data": data, "backbone": backbone}[name])
+        shutil.rmtree(kept)
+    right = is_right(case, said["verdict"], said["named"])
+    told = {"case": case.name, "expected": list(case.named), "expected_verdict": case.verdict}
+    return told | said | {"right": right, "seconds": round(time.perf_counter() - began, 2)}
+
+
+def is_right(case: Case, verdict: str, named: Sequence[str]) -> bool:
+    """Whether that is what was to be said of it."""
+    return set(case.named) <= set(named) <= {*case.named, *case.also} and verdict == case.verdict
+
+
+def measured(folder: Path, task: Task, methods: Sequence[str] | None, seeds: int) -> tuple[list[str], dict[str, Any]]:
+    """A board of every method that fits, and what its receipts took to write."""
+    spent: dict[str, float] = {}
+    write = executing.write_receipt
+
+    def timed(*arguments: Any) -> None:
+        began = time.process_time()
+        write(*arguments)
+        spent[arguments[2].id] = time.process_time() - began
+
+    executing.write_receipt = timed  # type: ignore[assignment]
+    try:
+        board = gw.compare(
+            task, backbone=f"hf:{folder / 'backbone'}", methods=methods, seeds=seeds, epochs=EPOCHS, exhaustive=True,
+            runs=folder / "runs", out=folder / "board", jobs=1, cache_size="0", progress=say,
+        )  # fmt: skip
+    finally:
+        executing.write_receipt = write
+    runs = [run for row in board.rows for run in row["runs"]]
+    sizes = [(folder / "runs" / run / "receipt.json").stat().st_size for run in runs]
+    whole = sum(not problems(read_json(folder / "runs" / run / "receipt.json")) for run in runs)
+    shares = [
+        spent[run] / max(1e-9, read_json(folder / "runs" / run / "result.json")["costs"]["train_cpu_seconds"]["value"])
+        for run in spent
+    ]
+    costs = {
+        "receipts": len(runs),
+        "whole": whole,
+        "largest_bytes": max(sizes),
+        "seconds": {"median": statistics.median(spent.values()), "largest": max(spent.values())} if spent else None,
+        "median_share_of_training": statistics.median(shares) if shares else None,
+    }
+    return runs, costs
+
+
+def false_alarms(folder: Path, runs: Sequence[str]) -> list[dict[str, Any]]:
+    """Every run of the board, as it is."""
+    told = []
+    with verifier() as asked:
+        for run in runs:
+            found = asked.verify(folder / "runs" / run)
+            named = [one.line() for one in found.differences]
+            told.append({"method": found.method, "seed": found.seed, "verdict": found.verdict, "named": named})
+            print(f"{found.method:<20} seed {found.seed}  {found.verdict}  {'; '.join(named)}", flush=True)
+    return told
+
+
+def say(done: float, text: str) -> None:
+    """A line per run."""
+    if text.endswith("starting"):
+        print(f"{done:6.1%}  {text.removesuffix(': starting')}", flush=True)
+
+
+def table(result: Mapping[str, Any]) -> str:
+    """As Markdown."""
+    head = ["what was altered", "verdict", "named", "executed again", "right"]
+    lines = [head, ["---"] * len(head)]
+    for case in result["cases"]:
+        again = "yes" if case["executed"] else "no"
+        named = ", ".join(f"`{name}`" for name in case["named"])
+        lines.append([case["case"], case["verdict"], named, again, "yes" if case["right"] else "**no**"])
+    right = sum(case["right"] for case in result["cases"])
+    board, costs = result["board"], result["receipts"]
+    equal = sum(run["verdict"] == EQUAL for run in board)
+    methods = ", ".join(f"`{name}`" for name in dict.fromkeys(run["method"] for run in board))
+    alarms = sum(run["verdict"] == DIFFERENT for run in board)
+    written = costs["seconds"]
+    told = [
+        f"{right} of {len(result['cases'])} alterations are named as they should be.",
+        f"{equal} of {len(board)} runs that nobody touched are bitwise equal, {alarms} false alarms: {methods}.",
+        f"{costs['whole']} of {costs['receipts']} receipts are whole; the largest has {costs['largest_bytes']:,} bytes. "
+        f"Writing one took {1000 * written['median']:.0f} ms of processor time in the median and "
+        f"{1000 * written['largest']:.0f} ms for the first of the process.",
+    ]
+    return "\n\n".join(told) + "\n\n" + "\n".join("| " + " | ".join(cells) + " |" for cells in lines)
+
+
+def main() -> None:
+    """Runs that are in the work folder already are not made again."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--work", type=Path, default=Path("sabotage"))
+    parser.add_argument("--out", type=Path, default=RESULT)
+    parser.add_argument("--methods", help="of the board without alterations; default: all that fit")
+    parser.add_argument("--seeds", type=int, default=2)
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--table", action="store_true")
+    chosen = parser.parse_args()
+    if chosen.table:
+        print(table(read_json(chosen.out)))
+        return
+    torch.set_num_threads(chosen.threads)
+    folder = chosen.work.absolute()
+    (folder / "data").mkdir(parents=True, exist_ok=True)
+    if not (folder / "backbone").is_dir():
+        shutil.copytree(package_folder(), folder / "backbone")
+    task = write_data(folder / "data")
+    methods = chosen.methods.split(",") if chosen.methods else None
+    runs, costs = measured(folder, task, methods, chosen.seeds)
+    run = next(run for run in runs if read_spec(folder / "runs" / run).method["name"] == METHOD)
+    board = false_alarms(folder, runs)
+    cases = []
+    for case in CASES:
+        cases.append(sabotage(case, folder / "runs" / run, folder / "data", folder / "backbone", folder))
+        print(json.dumps(cases[-1]), flush=True)
+    here = environment()
+    content = {
+        "status": "ok",
+        "python": platform.python_version(),
+        "environment": {key: here[key] for key in ("graftwork", "commit", "processor", "distributions", "time")},
+        "task": {"data": "builtin:tickets", "rows": ROWS, "epochs": EPOCHS, "threads": chosen.threads},
+        "cases": cases,
+        "board": board,
+        "receipts": costs,
+    }
+    write_json(chosen.out, content)
+    print(table(content))
+
+
+if __name__ == "__main__":
+    main()

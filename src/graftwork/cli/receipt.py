@@ -1,0 +1,145 @@
+"""Print the receipt of a run: all that decided it, and what came of it; or a checklist and a paragraph for a paper."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from graftwork.cli.verify import run_folder
+from graftwork.errors import GraftworkError, printable
+from graftwork.units import show
+
+if TYPE_CHECKING:
+    from graftwork.run.checklist import Row
+
+
+@click.command("receipt")
+@click.argument("what")
+@click.option("--runs", default="runs", show_default=True, metavar="DIR", help="Where runs are kept.")
+@click.option("--checklist", is_flag=True, help="Of all seeds of the run: a checklist, and a paragraph on methods.")
+@click.option("--json", "as_json", is_flag=True, help="Print receipt.json as it is.")
+def command(what: str, runs: str, checklist: bool, as_json: bool) -> None:
+    """WHAT is a run: its id, the beginning of it, or its folder.
+
+    With --checklist: what reproducibility checklists ask, answered from the receipts of this run and of those that
+    differ from it in the seed alone, and a paragraph for a section on methods, both in Markdown.
+    """
+    from graftwork.run.receipt import read_receipt
+    from graftwork.run.receipt_fields import problems
+
+    folder = run_folder(what, runs)
+    receipt = read_receipt(folder)
+    wrong = problems(receipt)
+    if as_json:
+        click.echo(json.dumps(receipt, indent=1, ensure_ascii=False))
+    elif wrong:
+        raise GraftworkError("the receipt is not whole", where=str(folder / "receipt.json"), got="; ".join(wrong[:5]))
+    elif checklist:
+        from graftwork.run.checklist import checklist as answered
+        from graftwork.run.checklist import paragraph
+
+        row = row_of_receipts(folder)
+        click.echo(printable(f"## Checklist\n\n{answered(row)}\n\n## Methods\n\n{paragraph(row)}"))
+    else:
+        click.echo(printable("\n".join(receipt_lines(receipt, verdicts_of(folder)))))
+
+
+def row_of_receipts(folder: Path) -> Row:
+    """The receipts of a run and of its other seeds in the same store; runs without a whole one are left out."""
+    from graftwork.run.checklist import Row
+    from graftwork.run.receipt import read_receipt
+    from graftwork.run.receipt_fields import problems
+    from graftwork.run.records import read_spec
+    from graftwork.run.rows import row_of
+
+    receipts, verdicts = [], []
+    for run, _ in row_of(folder.absolute().parent, read_spec(folder)):
+        try:
+            receipt = read_receipt(run)
+        except GraftworkError:
+            continue
+        if not problems(receipt):
+            receipts.append(receipt)
+            verdicts += verdicts_of(run)
+    return Row(receipts, verdicts)
+
+
+def verdicts_of(folder: Path) -> list[dict[str, Any]]:
+    """What `graft verify --record` kept of a run."""
+    path = folder / "verified.jsonl"
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] if path.is_file() else []
+
+
+def receipt_lines(receipt: Mapping[str, Any], verdicts: list[dict[str, Any]]) -> list[str]:
+    """A receipt as a person reads it."""
+    identity, method, outcome = receipt["identity"], receipt["method"], receipt["outcome"]
+    random, search = receipt["randomness"], method["search"]
+    settings = [f"{key} {value}" for key, value in method["config"].items() if key not in ("name", "version")]
+    lines = [
+        f"run          {identity['run']}  ({outcome['status']}), engine {identity['engine']}",
+        *[f"made from    {parent}" for parent in identity["parents"]],
+        f"method       {method['config']['name']}, version {method['config']['version']}"
+        + (f" ({', '.join(settings)})" if settings else ""),
+        *[f"recipe       {key} {value}" for key, value in method["recipe"].items()],
+        f"chosen by    {method['selection']['metric']} on {method['selection']['split']}, after {search['trials']} trials"
+        + (f" over {search['space']}" if search["space"] else ""),
+        f"seeds        {random['seed']}: " + ", ".join(f"{name} {seed}" for name, seed in random["derived"].items()),
+    ]
+    lines += [*_data_lines(receipt["data"]), *_model_lines(receipt["model"]), *_code_lines(receipt)]
+    lines += _outcome_lines(outcome)
+    time = receipt["timeline"]
+    lines.append(f"when         {time['started']} to {time['ended']}, {show(time['wall_seconds'], 's')}")
+    lines += [f"verified     {line['time']} on {line['processor']}: {line['verdict']}" for line in verdicts]
+    return lines
+
+
+def _data_lines(data: Mapping[str, Any]) -> list[str]:
+    lines = [f"data         {data['name']}, rows sha256 {data['digest']}"]
+    for split, file in data["files"].items():
+        lines.append(f"file         {split}: {file['path']}, {file['bytes']:,} bytes, sha256 {file['sha256']}")
+    for name, split in data["splits"].items():
+        twice = data["duplicates_across"].get(name)
+        leak = f", {twice} with inputs of train" if twice is not None else ""
+        lines.append(f"split        {name}: {split['rows']:,} rows{leak}, ids sha256 {split['ids_sha256']}")
+    return [*lines, f"labels       {data['labels']['count']}, rejected rows {data['rejected_rows']}"]
+
+
+def _model_lines(model: Mapping[str, Any] | None) -> list[str]:
+    if model is None:
+        return ["backbone     none"]
+    lines = [f"backbone     {model['id']}, {model['parameters']:,} parameters, revision {model['revision']}"]
+    return lines + [f"file         {name}, sha256 {sha}" for name, sha in model["files"].items()]
+
+
+def _code_lines(receipt: Mapping[str, Any]) -> list[str]:
+    code, numerics = receipt["code"], receipt["numerics"]
+    changes = f", changes sha256 {code['diff_sha256']}" if code["dirty"] else ""
+    commit = f", commit {code['commit']}{changes}" if code["commit"] else ""
+    shown = ("device", "precision", "threads", "processor", "cpu_capability", "accelerator", "attention")
+    told = ", ".join(f"{name.replace('_', ' ')} {numerics[name]}" for name in shown if numerics[name] is not None)
+    libraries = ", ".join(f"{name} {version}" for name, version in code["distributions"].items())
+    return [
+        f"code         graftwork {code['graftwork']}, source sha256 {code['source_sha256']}{commit}",
+        f"libraries    python {code['python']}, {libraries}",
+        f"arithmetic   {told}",
+    ]
+
+
+def _outcome_lines(outcome: Mapping[str, Any]) -> list[str]:
+    lines = []
+    if outcome["failure"] is not None:
+        lines.append(f"failed       {outcome['failure']['class']}: {outcome['failure']['message']}")
+    for split, name in (("validation", "validation"), ("scores", "test")):
+        words = ", ".join(f"{metric} {score:.4f}" for metric, score in outcome[split].items())
+        lines += [f"{name:<13}{words}"] if words else []
+    log, weights, predictions = outcome["log"], outcome["weights"], outcome["predictions"]
+    lines.append(f"log          {log['steps']} steps, sha256 {log['sha256']}")
+    if predictions is not None:
+        lines.append(f"predictions  {predictions['rows']:,} rows, sha256 {predictions['sha256']}")
+    if weights is not None:
+        lines.append(f"weights      {weights['stored_parameters']:,} stored, sha256 {weights['sha256']}")
+    return lines

@@ -1,0 +1,175 @@
+"""Execute a run again, or all runs of a board, and say whether what stands in its receipt is true."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from graftwork.errors import GraftworkError, StorageError, printable
+from graftwork.units import show
+
+if TYPE_CHECKING:
+    from graftwork.run.differences import Difference
+    from graftwork.run.verify import Verification, Verifier
+
+GROUPS = {  # of differences -> what they are called, and what is said where there are none
+    "record": ("record", "as it was written"),
+    "input": ("inputs", "as recorded: data, backbone, method, recipe, seed"),
+    "surroundings": ("around it", "as recorded: code, libraries, processor, threads"),
+    "outcome": ("outcome", "as recorded, to the last bit"),
+}
+
+
+@click.command("verify")
+@click.argument("what")
+@click.option("--runs", default="runs", show_default=True, metavar="DIR", help="Where runs are kept.")
+@click.option("--data", metavar="FILE", help="Where the data is now, if it was moved.")
+@click.option("--validation", metavar="FILE", help="Where the validation rows are now.")
+@click.option("--test", metavar="FILE", help="Where the test rows are now.")
+@click.option("--backbone", metavar="NAME", help="What the backbone is called now, if it was moved.")
+@click.option("--record", is_flag=True, help="Keep the verdict beside the run, in verified.jsonl.")
+@click.option("--json", "as_json", is_flag=True, help="Print the verdict as JSON.")
+def command(
+    what: str,
+    runs: str,
+    data: str | None,
+    validation: str | None,
+    test: str | None,
+    backbone: str | None,
+    record: bool,
+    as_json: bool,
+) -> int:
+    """WHAT is a run (its id, the beginning of it, or its folder), or the folder of a board: all its runs.
+
+    First the inputs are held against the receipt: every file of the run, the rows of the data and their order, the
+    backbone's files, the method and its recipe. Then the run is executed again in a folder that goes afterwards, with
+    the threads and the precision that it had, and predictions, weights and scores are compared.
+
+    Bitwise equal, or where something around the run is another (libraries, processor, code) within the band of the
+    other seeds: exit code 0. Different: 1. Something is missing: 2.
+    """
+    from graftwork.run.verify import Moved, keep, runs_of_board, verifier
+
+    board = (Path(what) / "leaderboard.json").is_file()
+    folders = [Path(runs) / run for run in runs_of_board(Path(what))] if board else [run_folder(what, runs)]
+    found: list[tuple[Path, Verification | GraftworkError]] = []
+    with verifier(Moved(data, validation, test, backbone)) as executing:
+        for folder in folders:
+            verdict = _verified(executing, folder, board)
+            if record and not isinstance(verdict, GraftworkError):
+                keep(folder, verdict)
+            found.append((folder, verdict))
+            if board and not as_json:
+                click.echo(printable(_row(folder, verdict)))
+    if as_json:
+        content = [_as_json(folder, verdict) for folder, verdict in found]
+        click.echo(json.dumps(content if board else content[0], indent=1, ensure_ascii=False))
+    elif board:
+        click.echo(_summary([verdict for _, verdict in found]))
+    else:
+        click.echo(printable("\n".join(verdict_lines(found[0][1]))))  # type: ignore[arg-type]
+    return _code([verdict for _, verdict in found])
+
+
+def run_folder(what: str, runs: str) -> Path:
+    """The folder of a run that is named by itself, by its id or the beginning of it.
+
+    Raises `StorageError` where there is none.
+    """
+    folder = Path(what)
+    if not folder.is_dir():
+        from graftwork.run.store import RunStore
+
+        if not Path(runs).is_dir():
+            raise StorageError("no such run", where=what, do="graft ls shows what there is")
+        folder = RunStore(Path(runs)).folder(what)
+    if not (folder / "result.json").is_file():
+        raise StorageError("not a run", where=str(folder), expected="a folder with result.json in it, or one of a board")
+    return folder
+
+
+def _verified(executing: Verifier, folder: Path, board: bool) -> Verification | GraftworkError:
+    """Of a board's run what went wrong stands in its line; of a single one it is the whole answer."""
+    from graftwork.cli.options import progress_bar
+
+    try:
+        with progress_bar() as progress:
+            return executing.verify(folder, progress)
+    except GraftworkError as error:
+        if not board:
+            raise
+        return error
+
+
+def verdict_lines(found: Verification) -> list[str]:
+    """A verdict as a person reads it."""
+    lines = [f"run          {found.run}  ({found.method}, seed {found.seed})"]
+    for group, (name, good) in GROUPS.items():
+        differences = [one for one in found.differences if one.group == group]
+        if group == "outcome" and not found.executed:
+            lines.append(f"{name:<13}not compared: it would be another run")
+        elif group == "input" and not found.executed and not differences:
+            lines.append(f"{name:<13}not looked at: it is not known which run is meant")
+        elif group != "surroundings" or found.executed:
+            lines += [f"{name:<13}{one.line()}" for one in differences] or [f"{name:<13}{good}"]
+    return [*lines, *_compared(found), f"verdict      {found.verdict}{_because(found)}"]
+
+
+def _compared(found: Verification) -> list[str]:
+    lines = []
+    if found.predictions:
+        told = found.predictions
+        apart = told["largest_logit_difference"]
+        gap = "no logit differs" if apart == 0 else f"logits differ by up to {apart:.3g}" if apart is not None else "of other examples"
+        lines.append(f"predictions  {told['equal']:,} of {told['rows']:,} the same, {gap}")
+    if found.score and found.executed:
+        score = found.score
+        here = "none" if score["found"] is None else f"{score['found']:.4f}"
+        lines.append(f"score        {score['metric']} on {score['split']}: recorded {score['recorded']:.4f}, now {here}")
+    if found.executed:
+        lines.append(f"executed     in {show(found.seconds, 's')}")
+    return lines
+
+
+def _because(found: Verification) -> str:
+    """What the score was held against, or what is not as recorded."""
+    if found.band is None:
+        return f": {_named(found.differences)}" if not found.holds else ""
+    told = f"{found.band.low:.4f} to {found.band.high:.4f}"
+    if found.band.runs:
+        return f": {told} is where the {found.band.runs} runs of this row expect one more, in 95 of 100 cases"
+    return f": no band is known with so few runs of this row; within 0.01 of the score would be {told}"
+
+
+def _named(differences: Sequence[Difference]) -> str:
+    grave = [one for one in differences if one.group in ("input", "record")] or list(differences)
+    return ", ".join(dict.fromkeys(one.about for one in grave))
+
+
+def _row(folder: Path, found: Verification | GraftworkError) -> str:
+    if isinstance(found, GraftworkError):
+        return f"{folder.name}  can't be verified: {found.what}"
+    named = f": {_named(found.differences)}" if found.differences else ""
+    return f"{found.run}  {found.method:<16} seed {found.seed:<3} {found.verdict}{named}"
+
+
+def _summary(found: Sequence[Verification | GraftworkError]) -> str:
+    counts = Counter("can't be verified" if isinstance(one, GraftworkError) else one.verdict for one in found)
+    return f"{len(found)} runs: {', '.join(f'{count} {verdict}' for verdict, count in counts.items())}"
+
+
+def _as_json(folder: Path, found: Verification | GraftworkError) -> dict[str, Any]:
+    if isinstance(found, GraftworkError):
+        return {"run": folder.name, "error": found.message}
+    return found.as_json()
+
+
+def _code(found: Sequence[Verification | GraftworkError]) -> int:
+    if any(not isinstance(one, GraftworkError) and not one.holds for one in found):
+        return 1
+    return 2 if any(isinstance(one, GraftworkError) for one in found) else 0

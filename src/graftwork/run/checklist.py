@@ -1,0 +1,224 @@
+"""What a paper must say of an experiment, out of the receipts of a row's runs: a checklist, and a paragraph on methods.
+
+The questions are those that reproducibility checklists ask (Pineau et al. 2020, arXiv:2003.12206; Dodge et al. 2019,
+arXiv:1909.03004), in our words. No number is written by hand: each stands in a receipt, or is the mean, the spread or
+the count of some that do.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from graftwork.units import show
+
+Receipt = Mapping[str, Any]
+TOLD_VERSIONS = ("torch", "transformers", "tokenizers", "numpy", "scipy", "scikit-learn")
+NOT_HERE = "licences and consent of the data and the backbone, and what may be done wrong with the result"
+
+
+@dataclass(frozen=True)
+class Row:
+    """The receipts of runs that differ in the seed alone, by seed, and what came of verifying them."""
+
+    receipts: Sequence[Receipt]  # at least one, failed ones too
+    verdicts: Sequence[Mapping[str, Any]] = ()  # lines of `verified.jsonl`
+
+    @property
+    def finished(self) -> list[Receipt]:
+        """Those that went well."""
+        return [receipt for receipt in self.receipts if receipt["outcome"]["status"] == "ok"]
+
+    @property
+    def first(self) -> Receipt:
+        """What is the same in all of them stands in this one."""
+        return (self.finished or list(self.receipts))[0]
+
+    @property
+    def metrics(self) -> list[str]:
+        """The headline first."""
+        return list(self.first["method"]["question"]["metrics"])
+
+    def scores(self, metric: str) -> list[float]:
+        """On test, of trials on validation, of the runs that went well."""
+        outcomes = [receipt["outcome"] for receipt in self.finished]
+        return [(outcome["scores"] or outcome["validation"])[metric] for outcome in outcomes]
+
+
+def checklist(row: Row) -> str:
+    """Every question with its answer, in Markdown."""
+    answers = {
+        "What was adapted, to what, and how?": _what(row.first),
+        "Which data, and can it be told that it is the same?": _data(row.first),
+        "How were the rows split, and does anything leak?": _splits(row.first),
+        "Every hyper-parameter, with its value?": _settings(row.first),
+        "What was tried before, and what was it chosen by?": _search(row.first),
+        "How many runs, with which seeds, and how many failed?": _runs(row),
+        "Which result, with its variation?": _result(row),
+        "What did it cost, and on what machine?": _price(row),
+        "Which code, and how is it run again?": _code(row.first),
+        "Has anybody run it again?": _verified(row),
+        "What can receipts not say?": NOT_HERE,
+    }
+    return "\n".join(f"- **{question}** {answer}." for question, answer in answers.items())
+
+
+def paragraph(row: Row) -> str:
+    """What would stand in a section on methods."""
+    first = row.first
+    parts = [
+        f"We adapted {_what(first)}.",
+        f"{_splits(first)[0].upper()}{_splits(first)[1:]}.",
+        f"{_trained(first)}{_search(first)}.",
+        f"{_runs(row)[0].upper()}{_runs(row)[1:]}; {_result(row)}.",
+        f"{_price(row)[0].upper()}{_price(row)[1:]}.",
+        f"The software was {_versions(first)}.",
+    ]
+    return " ".join(parts)
+
+
+def number(value: float) -> str:
+    """As text: whole numbers whole, others with four figures."""
+    return f"{value:,}" if isinstance(value, int) else f"{value:.4g}"
+
+
+def _what(receipt: Receipt) -> str:
+    data, method, model = receipt["data"], receipt["method"], receipt["model"]
+    labels = data["labels"]["count"]
+    asked = f"{data['name']} ({method['question']['kind']}{f', {number(labels)} labels' if labels else ''})"
+    by = f"{method['config']['name']}{_in_brackets(method['config'])}"
+    if model is None:
+        return f"no backbone to {asked}: the baseline {by} learns from the data alone"
+    size = f"{model['family']}, {number(model['parameters'])} parameters, revision {model['revision'][:12]}"
+    weights = receipt["outcome"]["weights"]
+    trained = f", which trains {number(weights['trained_parameters'])} parameters" if weights else ""
+    return f"{model['id']} ({size}) to {asked} by {by}{trained}"
+
+
+def _in_brackets(config: Mapping[str, Any]) -> str:
+    told = [f"{name} {_value(value)}" for name, value in config.items() if name not in ("name", "version")]
+    return f" ({', '.join(told)})" if told else ""
+
+
+def _value(value: Any) -> str:
+    return number(value) if isinstance(value, int | float) and not isinstance(value, bool) else str(value)
+
+
+def _data(receipt: Receipt) -> str:
+    files = [f"{split} {_name(file)}, sha256 {file['sha256']}" for split, file in receipt["data"]["files"].items()]
+    return f"{'; '.join(files)}; rows as read, sha256 {receipt['data']['digest']}"
+
+
+def _name(file: Mapping[str, Any]) -> str:
+    """Without the folders of a machine."""
+    return f"{file['path'].rpartition('/')[2]} ({number(file['bytes'])} bytes)"
+
+
+def _splits(receipt: Receipt) -> str:
+    data = receipt["data"]
+    sizes = ", ".join(f"{number(split['rows'])} rows of {name}" for name, split in data["splits"].items())
+    leaks = ", ".join(f"{number(count)} of {name}" for name, count in data["duplicates_across"].items())
+    drawn = set(data["splits"]) - set(data["files"])
+    how = f"{' and '.join(sorted(drawn))} drawn from train by a hash of the rows' content" if drawn else "from files"
+    return f"there are {sizes}, {how}; rows whose inputs stand in train too: {leaks}; rows rejected: {_rejected(data)}"
+
+
+def _rejected(data: Mapping[str, Any]) -> str:
+    return number(data["rejected_rows"])
+
+
+def _settings(receipt: Receipt) -> str:
+    told = {**receipt["method"]["config"], **receipt["method"]["recipe"]}
+    told = {name: value for name, value in told.items() if value is not None and name != "name"}
+    return "; ".join(f"{name.replace('_', ' ')}: {_value(value)}" for name, value in told.items())
+
+
+def _trained(receipt: Receipt) -> str:
+    recipe, config = receipt["method"]["recipe"], receipt["method"]["config"]
+    if not recipe or not receipt["outcome"]["log"]["steps"]:
+        return "No weights were trained by gradient steps over epochs; "
+    rate = recipe["learning_rate"] if recipe["learning_rate"] is not None else config.get("learning_rate")
+    speed = f" at a peak learning rate of {number(rate)}" if rate is not None else ""
+    return (
+        f"Training took {number(recipe['epochs'])} epochs of {number(recipe['batch_size'])} rows a step, "
+        f"{number(recipe['steps'])} steps{speed}, with a {recipe['schedule']} schedule, a weight decay of "
+        f"{number(recipe['weight_decay'])} and gradients clipped at {number(recipe['clip'])}; of its epochs "
+        f"{recipe['kept'].removeprefix('the epoch that is ')} was kept; "
+    )
+
+
+def _search(receipt: Receipt) -> str:
+    search, chosen = receipt["method"]["search"], receipt["method"]["selection"]
+    if not search["trials"]:
+        return "nothing was tried before on this data by the command that ran it"
+    space = "; ".join(
+        f"{name.replace('_', ' ')} of {', '.join(map(_value, values))}" for name, values in search["space"].items()
+    )
+    listed = f" ({space})" if space else ""
+    return f"{number(search['trials'])} trials{listed} came before it, judged by {chosen['metric']} on {chosen['split']}"
+
+
+def _runs(row: Row) -> str:
+    seeds = ", ".join(number(receipt["randomness"]["seed"]) for receipt in row.receipts)
+    failed = len(row.receipts) - len(row.finished)
+    count = len(row.receipts)
+    return f"{number(count)} run{'' if count == 1 else 's'} with seed{'' if count == 1 else 's'} {seeds}, of which {number(failed)} failed"
+
+
+def _result(row: Row) -> str:
+    if not row.finished:
+        return f"there is none: {row.first['outcome']['failure']['message']}"
+    told = []
+    for metric in row.metrics:
+        scores = row.scores(metric)
+        spread = f" ± {number(statistics.stdev(scores))}" if len(scores) > 1 else ""
+        rest = f" (median {number(statistics.median(scores))}, least {number(min(scores))})" if len(scores) > 1 else ""
+        told.append(f"{metric.replace('_', ' ')} {number(statistics.fmean(scores))}{spread}{rest}")
+    split = "test" if row.first["outcome"]["scores"] else "validation"
+    only = "" if len(row.finished) > 1 else "; of one run, so its spread over seeds is unknown"
+    return f"on {split}, {', '.join(told)}{' (mean ± sd over seeds)' if not only else only}"
+
+
+def _price(row: Row) -> str:
+    numerics = row.first["numerics"]
+    names = {"train_seconds": "to train", "energy_joules": "of energy", "peak_memory_bytes": "of memory at most"}
+    told = [_cost(row, name, words) for name, words in names.items()]
+    listed = ", ".join(word for word in told if word)
+    threads = f"{number(numerics['threads'])} thread{'' if numerics['threads'] == 1 else 's'}"
+    precision = f" in {numerics['precision']}" if numerics["precision"] else ""
+    where = numerics["accelerator"] or numerics["processor"] or "an unknown processor"
+    return f"a run took {listed} on {where}, {threads}{precision}"
+
+
+def _cost(row: Row, name: str, words: str) -> str:
+    """The median of the runs, with the grade of how it is known."""
+    costs = [receipt["price_tag"][name] for receipt in row.receipts if receipt["price_tag"][name]["value"] is not None]
+    if not costs:
+        return ""
+    return f"{show(statistics.median(cost['value'] for cost in costs), costs[0]['unit'])} {words} ({costs[0]['grade']})"
+
+
+def _code(receipt: Receipt) -> str:
+    code = receipt["code"]
+    commit = f", commit {code['commit']}{' with changes' if code['dirty'] else ''}" if code["commit"] else ""
+    source = f"graftwork {code['graftwork']}{commit}, source sha256 {code['source_sha256']}"
+    return f"{source}, with {_versions(receipt)}; `graft verify {receipt['identity']['run']}` runs it again"
+
+
+def _versions(receipt: Receipt) -> str:
+    code = receipt["code"]
+    known = {name: code["distributions"][name] for name in TOLD_VERSIONS if name in code["distributions"]}
+    listed = {"graftwork": code["graftwork"], "python": code["python"], **known}
+    return ", ".join(f"{name} {version}" for name, version in listed.items())
+
+
+def _verified(row: Row) -> str:
+    if not row.verdicts:
+        return "not that it was kept; `graft verify RUN --record` keeps it"
+    return "; ".join(_unique(f"{line['run']} {line['verdict']} on {line['processor']}, {line['time']}" for line in row.verdicts))
+
+
+def _unique(lines: Iterable[str]) -> list[str]:
+    return list(dict.fromkeys(lines))

@@ -1,0 +1,231 @@
+"""`receipt.json`: all that decided a run and what came of it, in numbers and hashes, so that it can be repeated and judged.
+
+It stands beside `spec.json` and `result.json`; runs from before it have none. Nothing in it is part of a run's id.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from graftwork.core.run import ENGINE, RunResult, RunSpec
+from graftwork.core.opening import FRESH, backbone_folder
+from graftwork.core.task import Task
+from graftwork.errors import StorageError
+from graftwork.files import digest, file_digest, finite, read_json, safe_load, write_json
+from graftwork.run.environment import ARITHMETIC
+from graftwork.run.recorded_code import recorded_code
+from graftwork.run.recorded_data import lasting_path, paths_of, recorded_data
+from graftwork.run.recorded_numerics import recorded_numerics
+from graftwork.train.seeds import derive
+
+if TYPE_CHECKING:
+    from graftwork.run.execute import Shop
+
+NAME = "receipt.json"
+FORMAT = 1
+FIRST_LOSSES = 10
+PURPOSES = ("init", "order", "augmentation")  # what `derive` is asked for by methods
+GENERATORS = {"torch": "mt19937", "numpy": "PCG64"}  # of tensors and of arrays
+
+
+@dataclass(frozen=True)
+class Search:
+    """What was tried before a run, and that it was chosen by."""
+
+    space: Mapping[str, Any] = field(default_factory=dict)  # hyper-parameter -> the values that were tried
+    tried: tuple[str, ...] = ()  # ids of the trials
+
+    @classmethod
+    def read(cls, line: Mapping[str, Any]) -> Search:
+        """From JSON."""
+        return cls(line.get("space", {}), tuple(line.get("tried", ())))
+
+
+def write_receipt(
+    folder: Path, shop: Shop, spec: RunSpec, result: RunResult, search: Search, began: datetime
+) -> None:
+    """Write the receipt of the run that has filled `folder`: its log, and where it went well predictions and module."""
+    content = inputs_of(shop, spec)
+    content["method"]["search"] = {"space": dict(search.space), "tried": list(search.tried), "trials": len(search.tried)}
+    content |= {
+        "outcome": outcome_of(folder, result),
+        "price_tag": {name: asdict(cost) for name, cost in result.costs.items()},
+        "timeline": {
+            "started": began.isoformat(timespec="milliseconds"),
+            "ended": datetime.now(UTC).isoformat(timespec="milliseconds"),
+            "wall_seconds": result.spent.wall_seconds,
+            "interruptions": 0,  # a run that is interrupted leaves nothing
+            "resumes": 0,
+        },
+        "rerun": rerun_of(shop),
+    }
+    write_json(folder / NAME, sealed(content))
+
+
+def sealed(content: Mapping[str, Any]) -> dict[str, Any]:
+    """The receipt with the sha256 of everything else in it: any later change shows."""
+    rest = finite({key: value for key, value in content.items() if key != "seal"})
+    return {**rest, "seal": digest(rest)}
+
+
+def read_receipt(folder: Path) -> dict[str, Any]:
+    """The receipt of a run. Raises `StorageError` where it has none, or one of another format."""
+    path = folder / NAME
+    if not path.is_file():
+        raise StorageError(
+            "this run has no receipt.json: it is older than receipts",
+            where=str(folder),
+            do="run it again: remove the folder and give the same command",
+        )
+    content = read_json(path)
+    if not isinstance(content, dict) or content.get("format") != FORMAT:
+        raise StorageError("written by another version of Graftwork", where=str(path), expected=f"format {FORMAT}")
+    return content
+
+
+def inputs_of(shop: Shop, spec: RunSpec) -> dict[str, Any]:
+    """What is known before the run begins: identity, code, model, data, method, randomness and numerics."""
+    if "data" not in shop.recorded:
+        shop.recorded["data"] = recorded_data(shop.dataset, shop.opened_by.get("task", shop.dataset.task))
+    name = shop.opened_by.get("backbone") if spec.backbone else None
+    return {
+        "format": FORMAT,
+        "identity": {"run": spec.id, "engine": ENGINE, "parents": _parents(name) if name else []},
+        "code": recorded_code(),
+        "model": _model(shop) if spec.backbone else None,
+        "data": shop.recorded["data"],
+        "method": {
+            "config": dict(spec.method),
+            "recipe": dict(spec.recipe),
+            "question": dict(spec.question),
+            "selection": {"metric": shop.dataset.task.metrics[0], "split": "validation"},
+            "early_stopping": spec.recipe.get("kept", "none: no steps are taken"),
+        },
+        "randomness": randomness_of(spec.seed),
+        "numerics": recorded_numerics(shop, spec) | {"arithmetic": ARITHMETIC},
+    }
+
+
+def randomness_of(seed: int) -> dict[str, Any]:
+    """The seed of every purpose. The split is drawn by the rows' own content, the bootstrap over rows by seed 0."""
+    return {
+        "seed": seed,
+        "derived": {purpose: derive(seed, purpose) for purpose in PURPOSES},
+        "split": None,
+        "bootstrap": 0,
+        "generators": dict(GENERATORS),
+    }
+
+
+def outcome_of(folder: Path, result: RunResult) -> dict[str, Any]:
+    """What came of the run, and the hashes of the files that hold it."""
+    failure = {"class": result.failure, "message": result.error} if result.status != "ok" else None
+    return {
+        "status": result.status,
+        "failure": failure,
+        "scores": dict(result.scores),
+        "validation": dict(result.validation),
+        "log": _log(folder / "log.jsonl"),
+        "predictions": _predictions(folder / "predictions.jsonl"),
+        "weights": _weights(folder / "module"),
+    }
+
+
+def rerun_of(shop: Shop) -> dict[str, Any] | None:
+    """What to open for the same run, from any folder; None for a shop that was not opened by names."""
+    if not shop.opened_by:
+        return None
+    task: Task = shop.opened_by["task"]
+    files = {"train": "data", "validation": "validation", "test": "test"}
+    paths = {files[split]: lasting_path(path) for split, path in paths_of(task).items()}
+    return {"task": asdict(task) | paths, "backbone": lasting_name(shop.opened_by["backbone"])}
+
+
+def lasting_name(name: str) -> str:
+    """A backbone's name with the path in it made absolute."""
+    fresh, rest = (FRESH, name.removeprefix(FRESH)) if name.startswith(FRESH) else ("", name)
+    family, colon, source = rest.partition(":")
+    if colon and Path(source).expanduser().exists():
+        return f"{fresh}{family}:{Path(source).expanduser().resolve()}"
+    pretrained = not colon and backbone_folder(rest) is not None
+    return f"{fresh}{Path(rest).resolve()}" if pretrained else name
+
+
+def _parents(name: str) -> list[str]:
+    """The run that made the backbone, where it was pre-trained here."""
+    made = Path(lasting_name(name).removeprefix(FRESH)) / "result.json"
+    return [read_json(made)["id"]] if made.is_file() else []
+
+
+def _model(shop: Shop) -> dict[str, Any]:
+    assert shop.backbone is not None
+    card, files = shop.backbone.card, _model_files(shop)
+    paths = [Path(path) for path in files]
+    above = {parent for path in paths[:1] for parent in path.parents if all(parent in one.parents for one in paths)}
+    folder = max(above, key=lambda path: len(path.parts), default=None)
+    return {
+        "id": card.id,
+        "revision": card.revision,
+        "family": card.family,
+        "modality": card.modality,
+        "seed": shop.backbone_seed,
+        "folder": str(folder.resolve()) if folder else None,  # None: it is made by code
+        "files": {str(path.relative_to(folder)): files[str(path)] for path in paths} if folder else {},
+        "parameters": card.parameters,
+        "pooling": card.pooling,
+        "max_length": card.max_length,
+    }
+
+
+def _model_files(shop: Shop) -> dict[str, str]:
+    """Path -> sha256. A family that hashes what it has read, and not its files (word vectors), has them hashed here."""
+    if not shop.model_files and "model_files" not in shop.recorded:
+        source = Path(lasting_name(shop.opened_by.get("backbone", "")).rpartition(":")[2])
+        there = source.is_absolute() and source.exists()
+        listed = (source.rglob("*") if source.is_dir() else [source]) if there else ()
+        shop.recorded["model_files"] = {str(path): file_digest(path) for path in sorted(listed) if path.is_file()}
+    found: dict[str, str] = dict(shop.model_files) or shop.recorded["model_files"]
+    return found
+
+
+def _log(path: Path) -> dict[str, Any]:
+    """Every loss stands in the log; the first ones here too, as they are."""
+    lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] if path.is_file() else []
+    losses = [line["loss"] for line in lines if "step" in line]
+    return {
+        "lines": len(lines),
+        "steps": len(losses),
+        "first_losses": losses[:FIRST_LOSSES],
+        "sha256": file_digest(path) if path.is_file() else None,
+    }
+
+
+def _predictions(path: Path) -> dict[str, Any] | None:
+    if not path.is_file():
+        return None
+    content = path.read_bytes()
+    return {"rows": content.count(b"\n"), "bytes": len(content), "sha256": file_digest(path)}
+
+
+def _weights(module: Path) -> dict[str, Any] | None:
+    """The delta: what training changed, or all that a method without a backbone learned. None where none was stored."""
+    if not (module / "module.json").is_file():
+        return None
+    tensors = safe_load(module / "delta.safetensors")
+    groups: dict[str, int] = {}
+    for name, tensor in tensors.items():
+        group = name.partition(".")[0]
+        groups[group] = groups.get(group, 0) + tensor.numel()
+    description = read_json(module / "module.json")
+    return {
+        "sha256": description["delta_sha256"],
+        "tensors": len(tensors),
+        "stored_parameters": sum(groups.values()),
+        "trained_parameters": description["trained_parameters"],
+        "groups": groups,
+    }

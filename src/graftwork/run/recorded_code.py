@@ -1,0 +1,85 @@
+"""The code's part of a receipt: the sources that ran, and the version of everything that they import."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import importlib.metadata
+import platform
+import sys
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from graftwork import __version__
+from graftwork.files import digest, file_digest
+from graftwork.run.environment import CHECKOUT, commit, git, version
+
+PACKAGE = Path(__file__).resolve().parents[1]
+LOCK = "constraints.txt"
+
+
+def recorded_code() -> dict[str, Any]:
+    """As JSON. What is not known of an installed package (commit, difference, lock) is None."""
+    at = commit(CHECKOUT) or {"hash": None, "dirty": None}
+    lock = CHECKOUT / LOCK
+    return {
+        "graftwork": __version__,
+        "source_sha256": source_digest(PACKAGE),
+        "commit": at["hash"],
+        "dirty": at["dirty"],
+        "diff_sha256": diff_digest(CHECKOUT) if at["dirty"] else None,
+        "constraints_sha256": file_digest(lock) if at["hash"] and lock.is_file() else None,
+        "python": platform.python_version(),
+        "distributions": imported(),
+    }
+
+
+@functools.cache
+def source_digest(package: Path) -> str:
+    """sha256 over every Python file of the package, by path: the same code has it, committed, changed or installed."""
+    return digest([[path.relative_to(package).as_posix(), file_digest(path)] for path in sorted(package.rglob("*.py"))])
+
+
+@functools.cache
+def diff_digest(checkout: Path) -> str | None:
+    """sha256 of what differs from the commit, and of sources that are not in it yet; None when git cannot tell."""
+    changed = git(checkout, "diff", "HEAD", "--binary")
+    new = git(checkout, "ls-files", "--others", "--exclude-standard", "--", "src")
+    if changed is None or new is None:
+        return None
+    found = [[name, file_digest(checkout / name)] for name in new.splitlines() if (checkout / name).is_file()]
+    return digest([hashlib.sha256(changed.encode()).hexdigest(), found])
+
+
+def imported() -> dict[str, str]:
+    """Distribution -> version of everything this process has imported."""
+    owners = _owners()
+    tops = {name.partition(".")[0] for name in list(sys.modules)}
+    names = {owner for top in tops for owner in owners.get(top, ())}
+    return {name: found for name in sorted(names) if (found := version(name)) is not None}
+
+
+def other_versions(recorded: Mapping[str, str]) -> dict[str, tuple[str, str | None]]:
+    """Distribution -> version recorded and version here (None: not installed), of those that differ."""
+    here = {name: version(name) for name in recorded}
+    return {name: (told, here[name]) for name, told in recorded.items() if here[name] != told}
+
+
+@functools.cache
+def _owners() -> Mapping[str, tuple[str, ...]]:
+    """Imported name -> the distributions that install it. `importlib.metadata` knows it too, ten times as slowly."""
+    owners: defaultdict[str, list[str]] = defaultdict(list)
+    for distribution in importlib.metadata.distributions():
+        tops = (distribution.read_text("top_level.txt") or "").split() or _tops(distribution.read_text("RECORD") or "")
+        name = distribution.name if tops else ""
+        for top in tops:
+            owners[top].append(name)
+    return {top: tuple(names) for top, names in owners.items()}
+
+
+def _tops(record: str) -> Iterable[str]:
+    """The importable names among the files of a distribution."""
+    first = {line.partition(",")[0].partition("/")[0] for line in record.splitlines()}
+    return {name.partition(".")[0] for name in first if not name.endswith((".dist-info", ".data", "..", ".pth"))}

@@ -1,0 +1,113 @@
+"""The data's part of a receipt: the files' bytes, the rows that were read of them, and how they were split.
+
+Rows are hashed several ways, so that it can be told later what changed: a row more, a text, a label, or the order.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from graftwork.core.example import Example, plain
+from graftwork.core.media import Media
+from graftwork.core.task import BUILTIN, Dataset, Split, Task
+from graftwork.data.hub import is_hub
+from graftwork.data.split import SALT
+from graftwork.files import canonical, digest, file_digest, storage_errors
+
+COLUMNS = ("text", "text_a", "text_b", "image", "sound", "label", "choices")
+MOD = 1 << 256
+
+
+def recorded_data(dataset: Dataset, asked: Task) -> dict[str, Any]:
+    """As JSON, of a data set and of the task as it was asked. Raises `StorageError` for a file that is gone."""
+    task, report = dataset.task, dataset.report
+    return {
+        "name": task.name,
+        "digest": dataset.digest,
+        "files": {split: recorded_file(path) for split, path in paths_of(asked).items()},
+        "columns": {role: _listed(getattr(task, role)) for role in COLUMNS if getattr(task, role)},
+        "splits": {name: recorded_split(split) for name, split in dataset.splits.items()},
+        "split_rule": {"made": report.get("splits", ""), "salt": SALT, "seed": None},
+        "duplicates_within": dict(report.get("duplicates_within", {})),
+        "duplicates_across": dict(report.get("duplicates_across", {}).get("rows", {})),
+        "labels": {"count": len(task.labels), "sha256": digest(list(task.labels))},
+        "rejected_rows": 0,  # a bad row stops a command before anything is run
+        "mended": {what: dict(counts) for what, counts in report.get("mended", {}).items()},
+    }
+
+
+def paths_of(task: Task) -> dict[str, Path]:
+    """Split -> the file or folder that the task names for it."""
+    named = {"train": task.data, "validation": task.validation, "test": task.test}
+    return {split: path for split, path in named.items() if path is not None}
+
+
+def lasting_path(path: Path) -> str:
+    """As it means the same from every folder; a data set inside the package by its name there."""
+    if is_hub(path):
+        return str(path)
+    whole = path.expanduser().resolve()
+    return f"builtin:{whole.stem}" if whole.parent == BUILTIN.resolve() else str(whole)
+
+
+def recorded_file(path: Path) -> dict[str, Any]:
+    """Where it is, its bytes and their sha256; of a folder over the paths and hashes of all files in it.
+
+    A set of the hub has no file of its own: its rows are hashed.
+    """
+    told: dict[str, Any] = {"path": lasting_path(path)}
+    if is_hub(path):
+        return told | {"files": 0, "bytes": 0, "sha256": None}
+    with storage_errors(path):
+        files = sorted(file for file in path.rglob("*") if file.is_file()) if path.is_dir() else [path]
+        size = sum(file.stat().st_size for file in files)
+    if not path.is_dir():
+        return told | {"files": 1, "bytes": size, "sha256": file_digest(path)}
+    listed = [[file.relative_to(path).as_posix(), file_digest(file)] for file in files]
+    return told | {"files": len(files), "bytes": size, "sha256": digest(listed)}
+
+
+def recorded_split(split: Split) -> dict[str, Any]:
+    """Rows, and hashes of their ids, inputs and targets in order; and of inputs, and of whole rows, in any order."""
+    ids, inputs, targets = hashlib.sha256(), hashlib.sha256(), hashlib.sha256()
+    any_inputs = any_rows = 0
+    for example in split.examples:
+        own = hashlib.sha256(_inputs(example)).digest()
+        target = canonical(example.target).encode() + b"\n"
+        ids.update(example.id.encode() + b"\n")
+        inputs.update(own)
+        targets.update(target)
+        any_inputs += int.from_bytes(own, "big")
+        any_rows += int.from_bytes(hashlib.sha256(own + target).digest(), "big")
+    return {
+        "rows": len(split.examples),
+        "ids_sha256": ids.hexdigest(),
+        "inputs_sha256": inputs.hexdigest(),
+        "targets_sha256": targets.hexdigest(),
+        "inputs_in_any_order": f"{any_inputs % MOD:064x}",
+        "rows_in_any_order": f"{any_rows % MOD:064x}",
+        "media": _media(split.examples),
+    }
+
+
+def added_up(splits: Mapping[str, Mapping[str, Any]], name: str) -> int:
+    """Of all splits together: two data sets with the same rows have the same sum, however they are split."""
+    return sum(int(split[name], 16) for split in splits.values()) % MOD
+
+
+def _inputs(example: Example) -> bytes:
+    line: list[Any] = [plain(example.inputs)]
+    line += [example.source] if example.source is not None else []
+    return canonical(line).encode()
+
+
+def _media(examples: Sequence[Example]) -> int:
+    """How many different files its inputs are."""
+    return len({item.sha256 for example in examples for item in example.inputs.values() if isinstance(item, Media)})
+
+
+def _listed(value: Any) -> Any:
+    return list(value) if isinstance(value, tuple) else value

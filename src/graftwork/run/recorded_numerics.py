@@ -1,0 +1,72 @@
+"""The arithmetic's part of a receipt: everything known to change the last bits of a result."""
+
+from __future__ import annotations
+
+import functools
+import os
+import re
+from typing import TYPE_CHECKING, Any
+
+import torch
+from threadpoolctl import threadpool_info
+
+from graftwork.core.run import RunSpec
+from graftwork.run.environment import MKLDNN, VARIABLES, accelerator, processor, usable_cores
+
+if TYPE_CHECKING:
+    from graftwork.run.execute import Shop
+
+_LIBRARIES = re.compile(r"^ +- ((?:Intel\(R\) (?:oneAPI )?M|OpenBLAS|NNPACK|LAPACK).*)$", flags=re.MULTILINE)
+
+
+def recorded_numerics(shop: Shop, spec: RunSpec) -> dict[str, Any]:
+    """As JSON. Of a run without a backbone precision and attention are None: it uses neither."""
+    network = getattr(shop.backbone, "module", None) if spec.backbone else None
+    on_cuda = shop.numerics["device"] == "cuda"
+    return {
+        "device": shop.numerics["device"],
+        "precision": spec.numerics.get("precision"),
+        "trained_in": "fp32",  # master weights, whatever the frozen ones are in
+        "autocast": False,
+        "attention": getattr(getattr(network, "config", None), "_attn_implementation", None),
+        "threads": spec.numerics["threads"],
+        "interop_threads": torch.get_num_interop_threads(),
+        "runs_at_once": shop.runs_at_once,
+        "world_size": 1,
+        "micro_batch": spec.recipe.get("batch_size"),
+        "accumulation": 1,
+        "deterministic": torch.are_deterministic_algorithms_enabled(),
+        "matmul_precision": torch.get_float32_matmul_precision(),
+        "cpu_capability": torch.backends.cpu.get_cpu_capability(),
+        "processor": processor(),
+        "cores": usable_cores(),
+        "accelerator": accelerator(),
+        "cuda": torch.version.cuda if on_cuda else None,
+        "cudnn": torch.backends.cudnn.version() if on_cuda else None,  # type: ignore[no-untyped-call]
+        "mkldnn": MKLDNN,
+        "built_with": _built_with(),
+        "blas": blas(),
+        "variables": {name: os.environ[name] for name in VARIABLES if name in os.environ},
+    }
+
+
+def blas() -> list[dict[str, Any]]:
+    """The libraries that multiply for numpy and scipy: which, its version, the kernels it chose, its threads."""
+    found = [item for item in threadpool_info() if item["user_api"] == "blas"]
+    told = [
+        {
+            "name": item["internal_api"],
+            "version": item["version"],
+            "kernels": item.get("architecture"),
+            "threads": item["num_threads"],
+        }
+        for item in found
+    ]
+    return [item for place, item in enumerate(told) if item not in told[:place]]
+
+
+@functools.cache
+def _built_with() -> list[str]:
+    """The libraries that torch multiplies with."""
+    shown: str = torch.__config__.show()  # type: ignore[no-untyped-call]
+    return _LIBRARIES.findall(shown)

@@ -1,0 +1,121 @@
+"""Whether the files of a run are those that it left: `spec.json`, predictions, log, weights, scores and price tag."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from graftwork.core.run import ENGINE, RunSpec
+from graftwork.errors import StorageError
+from graftwork.files import digest, file_digest, read_json, storage_errors
+from graftwork.run.differences import RECORD, Difference, leaves, method_differences, short
+from graftwork.run.receipt import randomness_of, sealed
+
+SPEC = ("question", "data", "backbone", "method", "recipe", "seed", "numerics")
+
+
+def read_spec(folder: Path) -> RunSpec:
+    """The `spec.json` of a run. Raises `StorageError`."""
+    path = folder / "spec.json"
+    content = read_json(path)
+    try:
+        return RunSpec(**{name: content[name] for name in SPEC})
+    except (KeyError, TypeError) as error:
+        raise StorageError(f"not the specification of a run: {error} is missing", where=str(path)) from None
+
+
+def record_differences(folder: Path, spec: RunSpec, receipt: Mapping[str, Any]) -> list[Difference]:
+    """What was changed in the run's folder after it was written. Raises `StorageError` for a file that is gone."""
+    found = [*_of_the_receipt(receipt), *_of_the_spec(spec, receipt)]
+    outcome = receipt["outcome"]
+    found += _file(folder / "log.jsonl", "log", outcome["log"]["sha256"])
+    if outcome["predictions"] is not None:
+        found += _file(folder / "predictions.jsonl", "predictions", outcome["predictions"]["sha256"])
+    if outcome["weights"] is not None:
+        found += _file(folder / "module" / "delta.safetensors", "delta", outcome["weights"]["sha256"])
+    return [*found, *_of_the_result(read_json(folder / "result.json"), receipt)]
+
+
+def _of_the_receipt(receipt: Mapping[str, Any]) -> list[Difference]:
+    seal = sealed(receipt)["seal"]
+    return [] if seal == receipt["seal"] else [Difference("receipt", RECORD, short(receipt["seal"]), short(seal))]
+
+
+def _of_the_spec(spec: RunSpec, receipt: Mapping[str, Any]) -> list[Difference]:
+    """Specification and receipt tell the same, and the specification has the run's id."""
+    numerics = receipt["numerics"]
+    model = receipt["model"]
+    told = {
+        "seed": receipt["randomness"]["seed"],
+        "data": receipt["data"]["digest"],
+        "backbone": model and model["revision"],
+        **{name: numerics[name] for name in spec.numerics if name in numerics},
+    }
+    said = {"seed": spec.seed, "data": spec.data, "backbone": spec.backbone, **spec.numerics}
+    found = [Difference(path, RECORD, f"{a} in receipt.json", f"{b} in spec.json") for path, a, b in leaves(told, said)]
+    found += method_differences(
+        {name: receipt["method"][name] for name in ("config", "recipe", "question")},
+        {"config": dict(spec.method), "recipe": dict(spec.recipe), "question": dict(spec.question)},
+        RECORD,
+    )
+    run = receipt["identity"]["run"]
+    if randomness_of(receipt["randomness"]["seed"])["derived"] != receipt["randomness"]["derived"]:
+        found.append(Difference("seed", RECORD, "seeds of other purposes", f"those of seed {said['seed']}"))
+    engine = receipt["identity"]["engine"]
+    if id_of(spec, engine) != run and not found:
+        about = "engine" if id_of(spec, ENGINE) == run else "run id"
+        shown = (f"engine {ENGINE}", f"engine {engine}") if about == "engine" else (run, id_of(spec, engine))
+        found.append(Difference(about, RECORD, *shown))
+    return found
+
+
+def id_of(spec: RunSpec, engine: int) -> str:
+    """The run's id under that engine."""
+    return digest({"engine": engine} | {name: getattr(spec, name) for name in SPEC})[:12]
+
+
+def _file(path: Path, about: str, sha: str) -> Iterator[Difference]:
+    found = file_digest(path)
+    if found != sha:
+        yield Difference(about, RECORD, short(sha), f"{short(found)} in {path.name}")
+
+
+def _of_the_result(result: Mapping[str, Any], receipt: Mapping[str, Any]) -> Iterator[Difference]:
+    """`result.json` says what the receipt says."""
+    outcome = receipt["outcome"]
+    pairs = (
+        ("run id", receipt["identity"]["run"], result["id"]),
+        ("seed", receipt["randomness"]["seed"], result["seed"]),
+        ("status", outcome["status"], result["status"]),
+        ("scores", outcome["scores"], result["scores"]),
+        ("validation scores", outcome["validation"], result["validation"]),
+        ("price tag", receipt["price_tag"], result["costs"]),
+    )
+    for about, told, said in pairs:
+        for path, a, b in leaves(told, said):
+            yield Difference(about, RECORD, f"{path} {a} in receipt.json".strip(), f"{b} in result.json")
+
+
+def losses_of(folder: Path) -> list[float]:
+    """The loss of every step, as it was logged. Raises `StorageError`."""
+    path = folder / "log.jsonl"
+    with storage_errors(path):
+        lines = path.read_text(encoding="utf-8").splitlines()
+    try:
+        return [line["loss"] for line in map(json.loads, lines) if "step" in line]
+    except (ValueError, KeyError, TypeError) as error:
+        raise StorageError(f"not the log of a run: {error}", where=str(path)) from None
+
+
+def predictions_of(folder: Path) -> dict[str, tuple[Any, list[float]]]:
+    """Split and example -> prediction, and its logits end to end. Raises `StorageError`."""
+    path = folder / "predictions.jsonl"
+    with storage_errors(path):
+        lines = [json.loads(line) for line in path.read_bytes().split(b"\n") if line]
+    return {f"{line['split']} {line['id']}": (line["prediction"], _flat(line["logits"])) for line in lines}
+
+
+def _flat(logits: Any) -> list[float]:
+    return [logits] if not isinstance(logits, list) else [number for part in logits for number in _flat(part)]

@@ -1,0 +1,60 @@
+"""The runs of one row of a board: the same run but for the seed, as a store holds them, and what their scores say."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from scipy.stats import t
+
+from graftwork.core.run import RunResult, RunSpec
+from graftwork.errors import GraftworkError
+from graftwork.run.records import read_spec
+from graftwork.run.store import RunStore, read_result
+
+FEWEST_RUNS = 5  # that a band is known from
+LEVEL = 0.95
+TOLERANCE = 0.01  # of a score, where no band is known: what another seed may do (Reimers & Gurevych 2017, D17-1035)
+
+
+@dataclass(frozen=True)
+class Band:
+    """Where the score of one more run of a row is expected."""
+
+    low: float
+    high: float
+    runs: int  # it is known from; 0: no band is known, and this is the recorded score with a tolerance about it
+
+    def holds(self, score: float) -> bool:
+        """Whether a score lies in it."""
+        return self.low <= score <= self.high
+
+
+def row_of(root: Path, spec: RunSpec) -> list[tuple[Path, RunResult]]:
+    """The runs of the store that differ from `spec` in the seed at most, by seed, failed ones too."""
+    found = []
+    for run_id in RunStore(root).ids() if root.is_dir() else ():
+        folder = root / run_id
+        try:
+            own = read_spec(folder)
+        except GraftworkError:
+            continue  # a pre-training, or no run of ours
+        if replace(own, seed=spec.seed) == spec:
+            found.append((folder, read_result(folder / "result.json")))
+    return sorted(found, key=lambda run: run[1].seed)
+
+
+def band_of(scores: list[float], recorded: float) -> Band:
+    """The 95 % prediction interval for one more run: mean ± t · sd · sqrt(1 + 1/n).
+
+    With fewer than five runs the recorded score and a tolerance.
+    """
+    count = len(scores)
+    if count < FEWEST_RUNS:
+        return Band(recorded - TOLERANCE, recorded + TOLERANCE, 0)
+    mean, sd = statistics.fmean(scores), statistics.stdev(scores)
+    half = float(t.ppf((1 + LEVEL) / 2, count - 1)) * sd * math.sqrt(1 + 1 / count)
+    rounding = 1e-12  # runs that are all alike leave no room for the mean's own rounding
+    return Band(mean - half - rounding, mean + half + rounding, count)

@@ -1,0 +1,372 @@
+"""`verify`: is this receipt true? Its inputs are looked at, the run is executed again, and what came of it compared."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, dataclass, field, fields, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from threadpoolctl import threadpool_limits
+
+from graftwork.core.run import ENGINE, RunSpec
+from graftwork.core.task import Task
+from graftwork.errors import ConfigError, GraftworkError, StorageError
+from graftwork.files import canonical, file_digest, read_json, write_text
+from graftwork.run.differences import (
+    INPUT,
+    OUTCOME,
+    RECORD,
+    SURROUNDINGS,
+    Difference,
+    data_differences,
+    method_differences,
+    model_differences,
+    outcome_differences,
+    surroundings_differences,
+)
+from graftwork.run.environment import environment, usable_cores
+from graftwork.run.execute import Shop, execute_spec
+from graftwork.run.methods import Named, named_from_config
+from graftwork.run.receipt import inputs_of, read_receipt
+from graftwork.run.receipt_fields import missing
+from graftwork.run.recorded_data import paths_of, recorded_file
+from graftwork.run.records import losses_of, predictions_of, read_spec, record_differences
+from graftwork.run.rows import Band, band_of, row_of
+from graftwork.run.shop import open_shop
+from graftwork.run.store import RunStore
+
+EQUAL, IN_BAND, IN_TOLERANCE, DIFFERENT = "bitwise equal", "within the band", "within the tolerance", "different"
+SHOPS_KEPT = 2  # of one board: methods with the backbone, and methods without
+VERIFIED = "verified.jsonl"
+Progress = Callable[[float, str], None]
+
+
+@dataclass(frozen=True)
+class Moved:
+    """Where the inputs of a run are now, where that is not where they were."""
+
+    data: str | None = None
+    validation: str | None = None
+    test: str | None = None
+    backbone: str | None = None
+
+    @property
+    def files(self) -> dict[str, str]:
+        """Those of the data."""
+        return {name: path for name in ("data", "validation", "test") if (path := getattr(self, name)) is not None}
+
+
+@dataclass(frozen=True)
+class Verification:
+    """The verdict on one run, and why."""
+
+    run: str
+    method: str
+    seed: int
+    verdict: str  # EQUAL, IN_BAND, IN_TOLERANCE or DIFFERENT
+    differences: tuple[Difference, ...]
+    executed: bool  # again; not where the inputs are others already
+    seconds: float  # of executing it
+    score: Mapping[str, Any] = field(default_factory=dict)  # metric, split, recorded, found: the headline
+    predictions: Mapping[str, Any] = field(default_factory=dict)  # rows, equal, and the largest difference of a logit
+    band: Band | None = None  # that the score was held against; None where the bits decided
+
+    @property
+    def holds(self) -> bool:
+        """Whether the receipt was found to be true."""
+        return self.verdict != DIFFERENT
+
+    def as_json(self) -> dict[str, Any]:
+        """For other programs."""
+        return asdict(self)
+
+
+class Verifier:
+    """Verifies runs one by one; those over the same data and backbone share what was opened.
+
+    `scratch` is an empty folder for what is executed again.
+    """
+
+    def __init__(self, scratch: Path, moved: Moved = Moved()):
+        self.scratch, self.moved = scratch, moved
+        self._shops: dict[str, Shop] = {}
+
+    def verify(self, folder: Path, progress: Progress = lambda done, text: None) -> Verification:
+        """The verdict on the run in `folder`.
+
+        Raises `StorageError` where its receipt, its data or its backbone is gone, or the receipt is not whole, and
+        `ConfigError` for a pre-training and for what this machine can't do.
+        """
+        spec, receipt = read_spec(folder), _whole_receipt(folder)
+        found = record_differences(folder, spec, receipt)
+        item, others = _method_here(spec, receipt)
+        found += others
+        if any(one.group == RECORD and one.about in _of_the_spec(spec) for one in found) or _inputs(found):
+            return self._verdict(folder, spec, receipt, found)
+        with _threads(receipt):
+            try:
+                shop = self._shop(item, spec, receipt)
+            except GraftworkError:
+                changed = [*_changed_files(receipt, self.moved), *_changed_model(receipt)]
+                if not changed:
+                    raise
+                return self._verdict(folder, spec, receipt, [*found, *changed])
+            found += self._shop_differences(shop, spec, receipt)
+            if _inputs(found):
+                return self._verdict(folder, spec, receipt, found)
+            return self._again(folder, spec, receipt, found, item, shop, progress)
+
+    def _shop(self, item: Named, spec: RunSpec, receipt: Mapping[str, Any]) -> Shop:
+        """Over the run's data and backbone, with its threads; opened once for runs that share them."""
+        numerics = receipt["numerics"]
+        uses = item.method.uses_backbone
+        task = _task(receipt, self.moved)
+        backbone = self.moved.backbone or receipt["rerun"]["backbone"]
+        precision = numerics["precision"] or "fp32"
+        key = canonical([receipt["rerun"], uses and precision, numerics["device"]])
+        if key not in self._shops:
+            for old in list(self._shops)[: 1 - SHOPS_KEPT]:
+                del self._shops[old]
+            runs = self.scratch / f"shop-{len(list(self.scratch.iterdir()))}"
+            self._shops[key] = open_shop(
+                task, backbone, [item], runs, precision, None, cache_size="0", device=numerics["device"]
+            )
+        shop = self._shops[key]
+        return replace(shop, numerics={**shop.numerics, "threads": numerics["threads"]})
+
+    def _shop_differences(self, shop: Shop, spec: RunSpec, receipt: Mapping[str, Any]) -> list[Difference]:
+        """What was opened, beside what was recorded."""
+        here = inputs_of(shop, spec)
+        found = data_differences(receipt["data"], here["data"])
+        if here["model"] is not None:
+            found += model_differences(receipt["model"], here["model"]["files"], here["model"]["revision"])
+        asked = {"question": shop.dataset.task.question()}
+        if not found:
+            found += method_differences({"question": receipt["method"]["question"]}, json.loads(json.dumps(asked)))
+        return found
+
+    def _again(
+        self,
+        folder: Path,
+        spec: RunSpec,
+        receipt: Mapping[str, Any],
+        found: list[Difference],
+        item: Named,
+        shop: Shop,
+        progress: Progress,
+    ) -> Verification:
+        began = time.perf_counter()
+        with tempfile.TemporaryDirectory(dir=self.scratch) as place:
+            execute_spec(replace(shop, store=RunStore(Path(place))), item, spec, progress)
+            seconds = time.perf_counter() - began
+            again = Path(place) / spec.id
+            other = read_receipt(again)
+            found += surroundings_differences(receipt, other) + _threads_here(receipt)
+            found += outcome_differences(receipt["outcome"], other["outcome"])
+            if not any(one.about in ("log", "losses") for one in found):
+                found += _parted(folder, again)
+            predictions = _predictions(folder, again) if other["outcome"]["predictions"] else {}
+        return self._verdict(folder, spec, receipt, found, other, seconds, predictions)
+
+    def _verdict(
+        self,
+        folder: Path,
+        spec: RunSpec,
+        receipt: Mapping[str, Any],
+        found: list[Difference],
+        again: Mapping[str, Any] | None = None,
+        seconds: float = 0.0,
+        predictions: Mapping[str, Any] = {},
+    ) -> Verification:
+        kinds = {one.group for one in found}
+        verdict, band, score = DIFFERENT, None, _score(receipt, again)
+        sound = again is not None and not kinds & {INPUT, RECORD}
+        if sound and OUTCOME not in kinds:
+            verdict = EQUAL
+        elif sound and _may_round(receipt, kinds) and score and score["found"] is not None:
+            row = [result for _, result in row_of(folder.parent, spec) if result.status == "ok"]
+            scores = [(result.scores or result.validation)[score["metric"]] for result in row]
+            band = band_of(scores, score["recorded"])
+            if band.holds(score["found"]):
+                verdict = IN_BAND if band.runs else IN_TOLERANCE
+        return Verification(
+            run=receipt["identity"]["run"],
+            method=spec.method["name"],
+            seed=spec.seed,
+            verdict=verdict,
+            differences=tuple(found),
+            executed=again is not None,
+            seconds=seconds,
+            score=score,
+            predictions=predictions,
+            band=band,
+        )
+
+
+@contextlib.contextmanager
+def verifier(moved: Moved = Moved()) -> Iterator[Verifier]:
+    """A `Verifier` whose scratch folder goes when the block ends."""
+    with tempfile.TemporaryDirectory(prefix="graftwork-verify-") as scratch:
+        yield Verifier(Path(scratch), moved)
+
+
+def keep(folder: Path, verification: Verification) -> None:
+    """Add the verdict to `verified.jsonl` of the run: who re-ran it, when, on what. The run keeps its age."""
+    here = environment()
+    about = {key: here[key] for key in ("time", "graftwork", "commit", "python", "platform", "processor")}
+    path, age = folder / VERIFIED, folder.stat()
+    before = path.read_text(encoding="utf-8") if path.is_file() else ""
+    write_text(path, before + json.dumps({"format": 1} | about | verification.as_json(), ensure_ascii=False) + "\n")
+    os.utime(folder, ns=(age.st_atime_ns, age.st_mtime_ns))
+
+
+def runs_of_board(folder: Path) -> list[str]:
+    """The ids of all runs of a board, each once, trials left out where the board doesn't list them.
+
+    Raises `StorageError` where there is no `leaderboard.json`.
+    """
+    content = read_json(folder / "leaderboard.json")
+    return list(dict.fromkeys(run for row in content["rows"] for run in row["runs"]))
+
+
+def _whole_receipt(folder: Path) -> dict[str, Any]:
+    if read_json(folder / "spec.json").get("question", {}).get("kind") == "pretraining":
+        raise ConfigError("a pre-training can't be verified: only runs on a task have receipts", where=str(folder))
+    receipt = read_receipt(folder)
+    lost = missing(receipt)
+    if lost:
+        raise StorageError(
+            "the receipt is not whole",
+            where=str(folder / "receipt.json"),
+            got="; ".join(lost[:5]) + (f"; and {len(lost) - 5} more" if len(lost) > 5 else ""),
+            do="put the receipt back as it was written",
+        )
+    if receipt["rerun"] is None:
+        raise StorageError("the receipt does not say what to open", where=str(folder), do="run it by name, not by parts")
+    return receipt
+
+
+def _of_the_spec(spec: RunSpec) -> set[str]:
+    """Names of differences after which it is not known which run is meant."""
+    named = {"seed", "data", "backbone", "run id", "engine", "method version", "label map", *spec.numerics}
+    return named | set(spec.method) | set(spec.recipe) | {f"question.{name}" for name in spec.question}
+
+
+def _inputs(found: list[Difference]) -> bool:
+    return any(one.group == INPUT for one in found)
+
+
+def _method_here(spec: RunSpec, receipt: Mapping[str, Any]) -> tuple[Named, list[Difference]]:
+    """The method as this version knows it, and what is not as recorded. Raises `ConfigError` for one that is gone."""
+    item = named_from_config(spec.method)
+    found = []
+    if receipt["identity"]["engine"] != ENGINE:
+        found.append(Difference("engine", INPUT, str(receipt["identity"]["engine"]), str(ENGINE)))
+    here = json.loads(json.dumps(dict(item.config)))
+    return item, found + method_differences({"config": dict(spec.method)}, {"config": here})
+
+
+def _task(receipt: Mapping[str, Any], moved: Moved) -> Task:
+    """As it was asked, with files where they are now. Raises `StorageError` for one that is gone."""
+    known = {item.name for item in fields(Task)}
+    asked = {name: tuple(value) if isinstance(value, list) else value for name, value in receipt["rerun"]["task"].items()}
+    asked = {name: value for name, value in asked.items() if name in known} | moved.files
+    asked |= {name: Task.find(asked[name]) for name in ("data", "validation", "test") if asked.get(name) is not None}
+    task = Task(**asked)
+    for split, path in paths_of(task).items():
+        told = receipt["data"]["files"].get(split, {"sha256": None, "bytes": 0})
+        if told["sha256"] is not None and not path.exists():
+            flag = "--data" if split == "train" else f"--{split}"
+            raise StorageError(
+                f"the {split} data of this run is gone",
+                where=str(path),
+                expected=f"{told['bytes']:,} bytes with sha256 {told['sha256']}",
+                do=f"put it back, or say where it is now: {flag} FILE",
+            )
+    return task
+
+
+def _changed_files(receipt: Mapping[str, Any], moved: Moved) -> list[Difference]:
+    """Data files with other bytes, where they can't be read any more."""
+    found = []
+    for split, path in paths_of(_task(receipt, moved)).items():
+        told = receipt["data"]["files"].get(split)
+        here = recorded_file(path) if told is not None and told["sha256"] is not None else told
+        if told is not None and here is not None and told["sha256"] != here["sha256"]:
+            sizes = [f"{file['bytes']:,} bytes, sha256 {file['sha256'][:12]}…" for file in (told, here)]
+            found.append(Difference(f"data file of {split}", INPUT, *sizes))
+    return found
+
+
+def _changed_model(receipt: Mapping[str, Any]) -> list[Difference]:
+    """Files of the backbone with other bytes, where it can't be opened any more."""
+    model = receipt["model"]
+    if model is None or model["folder"] is None or not Path(model["folder"]).is_dir():
+        return []
+    paths = {name: Path(model["folder"]) / name for name in model["files"]}
+    return model_differences(model, {name: file_digest(path) for name, path in paths.items() if path.is_file()}, None)
+
+
+@contextlib.contextmanager
+def _threads(receipt: Mapping[str, Any]) -> Iterator[None]:
+    """As many threads as the run had, in torch and below numpy; afterwards as before."""
+    before, wanted = torch.get_num_threads(), receipt["numerics"]["threads"]
+    of_blas = max((item["threads"] for item in receipt["numerics"]["blas"]), default=wanted)
+    torch.set_num_threads(wanted)
+    try:
+        with threadpool_limits(of_blas, user_api="blas"):
+            yield
+    finally:
+        torch.set_num_threads(before)
+
+
+def _threads_here(receipt: Mapping[str, Any]) -> list[Difference]:
+    """More threads than cores are run all the same: it is slower, and said."""
+    cores, threads = usable_cores() or 0, receipt["numerics"]["threads"]
+    if threads <= cores:
+        return []
+    return [Difference("threads", SURROUNDINGS, f"{threads}", f"{cores} cores, run with {threads} threads")]
+
+
+def _may_round(receipt: Mapping[str, Any], kinds: set[str]) -> bool:
+    """Whether other bits are no fault: something around the run is another, or a GPU adds in any order."""
+    return SURROUNDINGS in kinds or receipt["numerics"]["device"] != "cpu"
+
+
+def _parted(folder: Path, again: Path) -> list[Difference]:
+    """The first step whose loss is another."""
+    pairs = zip(losses_of(folder), losses_of(again), strict=False)
+    parted = next(((step, a, b) for step, (a, b) in enumerate(pairs) if a != b), None)
+    return [Difference("losses", OUTCOME, f"step {parted[0]}: {parted[1]!r}", repr(parted[2]))] if parted else []
+
+
+def _predictions(folder: Path, again: Path) -> dict[str, Any]:
+    """How many predictions are the same, and the largest difference of a logit (None where they don't match)."""
+    stored, found = predictions_of(folder) if (folder / "predictions.jsonl").is_file() else {}, predictions_of(again)
+    same = sum(key in stored and stored[key][0] == prediction for key, (prediction, _) in found.items())
+    apart: float | None = 0.0
+    for key, (_, logits) in found.items():
+        if key not in stored or len(stored[key][1]) != len(logits):
+            apart = None
+            break
+        apart = max(apart or 0.0, *(abs(a - b) for a, b in zip(stored[key][1], logits, strict=True)), 0.0)
+    return {"rows": len(found), "equal": same, "largest_logit_difference": apart}
+
+
+def _score(receipt: Mapping[str, Any], again: Mapping[str, Any] | None) -> dict[str, Any]:
+    """The headline on test, of a trial on validation; nothing for a run that failed."""
+    metric, outcome = receipt["method"]["selection"]["metric"], receipt["outcome"]
+    split = "scores" if outcome["scores"] else "validation"
+    if metric not in outcome[split]:
+        return {}
+    found = again["outcome"][split].get(metric) if again is not None else None
+    told = {"metric": metric, "split": "test" if split == "scores" else "validation"}
+    return told | {"recorded": outcome[split][metric], "found": found}
+

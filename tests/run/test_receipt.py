@@ -1,0 +1,215 @@
+"""The receipt of a run: whole, for failed runs too, small, cheap, and nothing of it in the run's id."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator
+from copy import deepcopy
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from graftwork.core.method import Workbench
+from graftwork.core.run import Recipe, RunSpec
+from graftwork.errors import StorageError
+from graftwork.files import file_digest, noting_digests, read_json
+from graftwork.registry import meters
+from graftwork.run import execute as executing
+from graftwork.run import recorded_code
+from graftwork.run.execute import Shop, execute
+from graftwork.run.methods import parse_method
+from graftwork.run.receipt import Search, lasting_name, read_receipt, sealed
+from graftwork.run.receipt_fields import FIELDS, missing, problems
+from graftwork.run.recorded_code import diff_digest, imported, other_versions, source_digest
+from graftwork.run.recorded_data import recorded_file
+from graftwork.run.store import read_result
+from graftwork.train.seeds import derive
+
+OpenShop = Callable[..., Shop]
+During = dict[str, Callable[[Workbench], None]]
+SHORT = Recipe(epochs=1, batch_size=8)
+
+
+def run(shop: Shop, method: str = "majority", seed: int = 0, recipe: Recipe = SHORT, search: Search = Search()) -> Path:
+    result, _ = execute(shop, parse_method(method), recipe, seed, lambda done, text: None, search)
+    return shop.store.root / result.id
+
+
+def paths(value: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    """Every key of a receipt, those of its tables too."""
+    for key, inside in value.items() if isinstance(value, dict) else ():
+        yield (*path, key)
+        yield from paths(inside, (*path, key))
+
+
+def without(receipt: dict[str, Any], path: tuple[str, ...]) -> dict[str, Any]:
+    rest = deepcopy(receipt)
+    inside = rest
+    for key in path[:-1]:
+        inside = inside[key]
+    del inside[path[-1]]
+    return rest
+
+
+def crash(bench: Workbench) -> None:
+    raise ValueError("a bug")
+
+
+@pytest.fixture
+def receipts(open_tiny: OpenShop, during: During) -> dict[str, dict[str, Any]]:
+    """A baseline, a trained method, a trial, and a run that failed."""
+    shop, during["fail"] = open_tiny(), crash
+    folders = {
+        "baseline": run(shop),
+        "trained": run(shop, "lora"),
+        "trial": run(shop, "lora", recipe=replace(SHORT, epochs=20, share=0.3)),
+        "failed": run(shop, "staged:act=fail"),
+    }
+    return {name: read_receipt(folder) for name, folder in folders.items()}
+
+
+def test_receipts_are_whole_and_any_field_that_is_deleted_is_missed(receipts: dict[str, dict[str, Any]]) -> None:
+    for name, receipt in receipts.items():
+        assert problems(receipt) == [], name
+        for path in paths(receipt):
+            assert problems(without(receipt, path)), f"{name}: nobody misses {'.'.join(path)}"
+
+
+def test_a_field_is_missed_by_its_name_whatever_the_seal_says(receipts: dict[str, dict[str, Any]]) -> None:
+    for name, receipt in receipts.items():
+        there = {".".join(path) for path in paths(receipt)}
+        for field in FIELDS:
+            if field in there and field != "seal":
+                assert f"{field} is missing" in missing(sealed(without(receipt, tuple(field.split("."))))), name
+
+
+def test_a_value_of_another_form_is_a_problem(receipts: dict[str, dict[str, Any]]) -> None:
+    receipt = deepcopy(receipts["trained"])
+    receipt["data"]["digest"] = "short"
+    receipt["numerics"]["threads"] = True
+    assert [line.partition(" ")[0] for line in missing(receipt)] == ["data.digest", "numerics.threads"]
+
+
+def test_a_later_change_breaks_the_seal(receipts: dict[str, dict[str, Any]]) -> None:
+    receipt = deepcopy(receipts["trained"])
+    receipt["outcome"]["scores"]["accuracy"] = 1.0
+    assert problems(receipt) == ["seal: the receipt was changed after it was written"]
+
+
+def test_it_says_what_was_run(receipts: dict[str, dict[str, Any]]) -> None:
+    trained, baseline = receipts["trained"], receipts["baseline"]
+    assert trained["model"]["id"] == "tiny_text" and baseline["model"] is None
+    assert trained["randomness"]["derived"]["order"] == derive(0, "order")
+    assert set(trained["price_tag"]) == set(meters.names())
+    assert trained["data"]["splits"]["train"]["rows"] > 10 and trained["data"]["rejected_rows"] == 0
+    assert trained["code"]["distributions"]["torch"] and trained["code"]["source_sha256"]
+    assert len(trained["outcome"]["log"]["first_losses"]) == min(10, trained["outcome"]["log"]["steps"])
+    assert sum(trained["outcome"]["weights"]["groups"].values()) == trained["outcome"]["weights"]["stored_parameters"]
+    assert trained["timeline"]["started"] < trained["timeline"]["ended"]
+    assert receipts["failed"]["outcome"]["failure"] == {"class": "ValueError", "message": "a bug"}
+    assert receipts["trial"]["outcome"]["weights"] is None and not receipts["trial"]["outcome"]["scores"]
+
+
+def test_its_hashes_are_those_of_the_files(open_tiny: OpenShop) -> None:
+    shop = open_tiny()
+    folder = run(shop, "lora")
+    outcome, data = read_receipt(folder)["outcome"], read_receipt(folder)["data"]
+    assert outcome["predictions"]["sha256"] == file_digest(folder / "predictions.jsonl")
+    assert outcome["log"]["sha256"] == file_digest(folder / "log.jsonl")
+    assert outcome["weights"]["sha256"] == file_digest(folder / "module" / "delta.safetensors")
+    assert data["files"]["train"]["sha256"] == file_digest(shop.dataset.task.data)
+    assert Path(data["files"]["train"]["path"]) == shop.dataset.task.data.resolve()
+    assert outcome["scores"] == read_result(folder / "result.json").scores
+
+
+def test_nothing_of_it_is_part_of_the_id() -> None:
+    assert RunSpec({}, "data", None, {"name": "majority"}, {}, 0, {}).id == "c6e1d9c07c24"
+
+
+def test_what_was_tried_before_is_told(open_tiny: OpenShop) -> None:
+    folder = run(open_tiny(), search=Search({"learning_rate": [0.1, 0.2]}, ("aaa", "bbb")))
+    search = read_receipt(folder)["method"]["search"]
+    assert search == {"space": {"learning_rate": [0.1, 0.2]}, "tried": ["aaa", "bbb"], "trials": 2}
+    assert Search.read(json.loads(json.dumps(search))) == Search({"learning_rate": [0.1, 0.2]}, ("aaa", "bbb"))
+
+
+def test_it_is_small_and_takes_no_time(open_tiny: OpenShop, monkeypatch: pytest.MonkeyPatch) -> None:
+    seconds: list[float] = []
+    write = executing.write_receipt
+
+    def timed(*arguments: Any) -> None:
+        began = time.process_time()
+        write(*arguments)
+        seconds.append(time.process_time() - began)
+
+    monkeypatch.setattr(executing, "write_receipt", timed)
+    shop = open_tiny()
+    folders = [run(shop, seed=seed) for seed in range(3)]
+    assert max((folder / "receipt.json").stat().st_size for folder in folders) < 20_000
+    assert min(seconds) < 0.1
+
+
+def test_an_old_run_has_none_and_is_still_read(open_tiny: OpenShop) -> None:
+    folder = run(open_tiny())
+    (folder / "receipt.json").unlink()
+    content = read_json(folder / "result.json")
+    del content["failure"]  # as it was written before
+    (folder / "result.json").write_text(json.dumps(content), encoding="utf-8")
+    assert read_result(folder / "result.json").status == "ok"
+    with pytest.raises(StorageError, match="older than receipts"):
+        read_receipt(folder)
+    (folder / "receipt.json").write_text('{"format": 2}', encoding="utf-8")
+    with pytest.raises(StorageError, match="another version"):
+        read_receipt(folder)
+
+
+def test_files_are_hashed_once_for_revision_and_receipt(tmp_path: Path) -> None:
+    (tmp_path / "a").write_text("1")
+    with noting_digests() as notes:
+        first = file_digest(tmp_path / "a")
+    file_digest(tmp_path / "a")
+    assert notes == {str(tmp_path / "a"): first}
+
+
+def test_a_folder_is_hashed_by_what_is_in_it(tmp_path: Path) -> None:
+    (tmp_path / "one").mkdir()
+    (tmp_path / "one" / "x.txt").write_text("1")
+    first = recorded_file(tmp_path / "one")
+    (tmp_path / "one" / "y.txt").write_text("2")
+    second = recorded_file(tmp_path / "one")
+    assert (first["files"], second["files"]) == (1, 2) and first["sha256"] != second["sha256"]
+    assert recorded_file(Path("hub:glue:cola"))["sha256"] is None
+
+
+def test_names_hold_from_every_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "model").mkdir()
+    (tmp_path / "minilm").mkdir()
+    assert lasting_name("hf:model") == f"hf:{tmp_path.resolve()}/model"
+    assert lasting_name("random:hf:model") == f"random:hf:{tmp_path.resolve()}/model"
+    assert [lasting_name(name) for name in ("minilm", "random:minilm", "hf:owner/name")] == [
+        "minilm", "random:minilm", "hf:owner/name",
+    ]  # fmt: skip
+
+
+def test_versions_are_those_of_what_is_imported() -> None:
+    found = imported()
+    assert {"torch", "numpy", "pytest"} <= found.keys()
+    assert other_versions(found) == {}
+    assert other_versions({"torch": "1.0", "no-such-thing": "2"}) == {
+        "torch": ("1.0", found["torch"]), "no-such-thing": ("2", None),
+    }  # fmt: skip
+
+
+def test_code_is_known_by_its_content(tmp_path: Path) -> None:
+    (tmp_path / "a.py").write_text("1")
+    first = source_digest(tmp_path)
+    source_digest.cache_clear()
+    (tmp_path / "a.py").write_text("2")
+    assert source_digest(tmp_path) != first
+    source_digest.cache_clear()
+    assert diff_digest(tmp_path / "no checkout") is None
+    assert recorded_code.recorded_code()["source_sha256"]

@@ -1,0 +1,319 @@
+"""A run that is executed again: equal to the last bit, and what was changed is named."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from graftwork.core.run import Recipe
+from graftwork.errors import ConfigError, StorageError
+from graftwork.files import read_json, write_json
+from graftwork.run import verify as module
+from graftwork.run.execute import Shop, execute
+from graftwork.run.methods import parse_method
+from graftwork.run.receipt import sealed
+from graftwork.run.verify import DIFFERENT, EQUAL, IN_BAND, IN_TOLERANCE, Moved, Verification, keep, verifier
+
+OpenShop = Callable[..., Shop]
+SHORT = Recipe(epochs=1, batch_size=8)
+
+
+def run(shop: Shop, method: str = "majority", seed: int = 0, recipe: Recipe = SHORT) -> Path:
+    result, _ = execute(shop, parse_method(method), recipe, seed, lambda done, text: None)
+    return shop.store.root / result.id
+
+
+def verified(folder: Path, moved: Moved = Moved()) -> Verification:
+    with verifier(moved) as executing:
+        return executing.verify(folder)
+
+
+def named(found: Verification) -> set[tuple[str, str]]:
+    return {(one.group, one.about) for one in found.differences}
+
+
+def change(path: Path, edit: Callable[[dict[str, Any]], Any]) -> None:
+    content = read_json(path)
+    edit(content)
+    write_json(path, content)
+
+
+def reseal(folder: Path, edit: Callable[[dict[str, Any]], Any]) -> None:
+    """As if the receipt had been written so."""
+    content = read_json(folder / "receipt.json")
+    edit(content)
+    write_json(folder / "receipt.json", sealed(content))
+
+
+def rewrite(path: Path, edit: Callable[[list[list[str]]], Any]) -> None:
+    with path.open(newline="", encoding="utf-8") as stream:
+        rows = list(csv.reader(stream))
+    edit(rows)
+    with path.open("w", newline="", encoding="utf-8") as stream:
+        csv.writer(stream).writerows(rows)
+
+
+@pytest.mark.parametrize("method", ["majority", "tfidf_svm", "linear_probe", "lora", "full"])
+def test_a_run_is_equal_to_the_last_bit(method: str, open_tiny: OpenShop) -> None:
+    found = verified(run(open_tiny(), method))
+    assert (found.verdict, found.differences, found.executed, found.band) == (EQUAL, (), True, None)
+    assert found.predictions["equal"] == found.predictions["rows"] > 4
+    assert found.predictions["largest_logit_difference"] == 0.0
+    assert found.score["recorded"] == found.score["found"]
+
+
+@pytest.mark.parametrize("kind", ["regression", "multilabel"])
+def test_other_kinds_and_a_trial(kind: str, open_tiny: OpenShop) -> None:
+    shop = open_tiny(kind)
+    assert verified(run(shop, "linear_probe")).verdict == EQUAL
+    trial = verified(run(shop, "lora", recipe=replace(SHORT, epochs=20, share=0.3)))
+    assert (trial.verdict, trial.score["split"]) == (EQUAL, "validation")
+
+
+def test_a_failed_run_fails_again(open_tiny: OpenShop) -> None:
+    folder = run(open_tiny(), "adapter:learning_rate=1e30", recipe=Recipe(epochs=4, batch_size=8))
+    receipt = read_json(folder / "receipt.json")
+    assert receipt["outcome"]["failure"]["class"] == "Diverged"
+    assert verified(folder).verdict == EQUAL
+    reseal(folder, lambda content: content["outcome"]["failure"].update({"class": "MemoryError"}))
+    assert named(verified(folder)) == {("outcome", "failure")}
+
+
+def label(rows: list[list[str]]) -> None:
+    other = next(row[-1] for row in rows[2:] if row[-1] != rows[1][-1])
+    rows[1][-1] = other
+
+
+def line_ends(path: Path) -> None:
+    path.write_bytes(path.read_bytes().replace(b"\r\n", b"\n"))
+
+
+@pytest.mark.parametrize(
+    ("about", "edit"),
+    [
+        ("labels", label),
+        ("rows", lambda rows: rows.pop()),
+        ("row order", lambda rows: rows[1:].sort() or rows.__setitem__(slice(1, None), rows[:0:-1])),
+        ("texts", lambda rows: rows[1].__setitem__(0, rows[1][0] + "!")),
+    ],
+)
+def test_what_changed_in_the_data_is_named(about: str, edit: Callable[[Any], Any], open_tiny: OpenShop) -> None:
+    shop = open_tiny()
+    folder, path = run(shop), shop.dataset.task.data
+    rewrite(path, edit)
+    found = verified(folder)
+    assert (found.verdict, found.executed) == (DIFFERENT, False)
+    assert named(found) == {("input", about), ("input", "data file of train")}
+
+
+def test_the_same_rows_in_other_bytes_are_said_and_no_fault(open_tiny: OpenShop) -> None:
+    shop = open_tiny()
+    folder = run(shop)
+    line_ends(shop.dataset.task.data)
+    found = verified(folder)
+    assert found.verdict == EQUAL and named(found) == {("surroundings", "data file of train")}
+
+
+@pytest.mark.parametrize(
+    ("about", "edit"),
+    [
+        ("seed", lambda spec: spec.update(seed=1)),
+        ("epochs", lambda spec: spec["recipe"].update(epochs=3)),
+        ("learning_rate", lambda spec: spec["method"].update(learning_rate=0.5)),
+        ("threads", lambda spec: spec["numerics"].update(threads=7)),
+        ("precision", lambda spec: spec["numerics"].update(precision="bf16")),
+        ("method version", lambda spec: spec["method"].update(version=9)),
+        ("label map", lambda spec: spec["question"]["labels"].reverse()),
+        ("backbone", lambda spec: spec.update(backbone="0" * 64)),
+    ],
+)
+def test_what_changed_in_the_specification_is_named(
+    about: str, edit: Callable[[Any], Any], open_tiny: OpenShop
+) -> None:
+    folder = run(open_tiny(), "lora")
+    change(folder / "spec.json", edit)
+    found = verified(folder)
+    assert (found.verdict, found.executed) == (DIFFERENT, False)
+    assert ("record", about) in named(found)
+    assert {name for _, name in named(found)} <= {about}
+
+
+def flip(path: Path) -> None:
+    content = bytearray(path.read_bytes())
+    content[-1] ^= 1
+    path.write_bytes(bytes(content))
+
+
+def answer(path: Path) -> None:
+    lines = path.read_text(encoding="utf-8").splitlines()
+    line = json.loads(lines[0])
+    line["prediction"] = line["target"] + "x"
+    path.write_text("\n".join([json.dumps(line), *lines[1:]]) + "\n", encoding="utf-8")
+
+
+def loss(path: Path) -> None:
+    path.write_text(path.read_text(encoding="utf-8").replace('"step": 0, "loss": ', '"step": 0, "loss": 9'), "utf-8")
+
+
+@pytest.mark.parametrize(
+    ("about", "name", "edit"),
+    [
+        ("predictions", "predictions.jsonl", answer),
+        ("delta", "module/delta.safetensors", flip),
+        ("log", "log.jsonl", loss),
+        ("scores", "result.json", lambda path: change(path, lambda content: content["scores"].update(accuracy=0.99))),
+        ("price tag", "result.json",
+         lambda path: change(path, lambda content: content["costs"]["train_seconds"].update(value=0.1))),
+        ("receipt", "receipt.json", lambda path: change(path, lambda content: content["timeline"].update(resumes=3))),
+    ],
+)  # fmt: skip
+def test_what_changed_in_the_record_is_named_and_the_run_repeats(
+    about: str, name: str, edit: Callable[[Path], None], open_tiny: OpenShop
+) -> None:
+    folder = run(open_tiny(), "lora")
+    edit(folder / name)
+    found = verified(folder)
+    assert (found.verdict, found.executed) == (DIFFERENT, True)
+    assert named(found) == {("record", about)}
+
+
+def test_a_wrong_score_that_stands_everywhere_is_found_by_executing(open_tiny: OpenShop) -> None:
+    folder = run(open_tiny(), "lora")
+    change(folder / "result.json", lambda content: content["scores"].update(accuracy=0.125))
+    reseal(folder, lambda content: content["outcome"]["scores"].update(accuracy=0.125))
+    found = verified(folder)
+    assert found.verdict == DIFFERENT and named(found) == {("outcome", "scores")}
+
+
+def test_the_seeds_of_other_purposes_belong_to_the_seed(open_tiny: OpenShop) -> None:
+    folder = run(open_tiny())
+    reseal(folder, lambda content: content["randomness"]["derived"].update(order=5))
+    assert named(verified(folder)) == {("record", "seed")}
+
+
+@pytest.mark.parametrize(
+    ("about", "edit"),
+    [
+        ("library version", lambda content: content["code"]["distributions"].update(torch="1.0")),
+        ("processor", lambda content: content["numerics"].update(processor="another")),
+        ("code", lambda content: content["code"].update(source_sha256="0" * 64)),
+        ("environment variable", lambda content: content["numerics"]["variables"].update(MKL_CBWR="AVX2")),
+    ],
+)
+def test_what_is_other_around_the_run_is_named_and_the_bits_decide(
+    about: str, edit: Callable[[Any], Any], open_tiny: OpenShop
+) -> None:
+    folder = run(open_tiny())
+    reseal(folder, edit)
+    found = verified(folder)
+    assert found.verdict == EQUAL and named(found) == {("surroundings", about)}
+
+
+def elsewhere(content: dict[str, Any]) -> None:
+    """The receipt of a run on another processor, which rounds otherwise."""
+    content["numerics"]["processor"] = "another"
+    content["outcome"]["predictions"]["sha256"] = "0" * 64
+    content["outcome"]["weights"]["sha256"] = "0" * 64
+
+
+def forged(folder: Path, score: float) -> None:
+    """A run with that score, made on another processor."""
+    change(folder / "result.json", lambda content: content["scores"].update(accuracy=score))
+    reseal(folder, lambda content: content["outcome"]["scores"].update(accuracy=score))
+
+
+@pytest.fixture
+def unhashed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The files of a run are what its receipt says, whatever they are."""
+    from graftwork.run import records
+
+    monkeypatch.setattr(records, "_file", lambda path, about, sha: ())
+
+
+@pytest.mark.usefixtures("unhashed")
+def test_other_bits_on_another_processor_are_held_against_the_other_seeds(open_tiny: OpenShop) -> None:
+    shop = open_tiny()
+    folders = [run(shop, "lora", seed) for seed in range(5)]
+    true = read_json(folders[0] / "result.json")["scores"]["accuracy"]
+    reseal(folders[0], elsewhere)
+    found = verified(folders[0])
+    assert found.band is not None and found.band.runs == 5
+    assert found.band.low <= found.score["found"] <= found.band.high
+    assert found.verdict == IN_BAND and ("outcome", "predictions") in named(found)
+    for place, folder in enumerate(folders):
+        forged(folder, true + 0.5 + 0.001 * place)
+    assert verified(folders[0]).verdict == DIFFERENT
+
+
+@pytest.mark.usefixtures("unhashed")
+def test_with_few_seeds_no_band_is_known(open_tiny: OpenShop) -> None:
+    folder = run(open_tiny(), "lora")
+    reseal(folder, elsewhere)
+    found = verified(folder)
+    assert (found.verdict, found.band and found.band.runs) == (IN_TOLERANCE, 0)
+    forged(folder, found.score["found"] - 0.02)
+    assert verified(folder).verdict == DIFFERENT
+
+
+@pytest.mark.usefixtures("unhashed")
+def test_other_bits_where_nothing_else_is_other_are_no_rounding(open_tiny: OpenShop) -> None:
+    folder = run(open_tiny(), "lora")
+    reseal(folder, elsewhere)
+    reseal(folder, lambda content: content["numerics"].update(processor=module.environment()["processor"]))
+    found = verified(folder)
+    assert found.verdict == DIFFERENT and {group for group, _ in named(found)} == {"outcome"}
+
+
+def test_threads_that_are_not_there_are_said_and_run(open_tiny: OpenShop) -> None:
+    shop = open_tiny()
+    folder = run(replace(shop, numerics={**shop.numerics, "threads": 64}))
+    found = verified(folder)
+    assert found.verdict == EQUAL and named(found) == {("surroundings", "threads")}
+    assert "64" in found.differences[0].recorded
+
+
+def test_another_engine_is_named(open_tiny: OpenShop, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = run(open_tiny())
+    monkeypatch.setattr(module, "ENGINE", 99)
+    assert named(verified(folder)) == {("input", "engine")}
+
+
+def test_data_that_is_gone_is_missed_with_its_hash_and_found_where_it_was_moved(open_tiny: OpenShop) -> None:
+    shop = open_tiny()
+    folder, path = run(shop), shop.dataset.task.data
+    moved = path.rename(path.with_name("moved.csv"))
+    with pytest.raises(StorageError, match="the train data of this run is gone") as caught:
+        verified(folder)
+    assert read_json(folder / "receipt.json")["data"]["files"]["train"]["sha256"] in str(caught.value)
+    assert verified(folder, Moved(data=str(moved))).verdict == EQUAL
+
+
+def test_a_receipt_that_is_missing_or_not_whole_is_an_error(open_tiny: OpenShop) -> None:
+    folder = run(open_tiny())
+    change(folder / "receipt.json", lambda content: content["data"].pop("digest"))
+    with pytest.raises(StorageError, match="not whole") as caught:
+        verified(folder)
+    assert "data.digest is missing" in str(caught.value)
+    (folder / "receipt.json").unlink()
+    with pytest.raises(StorageError, match="older than receipts"):
+        verified(folder)
+    change(folder / "spec.json", lambda content: content["question"].update(kind="pretraining"))
+    with pytest.raises(ConfigError, match="pre-training"):
+        verified(folder)
+
+
+def test_a_verdict_is_kept_beside_the_run_which_stays_as_old(open_tiny: OpenShop) -> None:
+    folder = run(open_tiny())
+    age = folder.stat().st_mtime_ns
+    for _ in range(2):
+        keep(folder, verified(folder))
+    lines = [json.loads(line) for line in (folder / "verified.jsonl").read_text(encoding="utf-8").splitlines()]
+    assert [line["verdict"] for line in lines] == [EQUAL, EQUAL] and lines[0]["processor"]
+    assert folder.stat().st_mtime_ns == age
+    assert verified(folder).verdict == EQUAL
