@@ -42,16 +42,15 @@ def test_a_run_and_its_beginning(graft: Graft, board: Any) -> None:
 
 
 def test_a_board(graft: Graft, board: Any) -> None:
-    done = graft("verify", "boards/tickets")
-    assert done.code == 0, done.err
-    assert done.out.splitlines()[-1] == "12 runs: 12 bitwise equal"
+    content = json.loads(Path("boards/tickets/leaderboard.json").read_text(encoding="utf-8"))
+    content["rows"] = [row for row in content["rows"] if row["method"] in ("majority", "linear_probe")]
+    Path("boards/tickets/leaderboard.json").write_text(json.dumps(content), encoding="utf-8")
     change(Path("runs") / board.run_of("majority").name / "result.json")
     shutil.rmtree(Path("runs") / board.run_of("linear_probe").name)
     done = graft("verify", "boards/tickets")
     assert done.code == 1
     assert "different: scores" in done.out and "can't be verified" in done.out
-    told = json.loads(graft("verify", "boards/tickets", "--json").out)
-    assert sorted(line.get("verdict", "error") for line in told) == ["bitwise equal"] * 10 + ["different", "error"]
+    assert done.out.splitlines()[-1] == "6 runs: 1 can't be verified, 4 bitwise equal, 1 different"
 
 
 def change(path: Path) -> None:
@@ -114,7 +113,7 @@ def test_the_receipt_as_a_person_reads_it(graft: Graft, board: Any) -> None:
 
 def numbers(text: str) -> set[str]:
     """Those that stand by themselves, and are no part of a hash, a version or a name."""
-    return set(re.findall(r"(?<![\w.,])-?\d[\d,]*(?:\.\d+)?(?:e-?\d+)?(?![\w]|\.\d)", text))
+    return set(re.findall(r"(?<![\w.,])-?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?(?:e-?\d+)?(?!\w|\.\d|,\d)", text))
 
 
 def values(value: Any) -> Iterator[Any]:

@@ -12,24 +12,24 @@ from typing import Any
 
 import pytest
 
-from graftwork.core.method import Workbench
 from graftwork.core.run import Recipe, RunSpec
+from graftwork.core.task import Task
 from graftwork.errors import StorageError
 from graftwork.files import file_digest, noting_digests, read_json
 from graftwork.registry import meters
 from graftwork.run import execute as executing
-from graftwork.run import recorded_code
+from graftwork.run import recorded_code, speed
 from graftwork.run.execute import Shop, execute
 from graftwork.run.methods import parse_method
 from graftwork.run.receipt import Search, lasting_name, read_receipt, sealed
 from graftwork.run.receipt_fields import FIELDS, missing, problems
 from graftwork.run.recorded_code import diff_digest, imported, other_versions, source_digest
 from graftwork.run.recorded_data import recorded_file
+from graftwork.run.shop import open_shop
 from graftwork.run.store import read_result
 from graftwork.train.seeds import derive
 
 OpenShop = Callable[..., Shop]
-During = dict[str, Callable[[Workbench], None]]
 SHORT = Recipe(epochs=1, batch_size=8)
 
 
@@ -54,20 +54,23 @@ def without(receipt: dict[str, Any], path: tuple[str, ...]) -> dict[str, Any]:
     return rest
 
 
-def crash(bench: Workbench) -> None:
-    raise ValueError("a bug")
-
-
-@pytest.fixture
-def receipts(open_tiny: OpenShop, during: During) -> dict[str, dict[str, Any]]:
-    """A baseline, a trained method, a trial, and a run that failed."""
-    shop, during["fail"] = open_tiny(), crash
-    folders = {
-        "baseline": run(shop),
-        "trained": run(shop, "lora"),
-        "trial": run(shop, "lora", recipe=replace(SHORT, epochs=20, share=0.3)),
-        "failed": run(shop, "staged:act=fail"),
-    }
+@pytest.fixture(scope="module")
+def receipts(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
+    """A baseline, a trained method, a trial, and a run that failed. Nobody changes them."""
+    folder = tmp_path_factory.mktemp("receipts")
+    rows = [f"{'good' if row % 2 else 'bad'} film number {row},{'yes' if row % 2 else 'no'}" for row in range(30)]
+    (folder / "films.csv").write_text("\n".join(["text,label", *rows]) + "\n", encoding="utf-8")
+    shop = open_shop(
+        Task.from_file(folder / "films.csv"), "tiny_text", [parse_method("lora")], folder / "runs", "fp32", None
+    )
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(speed, "REPEATS", 1)
+        folders = {
+            "baseline": run(shop),
+            "trained": run(shop, "lora"),
+            "trial": run(shop, "lora", recipe=replace(SHORT, epochs=20, share=0.3)),
+            "failed": run(shop, "adapter:learning_rate=1e30", recipe=replace(SHORT, epochs=4)),
+        }
     return {name: read_receipt(folder) for name, folder in folders.items()}
 
 
@@ -95,7 +98,7 @@ def test_a_value_of_another_form_is_a_problem(receipts: dict[str, dict[str, Any]
 
 def test_a_later_change_breaks_the_seal(receipts: dict[str, dict[str, Any]]) -> None:
     receipt = deepcopy(receipts["trained"])
-    receipt["outcome"]["scores"]["accuracy"] = 1.0
+    receipt["outcome"]["scores"]["accuracy"] -= 0.25
     assert problems(receipt) == ["seal: the receipt was changed after it was written"]
 
 
@@ -109,7 +112,8 @@ def test_it_says_what_was_run(receipts: dict[str, dict[str, Any]]) -> None:
     assert len(trained["outcome"]["log"]["first_losses"]) == min(10, trained["outcome"]["log"]["steps"])
     assert sum(trained["outcome"]["weights"]["groups"].values()) == trained["outcome"]["weights"]["stored_parameters"]
     assert trained["timeline"]["started"] < trained["timeline"]["ended"]
-    assert receipts["failed"]["outcome"]["failure"] == {"class": "ValueError", "message": "a bug"}
+    assert receipts["failed"]["outcome"]["failure"]["class"] == "Diverged"
+    assert "diverged at step" in receipts["failed"]["outcome"]["failure"]["message"]
     assert receipts["trial"]["outcome"]["weights"] is None and not receipts["trial"]["outcome"]["scores"]
 
 
