@@ -35,7 +35,9 @@ from graftwork.run.verify import DIFFERENT, EQUAL, verifier
 RESULT = Path(__file__).parent / "results" / "sabotage.json"
 ROWS = {"train": 160, "validation": 40, "test": 60}
 METHOD, SEED, EPOCHS = "adapter", 0, 1
+WEIGHTS = "model.safetensors"
 Rows = list[list[str]]
+Edit = Callable[[dict[str, Any]], Any]
 
 
 @dataclass(frozen=True)
@@ -46,17 +48,17 @@ class Scene:
     data: Path  # train.csv, validation.csv, test.csv
     backbone: Path
 
-    def spec(self, edit: Callable[[dict[str, Any]], Any]) -> None:
+    def spec(self, edit: Edit) -> None:
         """Change spec.json."""
         changed(self.run / "spec.json", edit)
 
-    def receipt(self, edit: Callable[[dict[str, Any]], Any], seal: bool = True) -> None:
+    def receipt(self, edit: Edit, seal: bool = True) -> None:
         """Change receipt.json, and unless the change shall show give it a seal again."""
         content = read_json(self.run / "receipt.json")
         edit(content)
         write_json(self.run / "receipt.json", sealed(content) if seal else content)
 
-    def result(self, edit: Callable[[dict[str, Any]], Any]) -> None:
+    def result(self, edit: Edit) -> None:
         """Change result.json."""
         changed(self.run / "result.json", edit)
 
@@ -68,18 +70,21 @@ class Scene:
         write_rows(path, [header, *rows])
 
 
+Alteration = Callable[[Scene], Path | None]  # returns where the run is now, if it was renamed
+
+
 @dataclass(frozen=True)
 class Case:
     """An alteration, and what `verify` must say of it: at least these differences, and of others none but `also`."""
 
     name: str
-    alter: Callable[[Scene], Path | None]  # returns where the run is now, if it was renamed
+    alter: Alteration
     named: tuple[str, ...]
     also: tuple[str, ...] = ()
     verdict: str = DIFFERENT
 
 
-def changed(path: Path, edit: Callable[[dict[str, Any]], Any]) -> None:
+def changed(path: Path, edit: Edit) -> None:
     """Edit a JSON file."""
     content = read_json(path)
     edit(content)
@@ -169,7 +174,7 @@ def forge_score(scene: Scene) -> None:
     changed(scene.run / "module" / "module.json", lambda content: content["scores"].update(accuracy=0.99))
 
 
-def forge(scene: Scene, edit: Callable[[dict[str, Any]], Any]) -> Path:
+def forge(scene: Scene, edit: Edit) -> Path:
     """Specification, id, receipt and folder all tell of another run than the one that was made."""
     scene.spec(edit)
     spec = read_spec(scene.run)
@@ -191,38 +196,74 @@ def upgraded(content: dict[str, Any]) -> None:
     content["code"]["distributions"]["torch"] = "2.12.0"
 
 
+def of_spec(edit: Edit) -> Alteration:
+    """spec.json alone is changed."""
+    return lambda scene: scene.spec(edit)
+
+
+def everywhere(edit: Edit) -> Alteration:
+    """The specification, and all that must follow from it."""
+    return lambda scene: forge(scene, edit)
+
+
+def of_rows(split: str, edit: Callable[[Rows], Any]) -> Alteration:
+    """A file of the data."""
+    return lambda scene: scene.rows(split, edit)
+
+
+def configured(scene: Scene) -> None:
+    """Another epsilon in the norms of the backbone."""
+    changed(scene.backbone / "config.json", lambda config: config.update(layer_norm_eps=1e-5))
+
+
+def scored(scene: Scene) -> None:
+    """A higher score in result.json."""
+    scene.result(lambda content: content["scores"].update(accuracy=0.99))
+
+
+def cheaper(scene: Scene) -> None:
+    """A shorter training in result.json."""
+    scene.result(lambda content: content["costs"]["train_seconds"].update(value=0.01))
+
+
+def resumed(scene: Scene) -> None:
+    """A field of the receipt, with the seal as it was."""
+    scene.receipt(lambda content: content["timeline"].update(resumes=1), seal=False)
+
+
 LEARNT = ("losses", "predictions", "weights", "scores", "validation scores")  # what another training may change
 FILE = tuple(f"data file of {split}" for split in ROWS)
 CASES = (
-    Case("a label of the data is another", lambda scene: scene.rows("train", relabel), ("labels",), FILE),
-    Case("a row of train is gone", lambda scene: scene.rows("train", list.pop), ("rows",), FILE),
-    Case("the rows of train stand in another order", lambda scene: scene.rows("train", list.reverse), ("row order",), FILE),
-    Case("a text of test is another", lambda scene: scene.rows("test", lambda rows: rows[0].__setitem__(0, "no")), ("texts",), FILE),
+    Case("a label of the data is another", of_rows("train", relabel), ("labels",), FILE),
+    Case("a row of train is gone", of_rows("train", list.pop), ("rows",), FILE),
+    Case("the rows of train stand in another order", of_rows("train", list.reverse), ("row order",), FILE),
+    Case("a text of test is another", of_rows("test", lambda rows: rows[0].__setitem__(0, "no")), ("texts",), FILE),
     Case("a row of train and one of test have changed places", swap_rows, ("split",), FILE),
     Case("two labels have changed names in the data", swap_labels, ("labels",), FILE),
-    Case("the labels of the specification stand in another order",
-         lambda scene: scene.spec(lambda spec: spec["question"]["labels"].reverse()), ("label map",)),
-    Case("a bit of the backbone's weights", lambda scene: flip_byte(scene.backbone / "model.safetensors"), ("backbone weights",)),
+    Case("the order of the labels", of_spec(lambda spec: spec["question"]["labels"].reverse()), ("label map",)),
+    Case("a bit of the backbone's weights", lambda s: flip_byte(s.backbone / WEIGHTS), ("backbone weights",)),
     Case("two words of the tokenizer have changed places", edit_tokenizer, ("tokenizer",)),
-    Case("the backbone's configuration", lambda scene: changed(scene.backbone / "config.json", lambda config: config.update(layer_norm_eps=1e-5)), ("backbone file",)),
-    Case("the seed of the specification", lambda scene: scene.spec(lambda spec: spec.update(seed=1)), ("seed",)),
-    Case("the seed, everywhere", lambda scene: forge(scene, lambda spec: spec.update(seed=7)), ("predictions", "weights"), LEARNT),
-    Case("the epochs of the specification", lambda scene: scene.spec(lambda spec: spec["recipe"].update(epochs=5)), ("epochs",)),
-    Case("the learning rate of the specification", lambda scene: scene.spec(lambda spec: spec["method"].update(learning_rate=0.5)), ("learning_rate",)),
-    Case("the learning rate, everywhere", lambda scene: forge(scene, lambda spec: spec["method"].update(learning_rate=2e-3)), ("predictions", "weights"), LEARNT),
-    Case("the precision of the specification", lambda scene: scene.spec(lambda spec: spec["numerics"].update(precision="fp64")), ("precision",)),
-    Case("the threads of the specification", lambda scene: scene.spec(lambda spec: spec["numerics"].update(threads=9)), ("threads",)),
-    Case("the version of the method", lambda scene: scene.spec(lambda spec: spec["method"].update(version=7)), ("method version",)),
-    Case("the number of the engine", lambda scene: scene.receipt(lambda content: content["identity"].update(engine=ENGINE + 1)), ("engine",)),
-    Case("the version of a library", lambda scene: scene.receipt(upgraded), ("library version",), verdict=EQUAL),
-    Case("a bit of the weights that were learnt", lambda scene: flip_byte(scene.run / "module" / "delta.safetensors"), ("delta",)),
+    Case("the backbone's configuration", configured, ("backbone file",)),
+    Case("the seed", of_spec(lambda spec: spec.update(seed=1)), ("seed",)),
+    Case("the seed, everywhere", everywhere(lambda spec: spec.update(seed=7)), ("predictions", "weights"), LEARNT),
+    Case("the epochs", of_spec(lambda spec: spec["recipe"].update(epochs=5)), ("epochs",)),
+    Case("the learning rate", of_spec(lambda spec: spec["method"].update(learning_rate=0.5)), ("learning_rate",)),
+    Case("the learning rate, everywhere", everywhere(lambda spec: spec["method"].update(learning_rate=0.002)),
+         ("predictions", "weights"), LEARNT),
+    Case("the precision", of_spec(lambda spec: spec["numerics"].update(precision="fp64")), ("precision",)),
+    Case("the threads", of_spec(lambda spec: spec["numerics"].update(threads=9)), ("threads",)),
+    Case("the version of the method", of_spec(lambda spec: spec["method"].update(version=7)), ("method version",)),
+    Case("the number of the engine", lambda s: s.receipt(lambda content: content["identity"].update(engine=ENGINE + 1)),
+         ("engine",)),
+    Case("the version of a library", lambda s: s.receipt(upgraded), ("library version",), verdict=EQUAL),
+    Case("a bit of what was learnt", lambda s: flip_byte(s.run / "module" / "delta.safetensors"), ("delta",)),
     Case("a prediction", edit_prediction, ("predictions",)),
     Case("a prediction, and its hash in the receipt", forge_predictions, ("predictions",)),
-    Case("a score", lambda scene: scene.result(lambda content: content["scores"].update(accuracy=0.99)), ("scores",)),
+    Case("a score", scored, ("scores",)),
     Case("a score, everywhere", forge_score, ("scores",)),
     Case("a loss of the log", edit_log, ("log",)),
-    Case("the price tag", lambda scene: scene.result(lambda content: content["costs"]["train_seconds"].update(value=0.01)), ("price tag",)),
-    Case("a field of the receipt", lambda scene: scene.receipt(lambda content: content["timeline"].update(resumes=1), seal=False), ("receipt",)),
+    Case("the price tag", cheaper, ("price tag",)),
+    Case("a field of the receipt", resumed, ("receipt",)),
 )  # fmt: skip
 
 
@@ -339,8 +380,8 @@ def table(result: Mapping[str, Any]) -> str:
     told = [
         f"{right} of {len(result['cases'])} alterations are named as they should be.",
         f"{equal} of {len(board)} runs that nobody touched are bitwise equal, {alarms} false alarms: {methods}.",
-        f"{costs['whole']} of {costs['receipts']} receipts are whole; the largest has {costs['largest_bytes']:,} bytes. "
-        f"Writing one took {1000 * written['median']:.0f} ms of processor time in the median and "
+        f"{costs['whole']} of {costs['receipts']} receipts are whole; the largest has {costs['largest_bytes']:,} bytes."
+        f" Writing one took {1000 * written['median']:.0f} ms of processor time in the median and "
         f"{1000 * written['largest']:.0f} ms for the first of the process.",
     ]
     return "\n\n".join(told) + "\n\n" + "\n".join("| " + " | ".join(cells) + " |" for cells in lines)

@@ -106,7 +106,12 @@ def test_the_receipt_as_a_person_reads_it(graft: Graft, board: Any) -> None:
     out = graft("receipt", run.name).out
     receipt = json.loads(graft("receipt", run.name, "--json").out)
     assert receipt == json.loads((run / "receipt.json").read_text(encoding="utf-8"))
-    for words in ("method       top_layers, version ", "split        test: ", "libraries    python ", "seeds        0: init "):
+    for words in (
+        "method       top_layers, version ",
+        "split        test: ",
+        "libraries    python ",
+        "seeds        0: init ",
+    ):
         assert words in out
     assert receipt["data"]["digest"] in out and receipt["outcome"]["weights"]["sha256"] in out
 
@@ -135,7 +140,9 @@ def test_every_number_of_the_checklist_stands_in_a_receipt_or_is_a_mean_of_some(
     receipts = [json.loads((board.runs / run / "receipt.json").read_text(encoding="utf-8")) for run in row["runs"]]
     out = graft("receipt", row["runs"][0], "--checklist").out
     known = {number(value) for receipt in receipts for value in values(receipt) if isinstance(value, int | float)}
-    known |= {text for receipt in receipts for value in values(receipt) if isinstance(value, str) for text in numbers(value)}
+    known |= {
+        text for receipt in receipts for value in values(receipt) if isinstance(value, str) for text in numbers(value)
+    }
     for metric in receipts[0]["outcome"]["scores"]:
         scores = [receipt["outcome"]["scores"][metric] for receipt in receipts]
         known |= {number(of(scores)) for of in (statistics.fmean, statistics.stdev, statistics.median)}

@@ -21,7 +21,7 @@ from graftwork.run import execute as executing
 from graftwork.run import recorded_code, speed
 from graftwork.run.execute import Shop, execute
 from graftwork.run.methods import parse_method
-from graftwork.run.receipt import Search, lasting_name, read_receipt, sealed
+from graftwork.run.receipt import NOTHING_TRIED, Search, lasting_name, read_receipt, sealed
 from graftwork.run.receipt_fields import FIELDS, missing, problems
 from graftwork.run.recorded_code import diff_digest, imported, other_versions, source_digest
 from graftwork.run.recorded_data import recorded_file
@@ -33,7 +33,9 @@ OpenShop = Callable[..., Shop]
 SHORT = Recipe(epochs=1, batch_size=8)
 
 
-def run(shop: Shop, method: str = "majority", seed: int = 0, recipe: Recipe = SHORT, search: Search = Search()) -> Path:
+def run(
+    shop: Shop, method: str = "majority", seed: int = 0, recipe: Recipe = SHORT, search: Search = NOTHING_TRIED
+) -> Path:
     result, _ = execute(shop, parse_method(method), recipe, seed, lambda done, text: None, search)
     return shop.store.root / result.id
 

@@ -18,7 +18,7 @@ from graftwork.run import verify as module
 from graftwork.run.execute import Shop, execute
 from graftwork.run.methods import parse_method
 from graftwork.run.receipt import sealed
-from graftwork.run.verify import DIFFERENT, EQUAL, IN_BAND, IN_TOLERANCE, Moved, Verification, keep, verifier
+from graftwork.run.verify import DIFFERENT, EQUAL, HERE, IN_BAND, IN_TOLERANCE, Moved, Verification, keep, verifier
 
 OpenShop = Callable[..., Shop]
 SHORT = Recipe(epochs=1, batch_size=8)
@@ -29,7 +29,7 @@ def run(shop: Shop, method: str = "majority", seed: int = 0, recipe: Recipe = SH
     return shop.store.root / result.id
 
 
-def verified(folder: Path, moved: Moved = Moved()) -> Verification:
+def verified(folder: Path, moved: Moved = HERE) -> Verification:
     with verifier(moved) as executing:
         return executing.verify(folder)
 

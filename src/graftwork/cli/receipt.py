@@ -79,15 +79,16 @@ def receipt_lines(receipt: Mapping[str, Any], verdicts: list[dict[str, Any]]) ->
     identity, method, outcome = receipt["identity"], receipt["method"], receipt["outcome"]
     random, search = receipt["randomness"], method["search"]
     settings = [f"{key} {value}" for key, value in method["config"].items() if key not in ("name", "version")]
+    chosen = f"{method['selection']['metric']} on {method['selection']['split']}, after {search['trials']} trials"
+    seeds = ", ".join(f"{name} {seed}" for name, seed in random["derived"].items())
     lines = [
         f"run          {identity['run']}  ({outcome['status']}), engine {identity['engine']}",
         *[f"made from    {parent}" for parent in identity["parents"]],
         f"method       {method['config']['name']}, version {method['config']['version']}"
         + (f" ({', '.join(settings)})" if settings else ""),
         *[f"recipe       {key} {value}" for key, value in method["recipe"].items()],
-        f"chosen by    {method['selection']['metric']} on {method['selection']['split']}, after {search['trials']} trials"
-        + (f" over {search['space']}" if search["space"] else ""),
-        f"seeds        {random['seed']}: " + ", ".join(f"{name} {seed}" for name, seed in random["derived"].items()),
+        f"chosen by    {chosen}{' over ' + str(search['space']) if search['space'] else ''}",
+        f"seeds        {random['seed']}: {seeds}",
     ]
     lines += [*_data_lines(receipt["data"]), *_model_lines(receipt["model"]), *_code_lines(receipt)]
     lines += _outcome_lines(outcome)

@@ -89,7 +89,9 @@ def run_folder(what: str, runs: str) -> Path:
             raise StorageError("no such run", where=what, do="graft ls shows what there is")
         folder = RunStore(Path(runs)).folder(what)
     if not (folder / "result.json").is_file():
-        raise StorageError("not a run", where=str(folder), expected="a folder with result.json in it, or one of a board")
+        raise StorageError(
+            "not a run", where=str(folder), expected="a folder with result.json in it, or one of a board"
+        )
     return folder
 
 
@@ -125,12 +127,20 @@ def _compared(found: Verification) -> list[str]:
     if found.predictions:
         told = found.predictions
         apart = told["largest_logit_difference"]
-        gap = "no logit differs" if apart == 0 else f"logits differ by up to {apart:.3g}" if apart is not None else "of other examples"
+        gap = (
+            "no logit differs"
+            if apart == 0
+            else f"logits differ by up to {apart:.3g}"
+            if apart is not None
+            else "of other examples"
+        )
         lines.append(f"predictions  {told['equal']:,} of {told['rows']:,} the same, {gap}")
     if found.score and found.executed:
         score = found.score
         here = "none" if score["found"] is None else f"{score['found']:.4f}"
-        lines.append(f"score        {score['metric']} on {score['split']}: recorded {score['recorded']:.4f}, now {here}")
+        lines.append(
+            f"score        {score['metric']} on {score['split']}: recorded {score['recorded']:.4f}, now {here}"
+        )
     if found.executed:
         lines.append(f"executed     in {show(found.seconds, 's')}")
     return lines

@@ -26,7 +26,7 @@ from graftwork.errors import ConfigError, GraftworkError
 from graftwork.run.environment import memory_bytes
 from graftwork.run.execute import Shop, execute
 from graftwork.run.methods import Named
-from graftwork.run.receipt import Search
+from graftwork.run.receipt import NOTHING_TRIED, Search
 from graftwork.run.store import read_result
 from graftwork.run.worker import Opening
 
@@ -46,7 +46,7 @@ class Order:
     recipe: Recipe
     seed: int
     stage: str
-    search: Search = Search()  # what was tried before it
+    search: Search = NOTHING_TRIED  # what was tried before it
 
     def line(self) -> dict[str, Any]:
         """As JSON, for a worker."""

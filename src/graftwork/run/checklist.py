@@ -157,14 +157,16 @@ def _search(receipt: Receipt) -> str:
         f"{name.replace('_', ' ')} of {', '.join(map(_value, values))}" for name, values in search["space"].items()
     )
     listed = f" ({space})" if space else ""
-    return f"{number(search['trials'])} trials{listed} came before it, judged by {chosen['metric']} on {chosen['split']}"
+    return (
+        f"{number(search['trials'])} trials{listed} came before it, judged by {chosen['metric']} on {chosen['split']}"
+    )
 
 
 def _runs(row: Row) -> str:
-    seeds = ", ".join(number(receipt["randomness"]["seed"]) for receipt in row.receipts)
-    failed = len(row.receipts) - len(row.finished)
-    count = len(row.receipts)
-    return f"{number(count)} run{'' if count == 1 else 's'} with seed{'' if count == 1 else 's'} {seeds}, of which {number(failed)} failed"
+    seeds = [number(receipt["randomness"]["seed"]) for receipt in row.receipts]
+    failed = number(len(row.receipts) - len(row.finished))
+    runs, with_seeds = ("run", "seed") if len(seeds) == 1 else ("runs", "seeds")
+    return f"{number(len(seeds))} {runs} with {with_seeds} {', '.join(seeds)}, of which {failed} failed"
 
 
 def _result(row: Row) -> str:
@@ -177,8 +179,8 @@ def _result(row: Row) -> str:
         rest = f" (median {number(statistics.median(scores))}, least {number(min(scores))})" if len(scores) > 1 else ""
         told.append(f"{metric.replace('_', ' ')} {number(statistics.fmean(scores))}{spread}{rest}")
     split = "test" if row.first["outcome"]["scores"] else "validation"
-    only = "" if len(row.finished) > 1 else "; of one run, so its spread over seeds is unknown"
-    return f"on {split}, {', '.join(told)}{' (mean ± sd over seeds)' if not only else only}"
+    spread = " (mean ± sd over seeds)" if len(row.finished) > 1 else "; of one run: its spread over seeds is unknown"
+    return f"on {split}, {', '.join(told)}{spread}"
 
 
 def _price(row: Row) -> str:
@@ -217,7 +219,9 @@ def _versions(receipt: Receipt) -> str:
 def _verified(row: Row) -> str:
     if not row.verdicts:
         return "not that it was kept; `graft verify RUN --record` keeps it"
-    return "; ".join(_unique(f"{line['run']} {line['verdict']} on {line['processor']}, {line['time']}" for line in row.verdicts))
+    return "; ".join(
+        _unique(f"{line['run']} {line['verdict']} on {line['processor']}, {line['time']}" for line in row.verdicts)
+    )
 
 
 def _unique(lines: Iterable[str]) -> list[str]:

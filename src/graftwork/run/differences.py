@@ -68,13 +68,13 @@ def _rows(old: Mapping[str, Any], new: Mapping[str, Any]) -> Difference:
     if added_up(old, "rows_in_any_order") != added_up(new, "rows_in_any_order"):
         return _hashes("labels", old, new, "targets_sha256")
     if any(old[name]["rows_in_any_order"] != new[name]["rows_in_any_order"] for name in SPLITS):
-        sizes = [", ".join(f"{name} {splits[name]['rows']:,}" for name in SPLITS) for splits in (old, new)]
-        return Difference("split", INPUT, *(f"{size}{_first(splits)}" for size, splits in zip(sizes, (old, new))))
+        return Difference("split", INPUT, _parts(old), _parts(new))
     return _hashes("row order", old, new, "ids_sha256" if _same(old, new, "inputs_sha256") else "inputs_sha256")
 
 
-def _first(splits: Mapping[str, Any]) -> str:
-    return f" (test rows {splits['test']['rows_in_any_order'][:12]}…)"
+def _parts(splits: Mapping[str, Any]) -> str:
+    sizes = ", ".join(f"{name} {splits[name]['rows']:,}" for name in SPLITS)
+    return f"{sizes} (rows of test {splits['test']['rows_in_any_order'][:12]}…)"
 
 
 def _same(old: Mapping[str, Any], new: Mapping[str, Any], name: str) -> bool:
@@ -87,7 +87,9 @@ def _hashes(about: str, old: Mapping[str, Any], new: Mapping[str, Any], name: st
     return Difference(about, INPUT, *(f"{split} {short(splits[split][name])}" for splits in (old, new)))
 
 
-def model_differences(old: Mapping[str, Any] | None, files: Mapping[str, str], revision: str | None) -> list[Difference]:
+def model_differences(
+    old: Mapping[str, Any] | None, files: Mapping[str, str], revision: str | None
+) -> list[Difference]:
     """Of the backbone: `files` are name -> sha256 of those that are there now, `revision` what it opened as, if it did.
 
     Weights, tokenizer and other files are told apart.
@@ -95,7 +97,9 @@ def model_differences(old: Mapping[str, Any] | None, files: Mapping[str, str], r
     if old is None:
         return []
     found = [
-        Difference(name_of_file(name), INPUT, f"{name} {short(sha)}", short(files[name]) if name in files else "no file")
+        Difference(
+            name_of_file(name), INPUT, f"{name} {short(sha)}", short(files[name]) if name in files else "no file"
+        )
         for name, sha in old["files"].items()
         if files.get(name) != sha
     ]
@@ -180,7 +184,9 @@ def outcome_differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[
             found.append(Difference(name, OUTCOME, short(shas[0]), short(shas[1])))
     for split in ("validation", "scores"):
         for path, told, here in leaves(old[split], new[split]):
-            found.append(Difference("scores" if split == "scores" else "validation scores", OUTCOME, f"{path} {told}", here))
+            found.append(
+                Difference("scores" if split == "scores" else "validation scores", OUTCOME, f"{path} {told}", here)
+            )
     return found
 
 

@@ -36,7 +36,7 @@ from graftwork.run.environment import environment
 from graftwork.run.methods import Named
 from graftwork.run.once import Done
 from graftwork.run.price_tag import begin_all, read_costs
-from graftwork.run.receipt import Search, write_receipt
+from graftwork.run.receipt import NOTHING_TRIED, Search, write_receipt
 from graftwork.run.shifted import shift_of, shifted
 from graftwork.run.speed import predict_speed
 from graftwork.run.store import RunStore, write_predictions, write_run
@@ -68,7 +68,7 @@ class Shop:
     runs_at_once: int = 1  # how many runs go on side by side
     done: Done = field(default_factory=Done)  # what no seed decides
     tested: PooledOnce | None = None  # of test examples that runs over several data sets answer
-    model_files: Mapping[str, str] = field(default_factory=dict)  # path -> sha256 of all that the backbone was read from
+    model_files: Mapping[str, str] = field(default_factory=dict)  # path -> sha256 of what the backbone was read from
     recorded: dict[str, Any] = field(default_factory=dict)  # what receipts say of the data, once it is known
 
     def spec(self, method: Named, recipe: Recipe, seed: int) -> RunSpec:
@@ -99,7 +99,7 @@ class Shop:
 
 
 def execute(
-    shop: Shop, method: Named, recipe: Recipe, seed: int, progress: Progress, search: Search = Search()
+    shop: Shop, method: Named, recipe: Recipe, seed: int, progress: Progress, search: Search = NOTHING_TRIED
 ) -> tuple[RunResult, bool]:
     """The result of a run, and whether it was there already. Failures come back as results, interrupts do not.
 
@@ -113,7 +113,7 @@ def execute(
 
 
 def execute_spec(
-    shop: Shop, method: Named, spec: RunSpec, progress: Progress, search: Search = Search()
+    shop: Shop, method: Named, spec: RunSpec, progress: Progress, search: Search = NOTHING_TRIED
 ) -> RunResult:
     """The run that `spec` says, in a shop over its data and backbone, into the shop's store."""
     began = datetime.now(UTC)

@@ -1,4 +1,4 @@
-"""`receipt.json`: all that decided a run and what came of it, in numbers and hashes, so that it can be repeated and judged.
+"""`receipt.json`: all that decided a run and what came of it, in numbers and hashes.
 
 It stands beside `spec.json` and `result.json`; runs from before it have none. Nothing in it is part of a run's id.
 """
@@ -12,8 +12,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from graftwork.core.run import ENGINE, RunResult, RunSpec
 from graftwork.core.opening import FRESH, backbone_folder
+from graftwork.core.run import ENGINE, RunResult, RunSpec
 from graftwork.core.task import Task
 from graftwork.errors import StorageError
 from graftwork.files import digest, file_digest, finite, read_json, safe_load, write_json
@@ -46,12 +46,17 @@ class Search:
         return cls(line.get("space", {}), tuple(line.get("tried", ())))
 
 
-def write_receipt(
-    folder: Path, shop: Shop, spec: RunSpec, result: RunResult, search: Search, began: datetime
-) -> None:
+NOTHING_TRIED = Search()
+
+
+def write_receipt(folder: Path, shop: Shop, spec: RunSpec, result: RunResult, search: Search, began: datetime) -> None:
     """Write the receipt of the run that has filled `folder`: its log, and where it went well predictions and module."""
     content = inputs_of(shop, spec)
-    content["method"]["search"] = {"space": dict(search.space), "tried": list(search.tried), "trials": len(search.tried)}
+    content["method"]["search"] = {
+        "space": dict(search.space),
+        "tried": list(search.tried),
+        "trials": len(search.tried),
+    }
     content |= {
         "outcome": outcome_of(folder, result),
         "price_tag": {name: asdict(cost) for name, cost in result.costs.items()},

@@ -68,5 +68,5 @@ def blas() -> list[dict[str, Any]]:
 @functools.cache
 def _built_with() -> list[str]:
     """The libraries that torch multiplies with."""
-    shown: str = torch.__config__.show()  # type: ignore[no-untyped-call]
+    shown: str = torch.__config__.show()
     return _LIBRARIES.findall(shown)

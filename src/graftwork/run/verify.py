@@ -63,6 +63,9 @@ class Moved:
         return {name: path for name in ("data", "validation", "test") if (path := getattr(self, name)) is not None}
 
 
+HERE = Moved()
+
+
 @dataclass(frozen=True)
 class Verification:
     """The verdict on one run, and why."""
@@ -94,7 +97,7 @@ class Verifier:
     `scratch` is an empty folder for what is executed again.
     """
 
-    def __init__(self, scratch: Path, moved: Moved = Moved()):
+    def __init__(self, scratch: Path, moved: Moved = HERE):
         self.scratch, self.moved = scratch, moved
         self._shops: dict[str, Shop] = {}
 
@@ -211,7 +214,7 @@ class Verifier:
 
 
 @contextlib.contextmanager
-def verifier(moved: Moved = Moved()) -> Iterator[Verifier]:
+def verifier(moved: Moved = HERE) -> Iterator[Verifier]:
     """A `Verifier` whose scratch folder goes when the block ends."""
     with tempfile.TemporaryDirectory(prefix="graftwork-verify-") as scratch:
         yield Verifier(Path(scratch), moved)
@@ -249,7 +252,9 @@ def _whole_receipt(folder: Path) -> dict[str, Any]:
             do="put the receipt back as it was written",
         )
     if receipt["rerun"] is None:
-        raise StorageError("the receipt does not say what to open", where=str(folder), do="run it by name, not by parts")
+        raise StorageError(
+            "the receipt does not say what to open", where=str(folder), do="run it by name, not by parts"
+        )
     return receipt
 
 
@@ -276,7 +281,9 @@ def _method_here(spec: RunSpec, receipt: Mapping[str, Any]) -> tuple[Named, list
 def _task(receipt: Mapping[str, Any], moved: Moved) -> Task:
     """As it was asked, with files where they are now. Raises `StorageError` for one that is gone."""
     known = {item.name for item in fields(Task)}
-    asked = {name: tuple(value) if isinstance(value, list) else value for name, value in receipt["rerun"]["task"].items()}
+    asked: dict[str, Any] = {
+        name: tuple(value) if isinstance(value, list) else value for name, value in receipt["rerun"]["task"].items()
+    }
     asked = {name: value for name, value in asked.items() if name in known} | moved.files
     asked |= {name: Task.find(asked[name]) for name in ("data", "validation", "test") if asked.get(name) is not None}
     task = Task(**asked)
@@ -369,4 +376,3 @@ def _score(receipt: Mapping[str, Any], again: Mapping[str, Any] | None) -> dict[
     found = again["outcome"][split].get(metric) if again is not None else None
     told = {"metric": metric, "split": "test" if split == "scores" else "validation"}
     return told | {"recorded": outcome[split][metric], "found": found}
-
