@@ -52,13 +52,18 @@ SETTINGS: dict[str, list[dict[str, Any]]] = {  # beside the defaults
     "top_layers": [{"k": 1}],
 }
 DEFAULTS_DO_NOT_FIT = {"top_layers", "adapterhub", "peft_lora"}  # `tiny_text` has two blocks; these name no place
+DEFAULTS_ARE_SLOW = {"no_transfer"}  # what `full` takes, and weights drawn for every fit
 FUSED = ("attention.query", "attention.key", "attention.value")
 
 
 def method_cases() -> list[Any]:
     """Every method as it comes; other settings of it are slow tests, where its defaults fit."""
     names = registry.methods.names()
-    cases: list[Any] = [(name, {}) for name in names if name not in DEFAULTS_DO_NOT_FIT]
+    cases: list[Any] = [
+        pytest.param(name, {}, marks=(pytest.mark.slow,) if name in DEFAULTS_ARE_SLOW else ())
+        for name in names
+        if name not in DEFAULTS_DO_NOT_FIT
+    ]
     for name, listed in SETTINGS.items():
         marks = () if name in DEFAULTS_DO_NOT_FIT else (pytest.mark.slow,)
         cases += [pytest.param(name, settings, marks=marks) for settings in listed]

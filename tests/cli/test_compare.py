@@ -388,6 +388,7 @@ def test_of_several_tasks_one_that_fails_is_told(graft: Graft, tickets: Path) ->
     assert alone.code == 2 and "several tasks" in alone.err
 
 
+@pytest.mark.slow
 def test_no_transfer_adds_the_named_methods_on_random_weights(graft: Graft, tickets: Path) -> None:
     done = graft("compare", tickets, *QUICK, "--methods", "majority,linear_probe", "--no-transfer", "--json")
     rows = {row["method"]: row for row in json.loads(done.out)["rows"]}

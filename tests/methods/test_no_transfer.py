@@ -35,6 +35,7 @@ def test_it_is_the_method_on_a_random_backbone() -> None:
     assert np.array_equal(restored.logits(DATA.test.examples), expected.logits(DATA.test.examples))
 
 
+@pytest.mark.slow
 def test_every_seed_draws_other_weights_in_the_precision_of_the_backbone() -> None:
     backbone = open_backbone("tiny_text", precision="bf16")
     fitted = [NoTransfer(by="linear_probe").fit(tiny_bench(DATA, backbone, seed=seed)) for seed in (0, 1)]
