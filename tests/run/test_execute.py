@@ -143,12 +143,27 @@ def test_the_id_is_of_what_decides_the_result(open_tiny: OpenShop) -> None:
     assert half.spec(svm, Recipe(epochs=7), 0).id == ids[-1]  # no backbone, no recipe: neither decides anything
 
 
+def test_a_source_that_is_held_has_another_seed_and_another_id(open_tiny: OpenShop) -> None:
+    shop, lora = open_tiny(), parse_method("lora")
+    held = dataclasses.replace(SHORT, varied=("init",))
+    assert shop.spec(lora, held, 0) == shop.spec(lora, SHORT, 0)
+    assert shop.spec(lora, held, 1).id != shop.spec(lora, SHORT, 1).id
+    assert "held" not in shop.spec(lora, SHORT, 1).content()
+    first, other, still = (
+        module.workbench(shop, lora, recipe_, seed) for recipe_, seed in ((SHORT, 0), (SHORT, 1), (held, 1))
+    )
+    assert [bench.seed_of("init") for bench in (first, other, still)] == [0, 1, 1]
+    assert [bench.seed_of("order") for bench in (first, other, still)] == [0, 1, 0]
+    lengths = np.arange(1, 41)
+    orders = [[rows.tolist() for rows in bench.order(lengths, 1)] for bench in (first, other, still)]
+    assert orders[0] == orders[2] != orders[1]
+
+
+@pytest.mark.slow
 def test_a_source_that_is_held_is_drawn_as_by_seed_0(open_tiny: OpenShop) -> None:
     """A learning rate of almost nothing leaves the weights as they were drawn."""
     shop, held = open_tiny(), dataclasses.replace(SHORT, varied=("order",))
     still = "adapter:size=2:learning_rate=1e-30"
-    assert shop.spec(parse_method(still), held, 0) == shop.spec(parse_method(still), SHORT, 0)
-    assert "held" not in shop.spec(parse_method(still), SHORT, 1).content()
     drawn = {}
     for name, recipe_, seed in (("zero", SHORT, 0), ("one", SHORT, 1), ("held", held, 1)):
         result, folder = run(shop, still, seed, recipe_)
