@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from graftwork.errors import GraftworkError
     from graftwork.pretrain.pretraining import pretrain
     from graftwork.run.bulk import predict_many
+    from graftwork.run.data_report import data_report
     from graftwork.run.ladder import climb
     from graftwork.run.task_module import TaskModule
     from graftwork.run.train import train
@@ -43,6 +44,7 @@ __all__ = [
     "compare",
     "compare_tasks",
     "curve",
+    "data_report",
     "predict_many",
     "pretrain",
     "stream",
@@ -60,6 +62,7 @@ _HOMES = {
     "compare": "graftwork.compare.leaderboard",
     "compare_tasks": "graftwork.compare.many_tasks",
     "curve": "graftwork.compare.curve",
+    "data_report": "graftwork.run.data_report",
     "predict_many": "graftwork.run.bulk",
     "pretrain": "graftwork.pretrain.pretraining",
     "stream": "graftwork.bank.stream",

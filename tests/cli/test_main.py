@@ -21,6 +21,7 @@ COMMANDS = (
     "cache",
     "compare",
     "curve",
+    "data",
     "ls",
     "nearest",
     "predict",

@@ -11,7 +11,7 @@ import numpy as np
 
 from graftwork.core.example import Example
 from graftwork.core.task import Split, Task
-from graftwork.data.checks import report
+from graftwork.data.checks import lengths, report
 
 Pair = tuple[str, Any]
 
@@ -72,7 +72,13 @@ def test_sorted_files() -> None:
     rising = [(f"t {i}", float(i)) for i in range(60)]
     content = found(rising, rising[:1], rising[:1], ())
     assert content["sorted"] is True
-    assert content["targets"]["train"] == {"mean": 29.5, "sd": np.std(np.arange(60)), "min": 0.0, "max": 59.0}
+    assert content["targets"]["train"] == {
+        "mean": 29.5,
+        "sd": np.std(np.arange(60)),
+        "min": 0.0,
+        "max": 59.0,
+        "most_common": 1 / 60,
+    }
     assert "majority_share" not in content
 
 
@@ -92,3 +98,33 @@ def test_multilabel_counts_every_label() -> None:
     rows: list[Pair] = [(f"t {i}", ("a", "b") if i % 2 else ()) for i in range(30)]
     content = found(rows, rows[:2], rows[:2], ("a", "b"))
     assert content["classes"]["train"] == {"a": 15, "b": 15}
+
+
+def test_stretches_of_one_label() -> None:
+    rows = [(f"text number {i}", "ab"[i // 10 % 2]) for i in range(80)]
+    content = found(rows, rows[:4], rows[:4], ("a", "b"))
+    assert content["order"] == {"changes": 7, "changes_by_chance": 40.0, "longest_stretch": 10}
+    assert any("stretches of one label: it changes 7 times" in warning for warning in content["warnings"])
+    assert content["sorted"] is False
+    mixed = [(text, "ab"[i % 2]) for i, (text, _) in enumerate(rows)]
+    assert not any("stretches" in warning for warning in found(mixed, rows[:4], rows[:4], ("a", "b"))["warnings"])
+
+
+def test_targets_that_are_the_same() -> None:
+    for same, words in ((60, "All targets of train are the same number"), (36, "60% of the targets of train are one")):
+        rows = [(f"text {i}", 1.0 if i < same else float(i)) for i in range(60)]
+        assert any(words in warning for warning in found(rows, rows[:4], rows[:4], ())["warnings"])
+
+
+def test_lengths_and_texts_without_letters() -> None:
+    rows: list[Pair] = [("one two three " * 4, "a"), ("?!", "b"), ("word " * 2000, "a")]
+    content = found(rows, rows[:1], rows[1:2], ("a", "b"))
+    assert content["without_letters"] == {"train": 1, "validation": 0, "test": 1}
+    assert content["lengths"]["unit"] == "words"
+    assert {name: count for name, count in content["lengths"]["train"].items() if count} == {
+        "up to 8": 1,
+        "up to 16": 1,
+        "over 1,024": 1,
+    }
+    assert lengths([1, 8, 9, 20], limit=20) == {"up to 8": 2, "up to 16": 1, "up to 20": 1}
+    assert any("without a letter or digit: 1 row of train" in warning for warning in content["warnings"])

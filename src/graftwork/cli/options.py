@@ -98,6 +98,12 @@ def task_flags(function: F) -> F:
         ),
         click.option("--metrics", metavar="A,B,…", help="Scores, the headline first.  [default: the kind's]"),
         click.option("--positive", metavar="LABEL", help="The class that f1 is of.  [default: the rarer one of two]"),
+        click.option(
+            "--drop-leaks",
+            is_flag=True,
+            default=None,
+            help="Take rows out of train that stand, exactly or nearly, in validation or test.",
+        ),
         click.option("--validation", metavar="FILE", help="Rows to choose on.  [default: split off by content hash]"),
         click.option("--test", metavar="FILE", help="Rows to score on.  [default: split off by content hash]"),
         click.option("--split-seed", type=int, metavar="N", help="Draw another split of the same rows.  [default: 0]"),

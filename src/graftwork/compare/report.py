@@ -46,16 +46,7 @@ def write_report(board: Mapping[str, Any], runs: Sequence[Mapping[str, Any]], pa
 def render_report(board: Mapping[str, Any], runs: Sequence[Mapping[str, Any]]) -> str:
     """The page's HTML. Every text from data is escaped, in the page and inside the plots."""
     board, runs = finite(board), finite(list(runs))
-    pages = Environment(
-        loader=FileSystemLoader(FOLDER),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    pages.filters |= {"points": percent, "number": _number}
-    pages.tests |= {"leaf": _leaf, "flat": _flat, "grid": _grid}
-    return pages.get_template("report.html.j2").render(
+    return _pages().get_template("report.html.j2").render(
         board=board,
         title=str(board["task"].get("name", "task")),
         answer=answer(board),
@@ -77,10 +68,41 @@ def render_report(board: Mapping[str, Any], runs: Sequence[Mapping[str, Any]]) -
         environments=_environments(runs),
         figures=figures(board, runs),
         has_scores=bool(scored(board)),
-        css=Markup((FOLDER / "report.css").read_text(encoding="utf-8")),
+        css=_css(),
         # The only place where the library's text could end its own element.
         plotly=Markup(get_plotlyjs().replace("</script", "<\\/script")),
     )
+
+
+def write_data_report(found: Mapping[str, Any], path: Path) -> None:
+    """Write a data report as a page to `path`, whole. Raises `StorageError` when it can't be written."""
+    found = finite(found)
+    page = _pages().get_template("data.html.j2").render(
+        title=str(found["task"]["name"]),
+        kind=found["task"]["kind"],
+        warnings=found["warnings"],
+        report={key: value for key, value in found.items() if key not in ("warnings", "task")},
+        css=_css(),
+    )
+    write_text(path, page)
+
+
+def _pages() -> Environment:
+    """The templates. Every text from data is escaped in them."""
+    pages = Environment(
+        loader=FileSystemLoader(FOLDER),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    pages.filters |= {"points": percent, "number": _number}
+    pages.tests |= {"leaf": _leaf, "flat": _flat, "grid": _grid}
+    return pages
+
+
+def _css() -> Markup:
+    return Markup((FOLDER / "report.css").read_text(encoding="utf-8"))
 
 
 def _other_metrics(board: Mapping[str, Any]) -> list[str]:

@@ -16,36 +16,51 @@ from graftwork.core.media import Media
 from graftwork.core.ragged import Ragged, flat
 from graftwork.core.task import Split, Task
 from graftwork.data.choices import choice_report, choice_warnings
+from graftwork.data.cues import cue_warnings, cues
+from graftwork.data.repeats import EXAMPLES, Inputs, inputs_of, near_report
 from graftwork.errors import clip
 
 RARE_ROWS = 10
 LONG_WORDS = 1000
 CUE_SHARE = 0.2
-EXAMPLES = 5
+SAME_TARGET = 0.5  # of the numbers of train: from here on it is said that so many are the same
+LENGTHS = (8, 16, 32, 64, 128, 256, 512, 1024)  # upper ends of what lengths are counted in
 _WORD = re.compile(r"\w+")
-
-Inputs = tuple[tuple[str, Input | Media], ...]
 
 
 def report(
-    task: Task, splits: Mapping[str, Split], made: str, mended: Mapping[str, Mapping[str, int]] = {}
+    task: Task,
+    splits: Mapping[str, Split],
+    made: str,
+    mended: Mapping[str, Mapping[str, int]] = {},
+    dropped: Mapping[str, int] = {},
 ) -> dict[str, Any]:
     """Everything found in the splits of a resolved task, as JSON; `warnings` are sentences for a person.
 
-    `made` says in words how the splits came about, `mended` what was mended on the way, and in how many places of each.
+    `made` says in words how the splits came about, `mended` what was mended on the way, and in how many places of each,
+    `dropped` how many rows were taken out of train because they stand, exactly or nearly, in another split.
     """
     train = splits["train"].examples
     everything = [example for split in splits.values() for example in split.examples]
+    listed = {name: split.examples for name, split in splits.items()}
     found: dict[str, Any] = {
         "splits": made,
         "rows": {name: len(split.examples) for name, split in splits.items()},
         "classes": {name: class_counts(task, split.examples) for name, split in splits.items()} if task.labels else {},
         "words": word_counts(everything),
+        "lengths": {"unit": "words"} | {name: lengths(map(_words_of, found)) for name, found in listed.items()},
+        "without_letters": {name: sum(map(_no_letters, found)) for name, found in listed.items()},
         "duplicates_within": {name: duplicates(split.examples) for name, split in splits.items()},
         "duplicates_across": duplicates_across(splits),
+        "near_duplicates": near_report(listed, task.reads),
         "conflicts": conflicts(everything),
         "sorted": is_sorted(train),
+        "order": stretches(train),
+        "cues": cues(train, task.labels),
     }
+    if dropped:
+        found["dropped"] = dict(dropped)
+    found = {name: value for name, value in found.items() if value != {} or name == "classes"}
     if task.labels:
         found["majority_share"] = {
             name: max(counts.values()) / max(1, len(flat(splits[name].targets)))
@@ -75,26 +90,46 @@ def class_counts(task: Task, examples: Sequence[Example]) -> dict[str, int]:
 
 
 def spread(examples: Sequence[Example]) -> dict[str, float]:
-    """Mean, standard deviation, least and greatest target, in the file's units."""
+    """Mean, standard deviation, least and greatest target, in the file's units; the share of the most common one."""
     targets = np.array([example.target for example in examples], dtype=np.float64)
     return {
         "mean": float(targets.mean()),
         "sd": float(targets.std()),
         "min": min(targets.tolist()),
         "max": max(targets.tolist()),
+        "most_common": Counter(targets.tolist()).most_common(1)[0][1] / len(targets),
     }
 
 
 def word_counts(examples: Sequence[Example]) -> dict[str, int]:
     """Words per example, its texts together: median, most, and how many texts have more than 1,000 and may be cut."""
-    words = np.array([sum(map(_words, example.inputs.values())) for example in examples])
+    words = np.array(list(map(_words_of, examples)))
     may_be_cut = np.array(["words" not in example.inputs for example in examples])  # lists of words are read in windows
     long = int(((words > LONG_WORDS) & may_be_cut).sum())
     return {"median": int(np.median(words)), "max": int(words.max()), "over_1000": long}
 
 
+def _words_of(example: Example) -> int:
+    return sum(map(_words, example.inputs.values()))
+
+
 def _words(given: Input | Media) -> int:
     return len(given) if isinstance(given, tuple) else len(text_of(given).split())
+
+
+def lengths(counts: Iterable[int], limit: int | None = None) -> dict[str, int]:
+    """How many examples have so many words or tokens: `{"up to 8": 3, …}`, the last one `limit` where there is one."""
+    found = np.array(list(counts))
+    ends = [end for end in LENGTHS if limit is None or end < limit]
+    places = np.bincount(np.searchsorted(ends, found), minlength=len(ends) + 1).tolist()
+    named = [*(f"up to {end:,}" for end in ends), f"over {ends[-1]:,}" if limit is None else f"up to {limit:,}"]
+    return dict(zip(named, places, strict=True))
+
+
+def _no_letters(example: Example) -> bool:
+    """Whether one of its texts has neither letter nor digit."""
+    texts = [text_of(given) for given in example.inputs.values() if not isinstance(given, Media)]
+    return any(not any(char.isalnum() for char in text) for text in texts)
 
 
 def sizes(role: str, examples: Sequence[Example]) -> dict[str, Any]:
@@ -124,16 +159,16 @@ def passages(splits: Mapping[str, Split]) -> dict[str, Any]:
 
 def duplicates(examples: Sequence[Example]) -> int:
     """Rows whose inputs stand in an earlier row of the same split."""
-    return len(examples) - len({_inputs(example) for example in examples})
+    return len(examples) - len({inputs_of(example.inputs) for example in examples})
 
 
 def duplicates_across(splits: Mapping[str, Split]) -> dict[str, Any]:
     """Rows of the other splits whose exact inputs stand in train too, per split, with up to five pairs of ids."""
     first: dict[Inputs, str] = {}
     for example in splits["train"].examples:
-        first.setdefault(_inputs(example), example.id)
+        first.setdefault(inputs_of(example.inputs), example.id)
     pairs = {
-        name: [[first[key], example.id] for example in split.examples if (key := _inputs(example)) in first]
+        name: [[first[key], example.id] for example in split.examples if (key := inputs_of(example.inputs)) in first]
         for name, split in splits.items()
         if name != "train"
     }
@@ -145,7 +180,7 @@ def conflicts(examples: Sequence[Example]) -> dict[str, Any]:
     """Groups of rows with the same inputs and different targets, over all splits: up to five groups of ids."""
     groups: defaultdict[Inputs, list[Example]] = defaultdict(list)
     for example in examples:
-        groups[_inputs(example)].append(example)
+        groups[inputs_of(example.inputs)].append(example)
     odd = [group for group in groups.values() if len({example.target for example in group}) > 1]
     shown = [[example.id for example in group] for group in odd[:EXAMPLES]]
     return {"groups": len(odd), "rows": sum(map(len, odd)), "examples": shown}
@@ -160,6 +195,17 @@ def is_sorted(examples: Sequence[Example]) -> bool:
         return any(targets == sorted(targets, reverse=falling) for falling in (False, True))
     changes = sum(before != after for before, after in itertools.pairwise(targets))
     return bool(changes == len(set(targets)) - 1) and 2 * changes < len(targets)
+
+
+def stretches(examples: Sequence[Example]) -> dict[str, Any]:
+    """How often the label changes from row to row, how often it would in a random order, and the longest stretch."""
+    labels = [example.target for example in examples if isinstance(example.target, str)]
+    if len(labels) < 2 * RARE_ROWS:
+        return {}
+    rows, changes = len(labels), sum(before != after for before, after in itertools.pairwise(labels))
+    same = sum(count * (count - 1) for count in Counter(labels).values()) / (rows * (rows - 1))
+    longest = max(len(list(run)) for _, run in itertools.groupby(labels))
+    return {"changes": changes, "changes_by_chance": round((rows - 1) * (1 - same), 1), "longest_stretch": longest}
 
 
 def label_in_text(examples: Sequence[Example]) -> float:
@@ -181,10 +227,6 @@ def _spoken(text: str) -> str:
     return f" {' '.join(_WORD.findall(text.casefold()))} "
 
 
-def _inputs(example: Example) -> Inputs:
-    return tuple(sorted(example.inputs.items()))
-
-
 def _warnings(found: Mapping[str, Any], task: Task) -> Iterable[str]:
     """What a person should know before believing a score, as sentences."""
     rows, noun = found["rows"], task.reads
@@ -194,6 +236,7 @@ def _warnings(found: Mapping[str, Any], task: Task) -> Iterable[str]:
                 f"{_rows(count)} of {name} ({_share(count, rows[name])}) {'has' if count == 1 else 'have'} the same "
                 f"{noun} as a row of train: kept, and the score looks better for it than it is."
             )
+    yield from _near_warnings(found, noun)
     for name, count in found["duplicates_within"].items():
         if count:
             verb = "repeats" if count == 1 else "repeat"
@@ -203,8 +246,7 @@ def _warnings(found: Mapping[str, Any], task: Task) -> Iterable[str]:
             f"{noun.capitalize()}s that stand in several rows with different targets: {found['conflicts']['groups']:,} "
             f"({_rows(found['conflicts']['rows'])}), for example {', '.join(found['conflicts']['examples'][0][:3])}."
         )
-    if found["sorted"] and not task.data.is_dir():
-        yield "The training file is sorted by its targets; training shuffles it, other tools may not."
+    yield from _order_warnings(found, task)
     for what, counts in found.get("mended", {}).items():
         if any(counts.values()):
             yield f"{what}: {', '.join(f'{count:,} of {name}' for name, count in counts.items() if count)}."
@@ -219,10 +261,57 @@ def _warnings(found: Mapping[str, Any], task: Task) -> Iterable[str]:
             f"Texts of more than {LONG_WORDS:,} words: {_rows(found['words']['over_1000'])}; "
             "most backbones read only their beginning."
         )
+    for name, count in found["without_letters"].items():
+        if count:
+            yield f"Texts without a letter or digit: {_rows(count)} of {name}."
     if "choices" in found:
         yield from choice_warnings(found["choices"])
+    yield from cue_warnings(found.get("cues", {}))
     if task.labels:
         yield from _label_warnings(found, task)
+
+
+def _near_warnings(found: Mapping[str, Any], noun: str) -> Iterable[str]:
+    near, rows = found.get("near_duplicates"), found["rows"]
+    for name, count in near["across"]["rows"].items() if near else ():
+        if count:
+            verb = "nearly repeats" if count == 1 else "nearly repeat"
+            yield (
+                f"{_rows(count)} of {name} ({_share(count, rows[name])}) {verb} a row of train: the score may look "
+                "better for it than it is; --drop-leaks takes such rows out of train."
+            )
+    for name, count in near["within"].items() if near else ():
+        if count:
+            verb = "nearly repeats" if count == 1 else "nearly repeat"
+            yield f"{_rows(count)} of {name} ({_share(count, rows[name])}) {verb} the {noun} of another row."
+    if near and near["conflicts"]["rows"]:
+        a, b, _ = near["conflicts"]["examples"][0]
+        yield (
+            f"Rows that are near one another and have different targets: {near['conflicts']['rows']:,}, for example "
+            f"{a} and {b}; a small change may matter, or one of the targets is wrong."
+        )
+    if "dropped" in found:
+        exact, nearly = found["dropped"]["exact"], found["dropped"]["near"]
+        yield f"Taken out of train, for they stand in validation or test: {_rows(exact)}, and {nearly:,} that nearly do."
+
+
+def _order_warnings(found: Mapping[str, Any], task: Task) -> Iterable[str]:
+    order = found.get("order", {})
+    if task.data.is_dir():
+        return
+    if found["sorted"]:
+        yield "The training file is sorted by its targets; training shuffles it, other tools may not."
+    elif order and order["changes"] < order["changes_by_chance"] / 2:
+        yield (
+            f"The training file comes in stretches of one label: it changes {order['changes']:,} times from row to "
+            f"row, by chance it would {order['changes_by_chance']:,.0f} times; the longest stretch is "
+            f"{order['longest_stretch']:,} rows. Training shuffles it, other tools may not."
+        )
+    same = found.get("targets", {}).get("train", {}).get("most_common", 0.0)
+    if same == 1.0:
+        yield "All targets of train are the same number: there is nothing to learn."
+    elif same >= SAME_TARGET:
+        yield f"{same:.0%} of the targets of train are one and the same number."
 
 
 def _label_warnings(found: Mapping[str, Any], task: Task) -> Iterable[str]:

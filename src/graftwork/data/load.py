@@ -20,6 +20,7 @@ from graftwork.data.folder import media_of
 from graftwork.data.formats import ROUNDED
 from graftwork.data.hub import with_splits
 from graftwork.data.questions import read_questions
+from graftwork.data.repeats import leaking
 from graftwork.data.split import draw, require_drawn, salt_of, seed_words
 from graftwork.data.table import Row, Table, open_table
 from graftwork.errors import ConfigError, DataError, clip, nearest
@@ -45,11 +46,12 @@ class Record:
     rounded: int = 0  # its spans that were widened to whole words
 
 
-def load(task: Task) -> Dataset:
+def load(task: Task, checked: bool = True) -> Dataset:
     """Read, check, split and encode the data of `task`.
 
     Splits without a file are drawn from the training file: 20 % test, 10 % validation. Texts are passed on exactly as
-    they stand in the file. Raises `ConfigError` for a setting that does not fit, `DataError` for a file that does not,
+    they stand in the file. Without `checked` nothing is reported on but what was dropped: for data that another
+    process has reported on. Raises `ConfigError` for a setting that does not fit, `DataError` for a file that does not,
     `StorageError` for one that cannot be read.
     """
     kind = kinds.get(task.kind)
@@ -60,21 +62,24 @@ def load(task: Task) -> Dataset:
     require_drawn(task, files)
     if isinstance(kind, AsksPassages):
         asked = read_questions(task, files)
-        task = kind.resolve(task, [example.target for example in asked.examples["train"]])
-        return _dataset(task, kind, asked.examples, files, asked.made, asked.mended)
+        found, dropped = _without_leaks(task, asked.examples)
+        task = kind.resolve(task, [example.target for example in found["train"]])
+        return _dataset(task, kind, found, files, asked.made, asked.mended, dropped, checked)
     table = open_table(task.data)
     of_choices = isinstance(kind, OfChoices)
     task = find_choice_columns(task, table) if of_choices else find_columns(task, table, kind.per_word)
     read = {name: read_records(task, kind, path) for name, path in files.items()}
     missing = {name: share for name, share in FRACTIONS.items() if name not in files}
     records = read | (draw_missing(read["train"], kind, missing, task.data, task.split_seed) if missing else {})
+    records, dropped = _without_leaks(task, records)
     # Among words rare tags are no mistake: one that train lacks is a tag that no method can give, and is warned of.
     listing = SPLITS if kind.per_word else SPLITS[:1]
     task = kind.resolve(task, [record.target for name in listing for record in records[name]])
     for name in SPLITS[len(listing) :]:
         _require_trained_labels(records, name, files.get(name, task.data))
     examples = {name: _examples(name, records[name]) for name in SPLITS}
-    return _dataset(task, kind, examples, files, _how_made(files, records, task), _mended(records, kind))
+    made = _how_made(files, records, task)
+    return _dataset(task, kind, examples, files, made, _mended(records, kind), dropped, checked)
 
 
 def _dataset(
@@ -84,6 +89,8 @@ def _dataset(
     files: Mapping[str, Path],
     made: str,
     mended: Mapping[str, Mapping[str, int]],
+    dropped: Mapping[str, int],
+    checked: bool,
 ) -> Dataset:
     """Of the examples of every split of a resolved task: encoded, scored by every metric, and reported on."""
     splits = {
@@ -92,8 +99,31 @@ def _dataset(
     }
     for name in task.metrics:
         metrics.get(name).statistics(splits["test"].targets, splits["test"].targets, task)
+    found = report(task, splits, made, mended, dropped) if checked else {"warnings": [], "dropped": dict(dropped)}
     seed = {"split_seed": task.split_seed or 0} if len(files) < len(SPLITS) else {}
-    return Dataset(task, splits, digest(splits), seed | report(task, splits, made, mended))
+    return Dataset(task, splits, digest(splits), seed | found)
+
+
+def _without_leaks(task: Task, rows: Mapping[str, Sequence[Any]]) -> tuple[dict[str, list[Any]], dict[str, int]]:
+    """The rows of every split, and where the task drops leaks how many rows of train stood in another split.
+
+    Raises `DataError` where that leaves no row, or none of a class.
+    """
+    listed = {name: list(found) for name, found in rows.items()}
+    if not task.drop_leaks:
+        return listed, {}
+    leaks, counts = leaking({name: [row.inputs for row in found] for name, found in listed.items()})
+    kept = [row for row, leak in zip(listed["train"], leaks, strict=True) if not leak]
+    before, after = (Counter(label for row in some for label in labels_of(row.target)) for some in (listed["train"], kept))
+    gone = sorted(before.keys() - after.keys())
+    if gone or not kept:
+        raise DataError(
+            f"without rows that stand in validation or test, train has none {f'of {clip(gone[0])}' if gone else 'left'}",
+            where=str(task.data),
+            got=f"{counts['exact']:,} rows that stand there, {counts['near']:,} that nearly do, of {len(leaks):,}",
+            do="add rows to train, or leave --drop-leaks out",
+        )
+    return listed | {"train": kept}, counts
 
 
 def _mended(records: Mapping[str, Sequence[Record]], kind: Kind) -> dict[str, dict[str, int]]:

@@ -244,8 +244,10 @@ class _Execution:
 
     def _facts(self, fitted: Fitted) -> dict[str, Any]:
         """What the method says of itself, and what the engine did with the part that never changed."""
-        backbone = self.setting.backbone
-        return _small(fitted.facts) | ({"frozen": _frozen_fact(backbone, fitted.facts)} if backbone else {})
+        backbone, dropped = self.setting.backbone, self.shop.dataset.report.get("dropped")
+        leaks = {"dropped_from_train": dropped} if dropped else {}  # the digest of the data is of what was left
+        frozen = {"frozen": _frozen_fact(backbone, fitted.facts)} if backbone else {}
+        return _small(fitted.facts) | frozen | leaks
 
     def _score(self, metric: str, split: Split, logits: Logits, examples: NDArray[np.int64] | None = None) -> float:
         """Of all examples of a split, or of some."""

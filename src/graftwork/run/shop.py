@@ -11,10 +11,11 @@ from graftwork.config import Prices
 from graftwork.core.backbone import Backbone
 from graftwork.core.meter import Phase, Stopwatch
 from graftwork.core.opening import open_backbone
-from graftwork.core.task import Dataset, Task
+from graftwork.core.task import Task
 from graftwork.data.load import load
 from graftwork.errors import ConfigError
 from graftwork.files import noting_digests, require_writable
+from graftwork.run.data_report import as_read_by, require_reads
 from graftwork.run.environment import arithmetic, numerics
 from graftwork.run.execute import Shop
 from graftwork.run.methods import Named
@@ -65,22 +66,24 @@ def open_shop(
     cache_size: str = CACHE_SIZE,
     device: str = "auto",
     shared: Opened | None = None,
+    checked: bool = True,
 ) -> Shop:
     """Read the data, then open the backbone if any of `methods` uses one; only then is anything written.
 
-    `shared` is what `open_shared` opened for the same methods and settings, for the shops of several tasks.
+    `shared` is what `open_shared` opened for the same methods and settings, for the shops of several tasks; without
+    `checked` the data are not reported on.
     """
     listed = Prices.from_file(Path(prices) if prices is not None else None)
     computed_in = numerics(precision, device)
     parse_bytes(cache_size)
-    dataset = load(task)
+    dataset = load(task, checked)
     if shared is None:
         shared = open_shared(backbone, methods, precision, cache, cache_size, device)
     opened = shared.backbone
-    _require_reads(opened, dataset.task)
+    require_reads(opened, dataset.task)
     require_writable(Path(runs))
     return Shop(
-        dataset=replace(dataset, report=_with_cut(dataset, opened, shared.frozen)) if opened else dataset,
+        dataset=replace(dataset, report=as_read_by(dataset, opened, shared.frozen)) if opened else dataset,
         backbone=opened,
         backbone_seed=0,
         load=shared.load,
@@ -103,48 +106,7 @@ def open_shop(
     )
 
 
-def _require_reads(backbone: Backbone | None, task: Task) -> None:
-    """Raise `ConfigError` for a backbone of texts where the data are images, and the like."""
-    if backbone is not None and backbone.card.modality != task.reads:
-        raise ConfigError(
-            f"the backbone {backbone.card.id!r} reads {backbone.card.modality}s, and the data are {task.reads}s",
-            do=f"name one that reads {task.reads}s: --backbone hf:FOLDER",
-        )
-
-
 def _disk(cache: str | Path | None, cache_size: str, computed_in: Mapping[str, Any]) -> PrefixStore | None:
     """Where passes are kept between processes; None when the user wants none kept."""
     cap = parse_bytes(cache_size)
     return PrefixStore(CacheFolder(cache_folder(cache), cap), arithmetic(computed_in)) if cap else None
-
-
-def _with_cut(dataset: Dataset, backbone: Backbone, frozen: FrozenStore) -> dict[str, Any]:
-    """The data report with the examples per split that the backbone reads only the beginning of."""
-    card = backbone.card
-    read = {name: frozen.encoded(backbone, dataset.digest, split) for name, split in dataset.splits.items()}
-    found = {"cut": {name: encoded.cut for name, encoded in read.items()}}
-    unseen = {name: encoded.words.unseen for name, encoded in read.items() if encoded.words is not None}
-    if unseen:
-        found["unseen_words"] = unseen
-    unknown = {name: encoded.unknown for name, encoded in read.items()}
-    if any(unknown.values()):
-        found["unknown_words"] = unknown
-    if card.modality == "sound":
-        splits = dataset.splits.items()
-        found["resampled"] = {
-            name: sum(example.inputs["sound"].size[1] != card.rate for example in split.examples)
-            for name, split in splits
-        }
-    unit = "tokens" if card.modality == "text" else "positions"
-    told = {
-        "cut": f"Examples longer than {card.id} takes ({card.max_length} {unit}), cut there",
-        "resampled": f"Recordings of other rates than {card.rate:,} samples a second, resampled to that of {card.id}",
-        "unseen_words": f"Words that {card.id} does not see, for they have no token, answered blindly",
-        "unknown_words": f"Words that {card.id} has no vector of",
-    }
-    warnings = list(dataset.report["warnings"])
-    for key, counts in found.items():
-        if any(counts.values()):
-            listed = ", ".join(f"{count:,} of {name}" for name, count in counts.items() if count)
-            warnings.append(f"{told[key]}: {listed}.")
-    return {**dataset.report, **found, "warnings": warnings}

@@ -1,0 +1,85 @@
+"""Report on data before anything is trained: duplicates, leaks, conflicts, cues, rare classes, lengths."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import click
+
+from graftwork.cli.options import task_from_flags, task_options
+from graftwork.errors import printable
+
+
+@click.command("data")
+@task_options
+@click.option("--backbone", metavar="NAME", help="Count lengths in its tokens, and what it cuts.  [default: words]")
+@click.option("--html", metavar="FILE", help="Write the whole report as a page.")
+@click.option("--json", "as_json", is_flag=True, help="Print the whole report as JSON.")
+def command(data: str, backbone: str | None, html: str | None, as_json: bool, **flags: str | None) -> None:
+    """Say what stands in DATA and its splits, and what could make scores mean less than they seem to.
+
+    DATA and its flags are those of graft compare, which reports the same. Nothing is trained and nothing changed.
+    """
+    task, _ = task_from_flags(data, flags)
+    from graftwork.run.data_report import data_report
+
+    found = data_report(task, backbone=backbone)
+    if html is not None:
+        from graftwork.compare.report import write_data_report
+
+        write_data_report(found, Path(html))
+    if as_json:
+        click.echo(json.dumps(found, indent=1, ensure_ascii=False))
+        return
+    click.echo(printable("\n".join(report_lines(found))))
+    if html is not None:
+        click.echo(f"Written: {html}")
+
+
+def report_lines(found: Mapping[str, Any]) -> list[str]:
+    """A data report as a person reads it: a table of the splits, cues, lengths, then the warnings."""
+    splits = list(found["rows"])
+    lines = [f"{found['task']['name']} · {found['task']['kind']} · {found['splits']}", ""]
+    lines.append(f"  {'':<28}" + "".join(f"{name:>12}" for name in splits))
+    lines += [_row(title, counts, splits) for title, counts in _counts(found).items()]
+    lines += ["", "lengths", *_lengths(found["lengths"], splits)]
+    cues = found.get("cues", {})
+    if cues.get("words"):
+        lines += ["", f"words that at least double the odds of a label, of train: {cues['words']:,}"]
+        lines += [_cue(cue) for cue in cues["strongest"]]
+    lines += ["", "what to know"] + [f"  {warning}" for warning in found["warnings"]]
+    return lines if found["warnings"] else [*lines[:-1], "Nothing to warn of."]
+
+
+def _counts(found: Mapping[str, Any]) -> dict[str, Mapping[str, int]]:
+    """Title -> split -> count, of what is counted by split."""
+    near = found.get("near_duplicates")
+    rows = {"rows": found["rows"], "repeat an earlier row": found["duplicates_within"]}
+    rows |= {"nearly repeat another row": near["within"]} if near else {}
+    rows["same as a row of train"] = found["duplicates_across"]["rows"]
+    rows |= {"nearly a row of train": near["across"]["rows"]} if near else {}
+    rows["without letters or digits"] = found["without_letters"]
+    return rows | ({"cut by the backbone": found["cut"]} if "cut" in found else {})
+
+
+def _row(title: str, counts: Mapping[str, int], splits: list[str]) -> str:
+    return f"  {title:<28}" + "".join(f"{counts[name]:>12,}" if name in counts else f"{'':>12}" for name in splits)
+
+
+def _lengths(lengths: Mapping[str, Any], splits: list[str]) -> list[str]:
+    """A line for every length that some example has."""
+    bins = [name for name in lengths[splits[0]] if any(lengths[split][name] for split in splits)]
+    return [
+        _row(f"{name} {lengths['unit']}", {split: lengths[split][name] for split in splits}, splits) for name in bins
+    ]
+
+
+def _cue(cue: Mapping[str, Any]) -> str:
+    side = "" if cue["side"] == "text" else f" in {cue['side']}"
+    return (
+        f"  {cue['word']!r}{side}: {cue['with_label']:,} of {cue['rows']:,} rows are {cue['label']}, at least "
+        f"{cue['share_at_least']:.0%}; of all rows {cue['share_of_all_rows']:.0%}"
+    )

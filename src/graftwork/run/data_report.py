@@ -1,0 +1,75 @@
+"""The data report as a command of its own: what stands in the files of a task, before anything is trained on them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from graftwork.core.backbone import Backbone
+from graftwork.core.opening import open_backbone
+from graftwork.core.task import Dataset, Task
+from graftwork.data.checks import lengths
+from graftwork.data.load import load
+from graftwork.errors import ConfigError
+from graftwork.train.frozen import FrozenStore
+
+
+def data_report(task: Task | str | Path, *, backbone: str | None = None) -> dict[str, Any]:
+    """What was found in the data of `task`, as JSON: rows, classes, duplicates exact and near, conflicts, cues, order.
+
+    With a `backbone` lengths are counted in its tokens, and so is what it cuts; otherwise in words. `warnings` are
+    sentences for a person. Raises `GraftworkError` for bad data or settings.
+    """
+    if isinstance(task, str | Path):
+        task = Task.from_file(task)
+    dataset = load(task)
+    described = {"name": task.name, "kind": task.kind, "digest": dataset.digest}
+    if backbone is None:
+        return {"task": described} | dict(dataset.report)
+    opened = open_backbone(backbone, precision="fp32")
+    require_reads(opened, dataset.task)
+    return {"task": described} | as_read_by(dataset, opened, FrozenStore())
+
+
+def require_reads(backbone: Backbone | None, task: Task) -> None:
+    """Raise `ConfigError` for a backbone of texts where the data are images, and the like."""
+    if backbone is not None and backbone.card.modality != task.reads:
+        raise ConfigError(
+            f"the backbone {backbone.card.id!r} reads {backbone.card.modality}s, and the data are {task.reads}s",
+            do=f"name one that reads {task.reads}s: --backbone hf:FOLDER",
+        )
+
+
+def as_read_by(dataset: Dataset, backbone: Backbone, frozen: FrozenStore) -> dict[str, Any]:
+    """The data report with what the backbone sees of every split: lengths in its tokens, what is cut, words unknown."""
+    card = backbone.card
+    read = {name: frozen.encoded(backbone, dataset.digest, split) for name, split in dataset.splits.items()}
+    found = {"cut": {name: encoded.cut for name, encoded in read.items()}}
+    by_tokens: dict[str, Any] = {"unit": f"tokens of {card.id}"}
+    by_tokens |= {name: lengths(encoded.lengths, card.max_length) for name, encoded in read.items()}
+    unseen = {name: encoded.words.unseen for name, encoded in read.items() if encoded.words is not None}
+    if unseen:
+        found["unseen_words"] = unseen
+    unknown = {name: encoded.unknown for name, encoded in read.items()}
+    if any(unknown.values()):
+        found["unknown_words"] = unknown
+    if card.modality == "sound":
+        splits = dataset.splits.items()
+        found["resampled"] = {
+            name: sum(example.inputs["sound"].size[1] != card.rate for example in split.examples)
+            for name, split in splits
+        }
+    unit = "tokens" if card.modality == "text" else "positions"
+    told = {
+        "cut": f"Examples longer than {card.id} takes ({card.max_length} {unit}), cut there",
+        "resampled": f"Recordings of other rates than {card.rate:,} samples a second, resampled to that of {card.id}",
+        "unseen_words": f"Words that {card.id} does not see, for they have no token, answered blindly",
+        "unknown_words": f"Words that {card.id} has no vector of",
+    }
+    warnings = list(dataset.report["warnings"])
+    for key, counts in found.items():
+        if any(counts.values()):
+            listed = ", ".join(f"{count:,} of {name}" for name, count in counts.items() if count)
+            warnings.append(f"{told[key]}: {listed}.")
+    counted = {"lengths": by_tokens} if card.modality == "text" and card.max_length else {}
+    return {**dataset.report, **found, **counted, "warnings": warnings}
