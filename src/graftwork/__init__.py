@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from graftwork.pretrain.pretraining import pretrain
     from graftwork.run.bulk import predict_many
     from graftwork.run.data_report import data_report
+    from graftwork.run.domain_shift import shift
     from graftwork.run.ladder import climb
     from graftwork.run.task_module import TaskModule
     from graftwork.run.train import train
@@ -47,6 +48,7 @@ __all__ = [
     "data_report",
     "predict_many",
     "pretrain",
+    "shift",
     "stream",
     "train",
 ]
@@ -65,6 +67,7 @@ _HOMES = {
     "data_report": "graftwork.run.data_report",
     "predict_many": "graftwork.run.bulk",
     "pretrain": "graftwork.pretrain.pretraining",
+    "shift": "graftwork.run.domain_shift",
     "stream": "graftwork.bank.stream",
     "train": "graftwork.run.train",
 }

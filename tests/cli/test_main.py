@@ -27,6 +27,7 @@ COMMANDS = (
     "predict",
     "pretrain",
     "serve",
+    "shift",
     "show",
     "stream",
     "train",

@@ -32,6 +32,7 @@ from graftwork.data.buckets import bucket
 from graftwork.errors import GraftworkError, StorageError
 from graftwork.files import write_text
 from graftwork.registry import kinds, metrics
+from graftwork.run.confidence import remembered
 from graftwork.run.environment import environment
 from graftwork.run.methods import Named
 from graftwork.run.once import Done
@@ -41,6 +42,7 @@ from graftwork.run.shifted import shift_of, shifted
 from graftwork.run.speed import predict_speed
 from graftwork.run.store import RunStore, write_predictions, write_run
 from graftwork.run.task_module import add_price_tag, save_module, self_test_examples
+from graftwork.run.trained_on import record
 from graftwork.train.frozen import FrozenStore
 from graftwork.train.loop import Diverged
 from graftwork.train.pooled_once import PooledOnce
@@ -193,7 +195,7 @@ class _Execution:
             decoded = {s.name: kind.decode(logits, task, s.examples) for s, logits in answers}
             write_predictions(self.folder, answers, decoded)
             if not trial:
-                self._save(fitted, scores["test"])
+                self._save(fitted, scores["test"], decoded)
         if trial:
             return {"validation": scores["validation"], "facts": _small(fitted.facts)}
         with self.profile.phase("meter"):
@@ -258,7 +260,9 @@ class _Execution:
     def _scores(self, split: Split, logits: Logits) -> dict[str, float]:
         return {metric: self._score(metric, split, logits) for metric in self.setting.task.metrics}
 
-    def _save(self, fitted: Fitted, scores: Mapping[str, float]) -> None:
+    def _save(self, fitted: Fitted, scores: Mapping[str, float], decoded: Mapping[str, list[dict[str, Any]]]) -> None:
+        data = self.shop.dataset
+        held = [example for name in decoded for example in data.splits[name].examples]
         examples = self_test_examples(self.folder / "module", self.shop.dataset.test.examples)
         receipt = {
             "run": self.spec.id,
@@ -268,6 +272,8 @@ class _Execution:
             "backbone_seed": self.shop.backbone_seed,
             "scores": dict(scores),
             "trained_parameters": fitted.trained_parameters,
+            "data": record(data),
+            "held_out": remembered(held, [answer for answers in decoded.values() for answer in answers]),
         }
         module = self.folder / "module"
         logits = fitted.logits(examples)

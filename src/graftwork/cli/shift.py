@@ -1,0 +1,114 @@
+"""Domain shift: how far new texts lie from those that a task module was trained on."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from graftwork.cli.options import DEVICE, use_threads
+from graftwork.errors import ConfigError, printable
+
+if TYPE_CHECKING:
+    from graftwork.run.task_module import TaskModule
+
+
+@click.command("shift")
+@click.argument("module")
+@click.argument("given", nargs=-1, required=True, metavar="[TASK] FILE")
+@click.option("--reference", metavar="FILE", help="Compare with these texts.  [default: what it was trained on]")
+@click.option("--rows", default=2000, show_default=True, metavar="N", help="Texts of either side that are compared.")
+@click.option("--furthest", default=5, show_default=True, metavar="N", help="New texts to show that lie furthest.")
+@click.option("--text", metavar="COL", help="Column of the text.  [default: text or sentence]")
+@click.option("--text-a", metavar="COL", help="Column of a pair's first text.  [default: text_a]")
+@click.option("--text-b", metavar="COL", help="Column of a pair's second text.  [default: text_b]")
+@click.option("--choices", metavar="A,B,…", help="Columns of the choices, or of their lists.  [default: by name]")
+@click.option("--image", metavar="COL", help="Column of the images' paths.  [default: image]")
+@click.option("--sound", metavar="COL", help="Column of the sounds' paths.  [default: sound]")
+@click.option("--device", default="auto", show_default=True, metavar="NAME", help=DEVICE)
+@click.option("--threads", type=int, help="Processor threads.  [default: all cores]")
+@click.option("--json", "as_json", is_flag=True, help="Print what was found as JSON.")
+def command(
+    module: str,
+    given: tuple[str, ...],
+    reference: str | None,
+    rows: int,
+    furthest: int,
+    device: str,
+    threads: int | None,
+    as_json: bool,
+    **columns: str | None,
+) -> None:
+    """How far the texts in FILE, which need no labels, lie from those that MODULE was trained on.
+
+    MODULE is a task module or a run's folder; or a bank, and TASK is the name of a task.
+    """
+    use_threads(threads)
+    opened, source = _opened(Path(module), given, device)
+    from graftwork.run.domain_shift import shift
+
+    named = {role: column for role, column in columns.items() if column is not None}
+    found = shift(opened, source, reference=reference, columns=named, rows=rows, furthest=furthest)
+    if as_json:
+        click.echo(json.dumps(found, indent=1, ensure_ascii=False))
+        return
+    click.echo(printable("\n".join(shift_lines(found))))
+
+
+def _opened(module: Path, given: tuple[str, ...], device: str) -> tuple[TaskModule, str]:
+    in_bank = (module / "bank.json").is_file()
+    if len(given) != 1 + in_bank:
+        expected = "graft shift BANK TASK FILE" if in_bank else "graft shift MODULE FILE"
+        raise ConfigError("which texts, of which task?", where=str(module), got=" ".join(given), expected=expected)
+    if in_bank:
+        from graftwork.bank.bank import Bank
+
+        return Bank.open(module, device=device).module(given[0]), given[1]
+    from graftwork.run.task_module import TaskModule
+
+    return TaskModule.load(module, device=device), given[0]
+
+
+def shift_lines(found: Mapping[str, Any]) -> list[str]:
+    """What was found as a person reads it: the verdict, then what it rests on."""
+    from graftwork.run.domain_shift import furthest_lines
+
+    rows = found["rows"]
+    lines = [*found["verdict"], ""]
+    lines.append(f"  {'new texts':<24}{rows['new']:,}, of which {rows['new_compared']:,} were compared")
+    if found["reference"] is not None:
+        lines.append(f"  {'trained on':<24}{rows['trained_on']:,}, in {found['reference']}")
+        lines.append(f"  {'new and trained on':<24}{rows['new_trained_on']:,}")
+    lines += [f"  {name:<24}{text}" for name, text in _measures(found).items()]
+    test = found.get("two_sample") or {}
+    if test.get("furthest"):
+        lines += ["", "furthest from what it was trained on, by how much denser new texts lie there"]
+        lines += [f"  {line}" for line in furthest_lines(test)]
+    return lines
+
+
+def _measures(found: Mapping[str, Any]) -> dict[str, str]:
+    told: dict[str, str] = {}
+    sure, lengths, words, answers = (found.get(name) for name in ("confidence", "lengths", "words", "answers"))
+    if sure:
+        before = f", of held-out texts {sure['held_out']['mean']:.3f}" if sure["held_out"] else ""
+        told["confidence"] = f"{sure['new']['mean']:.3f}{before}"
+    if answers and answers["held_out"]:
+        names = dict.fromkeys([*answers["new"], *answers["held_out"]])
+        old, new = answers["held_out"], answers["new"]
+        ordered = sorted(names, key=lambda name: -abs(new.get(name, 0.0) - old.get(name, 0.0)))[:4]
+        told["answers"] = ", ".join(f"{name} {new.get(name, 0.0):.3g} (was {old.get(name, 0.0):.3g})" for name in ordered)
+    for unit in ("words", "tokens"):
+        if words and unit in words.get("new", {}):
+            before = f", of held-out texts {words['held_out'][unit]:.1%}" if "held_out" in words else ""
+            told[f"{unit} never seen"] = f"{words['new'][unit]:.1%}{before}"
+    if words and words["most_frequent"]:
+        told["most frequent of them"] = ", ".join(f"{one['word']} {one['count']:,}" for one in words["most_frequent"])
+    if lengths:
+        before = f", before {lengths['before']['mean']:.1f}" if lengths["before"] else ""
+        cut = f"; {lengths['cut']:,} are cut" if lengths["cut"] else ""
+        told["words of a text"] = f"{lengths['new']['mean']:.1f}{before}{cut}"
+    return told

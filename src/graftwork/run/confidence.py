@@ -1,0 +1,72 @@
+"""How sure answers are, and what is remembered of it: enough to see later that a module has become less sure."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graftwork.core.example import Example, text_of
+from graftwork.core.media import Media
+
+Z = 1.96
+
+
+@dataclass(frozen=True)
+class Moments:
+    """A sample as it is remembered."""
+
+    mean: float
+    sd: float
+    rows: int
+
+    @classmethod
+    def of(cls, values: Sequence[float] | NDArray[Any]) -> Moments | None:
+        """None for fewer than two values."""
+        listed = np.asarray(values, dtype=np.float64)
+        return cls(float(listed.mean()), float(listed.std(ddof=1)), len(listed)) if len(listed) > 1 else None
+
+    def less(self, other: Moments) -> dict[str, float]:
+        """Its mean less that of another sample, with the 95 % interval (normal, unequal variances)."""
+        change, spread = self.mean - other.mean, math.hypot(self.sd / self.rows**0.5, other.sd / other.rows**0.5)
+        return {"change": change, "low": change - Z * spread, "high": change + Z * spread}
+
+
+def confidence_of(answer: Mapping[str, Any]) -> float | None:
+    """How likely an answer says that it is, as the kinds' `decode` gives it; None where it says nothing of that.
+
+    Of several labels, tags or spans the mean: of each label how likely its yes or no is.
+    """
+    if "probability" in answer:
+        return float(answer["probability"])
+    if answer.get("spans"):
+        return float(np.mean([span["probability"] for span in answer["spans"]]))
+    chances = answer.get("probabilities")
+    if not chances:
+        return None
+    values = np.array(list(chances.values()) if isinstance(chances, Mapping) else chances)
+    if isinstance(answer.get("label"), list):
+        return float(np.maximum(values, 1 - values).mean())
+    return float(values.mean() if "tags" in answer else values.max())
+
+
+def confidences(answers: Sequence[Mapping[str, Any]]) -> list[float]:
+    """Of those that say how sure they are."""
+    return [found for answer in answers if (found := confidence_of(answer)) is not None]
+
+
+def words_in(example: Example) -> int:
+    """Of all its texts together; none of an image or a sound."""
+    texts = (text_of(given) for given in example.inputs.values() if not isinstance(given, Media))
+    return sum(len(text.split()) for text in texts)
+
+
+def remembered(examples: Sequence[Example], answers: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Of examples that a module was not trained on, for its description: their words, and how sure its answers are."""
+    words = [words_in(one) for one in examples]
+    found = {"words": Moments.of(words) if any(words) else None, "confidence": Moments.of(confidences(answers))}
+    return {name: dict(vars(moments)) for name, moments in found.items() if moments is not None}

@@ -1,0 +1,49 @@
+"""`graft shift`: a module or a task of a bank, a file without labels, lines and JSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+Graft = Callable[..., Any]
+
+
+@pytest.fixture
+def files(graft: Graft, tmp_path: Path) -> tuple[Path, Path]:
+    """A bank with a task, and new texts of another sort without labels."""
+    words = ("parcel", "invoice", "password")
+    rows = [f"my {words[i % 3]} number {i} of {i * 7 % 11}\t{words[i % 3]}" for i in range(150)]
+    (tmp_path / "tickets.tsv").write_text("text\tlabel\n" + "\n".join(rows) + "\n", encoding="utf-8")
+    new = [f"the film {i} was long and its actor {i * 3 % 17} slept" for i in range(60)]
+    (tmp_path / "new.tsv").write_text("review\n" + "\n".join(new) + "\n", encoding="utf-8")
+    done = graft("train", tmp_path / "tickets.tsv", "--method", "linear_probe", "--backbone", "tiny_text", "--bank",
+                 tmp_path / "b.bank")  # fmt: skip
+    assert done.code == 0, done.err
+    return tmp_path / "b.bank", tmp_path / "new.tsv"
+
+
+def test_a_module_and_a_task_of_a_bank(graft: Graft, files: tuple[Path, Path], tmp_path: Path) -> None:
+    bank, new = files
+    done = graft("shift", bank, "tickets", new, "--text", "review")
+    assert done.code == 0, done.err
+    assert done.out.startswith("These texts differ from those trained on")
+    assert "furthest from what it was trained on" in done.out and "the film" in done.out
+    run = next(path for path in (tmp_path / "runs").iterdir() if (path / "module").is_dir())
+    found, in_bank = (
+        json.loads(graft("shift", *which, new, "--text", "review", "--json").out) for which in ((run,), (bank, "tickets"))
+    )
+    assert found == in_bank and found["two_sample"]["p"] < 0.05
+    assert found["words"]["most_frequent"][0] == {"word": "actor", "count": 60}
+
+
+def test_mistakes_are_one_message(graft: Graft, files: tuple[Path, Path]) -> None:
+    bank, new = files
+    assert "graft shift BANK TASK FILE" in graft("shift", bank, new).err
+    assert graft("shift", bank, "ticket", new).code == 2
+    done = graft("shift", bank, "tickets", new)
+    assert done.code == 2 and "no column 'text'" in done.err
+    assert graft("shift", bank, "tickets", new, "--text", "review", "--rows", "3").code == 2
