@@ -34,7 +34,8 @@ def test_a_module_and_a_task_of_a_bank(graft: Graft, files: tuple[Path, Path], t
     assert "furthest from what it was trained on" in done.out and "the film" in done.out
     run = next(path for path in (tmp_path / "runs").iterdir() if (path / "module").is_dir())
     found, in_bank = (
-        json.loads(graft("shift", *which, new, "--text", "review", "--json").out) for which in ((run,), (bank, "tickets"))
+        json.loads(graft("shift", *which, new, "--text", "review", "--json").out)
+        for which in ((run,), (bank, "tickets"))
     )
     assert found == in_bank and found["two_sample"]["p"] < 0.05
     assert found["words"]["most_frequent"][0] == {"word": "actor", "count": 60}

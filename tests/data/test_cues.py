@@ -72,7 +72,9 @@ def test_labels_of_several_and_choices() -> None:
     found = cues(listed([{"text": text} for text in texts], targets), ("late", "x"))
     assert ("late", "late", 100) in {(cue["word"], cue["label"], cue["with_label"]) for cue in found["strongest"]}
     drawn = random_texts(400, 1)
-    choices = [{"text": "why", "choices": (drawn[2 * i] + " not", drawn[2 * i + 1])[:: 1 if i % 2 else -1]} for i in range(200)]
+    choices = [
+        {"text": "why", "choices": (drawn[2 * i] + " not", drawn[2 * i + 1])[:: 1 if i % 2 else -1]} for i in range(200)
+    ]
     marks = [(0, 1) if i % 2 else (1, 0) for i in range(200)]
     found = cues(listed(choices, marks), ())
     assert [(cue["word"], cue["label"]) for cue in found["strongest"]] == [("not", "wrong")]

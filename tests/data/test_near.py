@@ -108,7 +108,9 @@ def test_a_hundred_thousand_rows() -> None:
     """Seconds of one core, rows that repeat a template among them."""
     random = np.random.default_rng(0)
     rows = joined(texts(60_000, 12))
-    rows += [f"dear customer your parcel {number} has left our house and will be with you soon" for number in range(20_000)]
+    rows += [
+        f"dear customer your parcel {number} has left our house and will be with you soon" for number in range(20_000)
+    ]
     rows += [rows[i] + " indeed" for i in random.integers(0, 60_000, 20_000)]
     start = time.process_time()
     labels = clusters(sketch_texts([rows]), np.arange(len(rows)))

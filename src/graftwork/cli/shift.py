@@ -100,7 +100,9 @@ def _measures(found: Mapping[str, Any]) -> dict[str, str]:
         names = dict.fromkeys([*answers["new"], *answers["held_out"]])
         old, new = answers["held_out"], answers["new"]
         ordered = sorted(names, key=lambda name: -abs(new.get(name, 0.0) - old.get(name, 0.0)))[:4]
-        told["answers"] = ", ".join(f"{name} {new.get(name, 0.0):.3g} (was {old.get(name, 0.0):.3g})" for name in ordered)
+        told["answers"] = ", ".join(
+            f"{name} {new.get(name, 0.0):.3g} (was {old.get(name, 0.0):.3g})" for name in ordered
+        )
     for unit in ("words", "tokens"):
         if words and unit in words.get("new", {}):
             before = f", of held-out texts {words['held_out'][unit]:.1%}" if "held_out" in words else ""

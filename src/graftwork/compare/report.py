@@ -77,12 +77,16 @@ def render_report(board: Mapping[str, Any], runs: Sequence[Mapping[str, Any]]) -
 def write_data_report(found: Mapping[str, Any], path: Path) -> None:
     """Write a data report as a page to `path`, whole. Raises `StorageError` when it can't be written."""
     found = finite(found)
-    page = _pages().get_template("data.html.j2").render(
-        title=str(found["task"]["name"]),
-        kind=found["task"]["kind"],
-        warnings=found["warnings"],
-        report={key: value for key, value in found.items() if key not in ("warnings", "task")},
-        css=_css(),
+    page = (
+        _pages()
+        .get_template("data.html.j2")
+        .render(
+            title=str(found["task"]["name"]),
+            kind=found["task"]["kind"],
+            warnings=found["warnings"],
+            report={key: value for key, value in found.items() if key not in ("warnings", "task")},
+            css=_css(),
+        )
     )
     write_text(path, page)
 

@@ -292,7 +292,7 @@ def _near_warnings(found: Mapping[str, Any], noun: str) -> Iterable[str]:
         )
     if "dropped" in found:
         exact, nearly = found["dropped"]["exact"], found["dropped"]["near"]
-        yield f"Taken out of train, for they stand in validation or test: {_rows(exact)}, and {nearly:,} that nearly do."
+        yield f"Taken out of train, for they stand in another split: {_rows(exact)}, and {nearly:,} that nearly do."
 
 
 def _order_warnings(found: Mapping[str, Any], task: Task) -> Iterable[str]:

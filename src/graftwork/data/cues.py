@@ -60,7 +60,9 @@ def _different(examples: Sequence[Example]) -> list[Example]:
 def _sides(examples: Sequence[Example], labels: Sequence[str]) -> Iterator[Side]:
     roles = set(examples[0].inputs) if examples else set()
     if "choices" in roles:
-        rows = [(choice, mark) for one in examples for choice, mark in zip(one.inputs["choices"], one.target, strict=True)]
+        rows = [
+            (choice, mark) for one in examples for choice, mark in zip(one.inputs["choices"], one.target, strict=True)
+        ]
         right = np.array([int(mark) == 1 for _, mark in rows])
         yield Side("choices", [choice for choice, _ in rows], ("right", "wrong"), np.stack([right, ~right], axis=1))
     elif labels and roles <= {"text", "text_a", "text_b"}:

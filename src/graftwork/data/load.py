@@ -114,11 +114,13 @@ def _without_leaks(task: Task, rows: Mapping[str, Sequence[Any]]) -> tuple[dict[
         return listed, {}
     leaks, counts = leaking({name: [row.inputs for row in found] for name, found in listed.items()})
     kept = [row for row, leak in zip(listed["train"], leaks, strict=True) if not leak]
-    before, after = (Counter(label for row in some for label in labels_of(row.target)) for some in (listed["train"], kept))
+    before, after = (
+        Counter(label for row in some for label in labels_of(row.target)) for some in (listed["train"], kept)
+    )
     gone = sorted(before.keys() - after.keys())
     if gone or not kept:
         raise DataError(
-            f"without rows that stand in validation or test, train has none {f'of {clip(gone[0])}' if gone else 'left'}",
+            f"without rows of validation and test, train has none {f'of {clip(gone[0])}' if gone else 'left'}",
             where=str(task.data),
             got=f"{counts['exact']:,} rows that stand there, {counts['near']:,} that nearly do, of {len(leaks):,}",
             do="add rows to train, or leave --drop-leaks out",

@@ -8,6 +8,7 @@ Rajaraman & Ullman, *Mining of Massive Datasets*, chapter 3); of these it is com
 from __future__ import annotations
 
 import hashlib
+import itertools
 import re
 import unicodedata
 from collections.abc import Callable, Iterator, Sequence
@@ -134,7 +135,7 @@ def _shares(weights: Rows) -> Iterator[slice]:
     """Stretches of (P,) pairs whose weights add up to `SHINGLES_AT_ONCE` or a little more."""
     ends = np.flatnonzero(np.diff(np.cumsum(weights) // SHINGLES_AT_ONCE)) + 1
     edges = [0, *ends.tolist(), len(weights)]
-    yield from (slice(start, end) for start, end in zip(edges[:-1], edges[1:], strict=True) if end > start)
+    yield from (slice(start, end) for start, end in itertools.pairwise(edges) if end > start)
 
 
 def _band_keys(shingled: Sequence[Shingles]) -> NDArray[np.uint64]:
@@ -167,7 +168,9 @@ def clusters(sketch: Sketch, rows: Rows) -> Rows:
         near = found[sketch.resemblance(rows[found[:, 0]], rows[found[:, 1]]) >= sketch.at_least]
         if len(near):
             size = len(rows)
-            edges = sparse.coo_array((np.ones(len(near), np.int8), (labels[near[:, 0]], labels[near[:, 1]])), (size, size))
+            edges = sparse.coo_array(
+                (np.ones(len(near), np.int8), (labels[near[:, 0]], labels[near[:, 1]])), (size, size)
+            )
             labels = connected_components(edges, directed=False)[1][labels]
     return np.asarray(labels, dtype=np.int64)
 
@@ -221,7 +224,7 @@ def _neighbours(keys: NDArray[np.uint64]) -> Pairs:
 
 
 def _between(keys: NDArray[np.uint64], left: Rows, right: Rows) -> Pairs:
-    """Rows of `left` and `right` with equal keys, never a row and itself: of either side up to `NEIGHBOURS` partners."""
+    """Rows of `left` and `right` with equal keys, no row with itself: up to `NEIGHBOURS` partners each."""
     there = _partnered(keys, left, right)
     back = _partnered(keys, right, left)[:, ::-1]
     found = np.concatenate([there, back])

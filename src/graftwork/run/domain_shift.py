@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +21,8 @@ from graftwork.errors import ConfigError, clip
 from graftwork.files import digest
 from graftwork.run.bulk import answer_windows
 from graftwork.run.confidence import Moments, confidences, words_in
-from graftwork.run.given import OF_ROLES, Text
 from graftwork.run.features import features_of, read_as_text, token_ids
+from graftwork.run.given import OF_ROLES, Text
 from graftwork.run.task_module import TaskModule
 from graftwork.run.trained_on import reopened
 from graftwork.run.two_sample import FEWEST, two_sample
