@@ -120,9 +120,7 @@ def axes(low: int, high: int, floor: float, top: float) -> list[str]:
         score = floor + 0.05 * step
         y = up(score, floor, top)
         parts.append(f'<line x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y:.1f}" y2="{y:.1f}" stroke="{RULE}"/>')
-        parts.append(
-            f'<text x="{LEFT - 8}" y="{y + 4:.1f}" text-anchor="end" fill="{QUIET}">{100 * score:.0f}</text>'
-        )
+        parts.append(f'<text x="{LEFT - 8}" y="{y + 4:.1f}" text-anchor="end" fill="{QUIET}">{100 * score:.0f}</text>')
     return parts
 
 

@@ -80,7 +80,9 @@ def network_units(plan: Plan, name: str, fresh: bool, tasks: Sequence[str]) -> l
     return [
         Unit(f"rates.{own}", partial(rates, plan, name, fresh), needs=(trained,)),
         *(
-            Unit(f"board.{own}.{task}", partial(network_board, plan, name, fresh, task), needs=(trained, f"rates.{own}"))
+            Unit(
+                f"board.{own}.{task}", partial(network_board, plan, name, fresh, task), needs=(trained, f"rates.{own}")
+            )
             for task in tasks
         ),
     ]

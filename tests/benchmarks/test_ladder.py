@@ -158,7 +158,9 @@ def test_a_line_that_holds_a_test_sentence_is_found(ladder: SimpleNamespace, tmp
     (folder / "test.conll").write_text("\n".join(f"{word}\tO" for word in words) + "\n\nShort\tO\n\n")
     tested = ladder.domain.stretches(tmp_path)
     assert len(tested) == 1
-    assert ladder.domain.shares("We say: mutations in the gene cause a form of ataxia-telangiectasia in families.", tested)
+    assert ladder.domain.shares(
+        "We say: mutations in the gene cause a form of ataxia-telangiectasia in families.", tested
+    )
     assert not ladder.domain.shares("Mutations in another gene cause a form of ataxia-telangiectasia in them.", tested)
 
 

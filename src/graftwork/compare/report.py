@@ -46,31 +46,35 @@ def write_report(board: Mapping[str, Any], runs: Sequence[Mapping[str, Any]], pa
 def render_report(board: Mapping[str, Any], runs: Sequence[Mapping[str, Any]]) -> str:
     """The page's HTML. Every text from data is escaped, in the page and inside the plots."""
     board, runs = finite(board), finite(list(runs))
-    return _pages().get_template("report.html.j2").render(
-        board=board,
-        title=str(board["task"].get("name", "task")),
-        answer=answer(board),
-        metric=board["headline_metric"],
-        other_metrics=_other_metrics(board),
-        rows=[_row(row, board) for row in board["rows"]],
-        board_costs=[(name, cost_name(name)) for name in BOARD_COSTS],
-        prices=_prices(board),
-        grades=[(grade, *GRADES.get(grade, ("?", "unknown"))) for grade in grades(board["rows"])],
-        search=search_line(board),
-        race=race_lines(board),
-        verdicts=verdicts(board),
-        few=few_runs(board) is not None,
-        pairs=[{"aso": None} | pair | {"sentence": sentence(pair)} for pair in board["differences"]],
-        warnings=warnings(board),
-        data_report={key: value for key, value in board["data_report"].items() if key != "warnings"},
-        runs=[_run(run, board["headline_metric"]) for run in runs],
-        fits=_fits(board, runs),
-        environments=_environments(runs),
-        figures=figures(board, runs),
-        has_scores=bool(scored(board)),
-        css=_css(),
-        # The only place where the library's text could end its own element.
-        plotly=Markup(get_plotlyjs().replace("</script", "<\\/script")),
+    return (
+        _pages()
+        .get_template("report.html.j2")
+        .render(
+            board=board,
+            title=str(board["task"].get("name", "task")),
+            answer=answer(board),
+            metric=board["headline_metric"],
+            other_metrics=_other_metrics(board),
+            rows=[_row(row, board) for row in board["rows"]],
+            board_costs=[(name, cost_name(name)) for name in BOARD_COSTS],
+            prices=_prices(board),
+            grades=[(grade, *GRADES.get(grade, ("?", "unknown"))) for grade in grades(board["rows"])],
+            search=search_line(board),
+            race=race_lines(board),
+            verdicts=verdicts(board),
+            few=few_runs(board) is not None,
+            pairs=[{"aso": None} | pair | {"sentence": sentence(pair)} for pair in board["differences"]],
+            warnings=warnings(board),
+            data_report={key: value for key, value in board["data_report"].items() if key != "warnings"},
+            runs=[_run(run, board["headline_metric"]) for run in runs],
+            fits=_fits(board, runs),
+            environments=_environments(runs),
+            figures=figures(board, runs),
+            has_scores=bool(scored(board)),
+            css=_css(),
+            # The only place where the library's text could end its own element.
+            plotly=Markup(get_plotlyjs().replace("</script", "<\\/script")),
+        )
     )
 
 
