@@ -15,6 +15,8 @@ FOLDERS = {
     "bulk_prediction": "table.py",
     "budget": "table.py",
     "ladder": "table.py",
+    "data_report": "table.py",
+    "domain_shift": "table.py",
     "superglue": "../boards.py",
     "tagging": "../boards.py",
 }

@@ -146,7 +146,7 @@ def best_figure(board: Board) -> Json | None:
             ],
             "hovertemplate": "%{text}<extra></extra>",
         })  # fmt: skip
-    layout = _layout(BEST_PIXELS) | {"showlegend": True}
+    layout = plain_layout(BEST_PIXELS) | {"showlegend": True}
     prices = [point["cost"] for one in curves for point in one["points"]]
     axis = _with_ticks(_price_axis(prices, min((price for price in prices if price > 0), default=1.0)), "s")
     layout["xaxis"] |= {"type": "log", "title": {"text": f"{cost_name(curves[0]['cost'])} of all tries"}} | axis

@@ -89,7 +89,7 @@ def _counted(side: Side) -> tuple[list[str], NDArray[np.int64], NDArray[np.int64
     chosen = np.flatnonzero(rows >= FEWEST)
     names = list(known)
     with_label = np.asarray((has[:, chosen].T @ sparse.csr_array(side.marks.astype(np.int32))).todense())
-    return [names[place] for place in chosen], rows[chosen].astype(np.int64), with_label.astype(np.int64)
+    return [names[place] for place in chosen.tolist()], rows[chosen].astype(np.int64), with_label.astype(np.int64)
 
 
 def _listed(
@@ -103,11 +103,12 @@ def _listed(
     low = betaincinv(hits, of - hits + 1.0, CHANCE / max(1, tests))
     kept = np.flatnonzero(low > doubled[label])
     gained = (low - shares[label]) * of
-    order = sorted(kept.tolist(), key=lambda place: (-gained[place], words[word[place]]))
+    named = [words[place] for place in word.tolist()]
+    order = sorted(kept.tolist(), key=lambda place: (-gained[place], named[place]))
     return [
         {
             "side": side.name,
-            "word": words[word[place]],
+            "word": named[place],
             "label": side.labels[label[place]],
             "rows": int(of[place]),
             "with_label": int(hits[place]),

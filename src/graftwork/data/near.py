@@ -228,7 +228,7 @@ def _between(keys: NDArray[np.uint64], left: Rows, right: Rows) -> Pairs:
     there = _partnered(keys, left, right)
     back = _partnered(keys, right, left)[:, ::-1]
     found = np.concatenate([there, back])
-    return found[found[:, 0] != found[:, 1]]
+    return np.asarray(found[found[:, 0] != found[:, 1]])
 
 
 def _partnered(keys: NDArray[np.uint64], asking: Rows, asked: Rows) -> Pairs:

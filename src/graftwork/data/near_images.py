@@ -39,7 +39,7 @@ def sketch_images(images: Sequence[Media]) -> Sketch:
         for pair in np.flatnonzero(apart == 0):
             if not _same_pixels(images[left[pair]], images[right[pair]]):
                 found[pair] = 1.0 - 0.5 / BITS
-        return found
+        return np.asarray(found)
 
     return Sketch(_keys(hashes, shown), resemblance, 1.0 - (APART + 0.25) / BITS)
 

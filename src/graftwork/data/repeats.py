@@ -44,7 +44,7 @@ class Distinct:
         if "image" in roles:
             from graftwork.data.near_images import sketch_images
 
-            return sketch_images([dict(one)["image"] for one in self.inputs])
+            return sketch_images([given for one in self.inputs for _, given in one if isinstance(given, Media)])
         return sketch_texts([[text_of(one[place][1]) for one in self.inputs] for place in range(len(roles))])
 
 

@@ -194,7 +194,7 @@ def _answers(
     stored = module.description.get("held_out", {}).get("confidence")
     if was is None and stored:
         was = Moments(**stored)
-    confidence = None
+    confidence: dict[str, Any] | None = None
     if sure is not None:
         confidence = {"new": vars(sure), "held_out": vars(was) if was else None}
         confidence |= sure.less(was) if was else {}

@@ -31,6 +31,9 @@ HEAD = ("discriminator_predictions.",)
 class Pair(nn.Module):
     """The network that is kept, and the small one that makes it questions. Their tables of embeddings are the same."""
 
+    discriminator: Any
+    generator: Any
+
     def __init__(self, discriminator: Any, generator: Any):
         super().__init__()
         self.discriminator, self.generator = discriminator, generator
@@ -94,7 +97,7 @@ class ReplacedToken:
             [*fresh, *(f"discriminator.{name}" for name in missing)],
         )
 
-    def _beside(self, discriminator: Any, seed: int) -> nn.Module:
+    def _beside(self, discriminator: Any, seed: int) -> Pair:
         small = architecture.drawn(AutoModelForMaskedLM, self._smaller(discriminator.config), derive(seed, "generator"))
         return Pair(*map(architecture.with_short_attention, (discriminator, small)))
 

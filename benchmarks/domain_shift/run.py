@@ -1,0 +1,80 @@
+"""How often `graft shift` raises an alarm, right and wrong: `python run.py --data FOLDER`."""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graftwork.core.example import Example
+from graftwork.core.opening import open_backbone
+from graftwork.files import write_json
+from graftwork.run.environment import environment
+from graftwork.run.features import frozen_features
+from graftwork.run.two_sample import two_sample
+
+HERE = Path(__file__).parent.absolute()
+OTHERS = {"questions": "trec6/test.tsv", "reviews": "imdb/test.tsv.gz", "sentences of the same sort": "mr/all.tsv"}
+SHARES = (0.02, 0.05, 0.1, 0.2, 0.5)
+
+
+def texts(path: Path, most: int) -> list[str]:
+    """Different ones of the first column, from all over the file."""
+    opened = gzip.open(path, "rt", encoding="utf-8") if path.suffix == ".gz" else path.open(encoding="utf-8")
+    with opened as stream:
+        listed = list(dict.fromkeys(line.split("\t")[0] for line in stream))[1:]
+    return listed[:: max(1, len(listed) // most)][:most]
+
+
+def read(listed: Sequence[str]) -> NDArray[np.float64]:
+    """(N, P) as `graft shift` reads them."""
+    examples = [Example(f"{i}", {"text": text}) for i, text in enumerate(listed)]
+    return frozen_features(open_backbone("minilm", precision="fp32"), examples)
+
+
+def trials(
+    same: NDArray[np.float64], other: NDArray[np.float64], old: int, new: int, share: float, count: int
+) -> dict[str, Any]:
+    """`old` sentences against `new` others, of which a `share` is of another domain; so many random draws."""
+    alarms, areas, smallest = 0, [], []
+    for seed in range(count):
+        random = np.random.default_rng([seed, old, new])
+        order, strange = random.permutation(len(same)), round(share * new)
+        drawn = other[random.permutation(len(other))[:strange]]
+        fresh = np.concatenate([same[order[old : old + new - strange]], drawn])
+        found = two_sample(same[order[:old]], fresh, np.arange(old + new), seed)
+        alarms += found.told_apart
+        areas.append(found.auc)
+        smallest.append(found.smallest)
+    told = {"alarms": alarms, "trials": count, "auc": float(np.mean(areas)), "smallest": float(np.mean(smallest))}
+    return {"trained_on": old, "new": new, "share_of_another_domain": share} | told
+
+
+def main() -> None:
+    """False alarms on three sizes, then alarms by share of another domain."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--data", type=Path, required=True, help="folder with one folder per data set")
+    parser.add_argument("--trials", type=int, default=100)
+    chosen = parser.parse_args()
+    start = time.process_time()
+    same = read([*texts(chosen.data / "sst2" / "dev.tsv", 872), *texts(chosen.data / "sst2" / "test.tsv", 1821)])
+    found = [
+        {"other": ""} | trials(same, same[:0], old, new, 0.0, chosen.trials)
+        for old, new in ((100, 50), (600, 200), (1200, 1200))
+    ]
+    for name, path in OTHERS.items():
+        other = read(texts(chosen.data / path, 250))
+        shares = (1.0,) if name.startswith("sentences") else SHARES
+        found += [{"other": name} | trials(same, other, 600, 200, share, chosen.trials // 4) for share in shares]
+    result = {"format": 1, "status": "ok", "found": found, "processor_seconds": time.process_time() - start}
+    write_json(HERE / "results" / "sst2.json", result | {"environment": environment()})
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,23 @@
+"""Prints what is in results/ as the table of the README: `python benchmarks/domain_shift/table.py`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from graftwork.files import read_json
+
+RESULTS = Path(__file__).parent / "results"
+
+
+def main() -> None:
+    """A row per size and share."""
+    print("| trained on / new | of another domain | alarms | AUC, mean | smallest that would show, mean |")
+    print("| --- | --- | --- | --- | --- |")
+    for one in read_json(RESULTS / "sst2.json")["found"]:
+        share = f"{100 * one['share_of_another_domain']:.0f} % {one['other']}" if one["other"] else "none"
+        alarms = f"{one['alarms']} of {one['trials']}"
+        print(f"| {one['trained_on']:,} / {one['new']:,} | {share} | {alarms} | {one['auc']:.3f} | {one['smallest']:.3f} |")
+
+
+if __name__ == "__main__":
+    main()
