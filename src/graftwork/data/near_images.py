@@ -35,7 +35,7 @@ def sketch_images(images: Sequence[Media]) -> Sketch:
 
     def resemblance(left: Rows, right: Rows) -> NDArray[np.float64]:
         apart = (hashes[left] != hashes[right]).sum(axis=1)
-        found = 1.0 - apart / BITS
+        found: NDArray[np.float64] = 1.0 - apart / BITS
         for pair in np.flatnonzero(apart == 0):
             if not _same_pixels(images[left[pair]], images[right[pair]]):
                 found[pair] = 1.0 - 0.5 / BITS
