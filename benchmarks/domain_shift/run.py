@@ -26,8 +26,7 @@ SHARES = (0.02, 0.05, 0.1, 0.2, 0.5)
 
 def texts(path: Path, most: int) -> list[str]:
     """Different ones of the first column, from all over the file."""
-    opened = gzip.open(path, "rt", encoding="utf-8") if path.suffix == ".gz" else path.open(encoding="utf-8")
-    with opened as stream:
+    with gzip.open(path, "rt", encoding="utf-8") if path.suffix == ".gz" else path.open(encoding="utf-8") as stream:
         listed = list(dict.fromkeys(line.split("\t")[0] for line in stream))[1:]
     return listed[:: max(1, len(listed) // most)][:most]
 

@@ -1,4 +1,4 @@
-"""`minilm` gone on with on biomedical text: perplexity on that and on other text, and tagging diseases before and after."""
+"""`minilm` gone on with on biomedical text: perplexity there and elsewhere, and tagging diseases before and after."""
 
 from __future__ import annotations
 

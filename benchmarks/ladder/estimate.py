@@ -32,7 +32,8 @@ def estimate(plan: Plan) -> None:
         extent = {"tokens": 800_000} if name == "word_vectors" else {"steps": STEPS}
         made = gw.pretrain(
             small.reviews, objective=rung.objective, size=str(HERE / "sizes" / f"{rung.name}.toml"), lowercase=True,
-            vocabulary=None if name == "word_vectors" else min(rung.vocabulary, 8_000), recipe=dict(rung.recipe) or None,
+            vocabulary=None if name == "word_vectors" else min(rung.vocabulary, 8_000),
+            recipe=dict(rung.recipe) or None,
             runs=small.place.work / "runs", cache=small.place.work / "cache", validate_every=10**6, device="cpu",
             progress=note, **extent,
         )  # fmt: skip

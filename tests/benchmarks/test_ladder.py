@@ -154,7 +154,8 @@ def test_the_plot_has_a_mark_for_every_row(ladder: SimpleNamespace, tmp_path: Pa
 def test_a_line_that_holds_a_test_sentence_is_found(ladder: SimpleNamespace, tmp_path: Path) -> None:
     folder = tmp_path / "ncbi_disease"
     folder.mkdir()
-    words = "Mutations in the gene cause a form of ataxia - telangiectasia in families".split()
+    words = ["Mutations", "in", "the", "gene", "cause", "a", "form", "of", "ataxia", "-", "telangiectasia"]
+    words += ["in", "families"]
     (folder / "test.conll").write_text("\n".join(f"{word}\tO" for word in words) + "\n\nShort\tO\n\n")
     tested = ladder.domain.stretches(tmp_path)
     assert len(tested) == 1

@@ -27,8 +27,7 @@ def module(tmp_path_factory: pytest.TempPathFactory) -> TaskModule:
 
 def texts(path: Path) -> list[str]:
     """The first column."""
-    opened = gzip.open(path, "rt", encoding="utf-8") if path.suffix == ".gz" else path.open(encoding="utf-8")
-    with opened as stream:
+    with gzip.open(path, "rt", encoding="utf-8") if path.suffix == ".gz" else path.open(encoding="utf-8") as stream:
         return [line.split("\t")[0] for line in stream][1:]
 
 

@@ -13,7 +13,6 @@ from graftwork.core.meter import Phase, Stopwatch
 from graftwork.core.opening import open_backbone
 from graftwork.core.task import Task
 from graftwork.data.load import load
-from graftwork.errors import ConfigError
 from graftwork.files import noting_digests, require_writable
 from graftwork.run.data_report import as_read_by, require_reads
 from graftwork.run.environment import arithmetic, numerics
