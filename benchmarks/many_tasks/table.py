@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from graftwork.compare.many_table import enough_lines, price, score, sentence, spent_line
+from graftwork.methods.top_layers import TopLayers
 from graftwork.units import percent, show
 
 HERE = Path(__file__).parent
@@ -47,7 +48,8 @@ def _scores(content: Mapping[str, Any]) -> str:
     lines = [["task", *(f"`{row['method']}`" for row in rows), "k of `variable`", "best less `tfidf_svm`"]]
     for task in content["counted"]:
         depths = content["depths"].get(task, {})
-        depth = max(depths, key=lambda name: depths[name], default="–").rpartition("=")[2]
+        best = max(depths, key=lambda name: depths[name], default=None)
+        depth = "–" if best is None else best.partition("=")[2] or str(TopLayers().k)
         found = content["linear"].get(task, {})
         gain = f"{percent(found['delta'])} [{percent(found['low'])}, {percent(found['high'])}]" if found else "–"
         lines.append([task, *(score(row, task) for row in rows), depth, gain])
@@ -58,7 +60,7 @@ def _bullets(content: Mapping[str, Any]) -> str:
     """The differences that the question is about, and the tasks on which the linear model is within the noise."""
     wanted = ({"full", "adapter"}, {"full", "adapter:size=16"}, {"full", "variable"}, {"full", LINEAR})
     lines = [sentence(pair) for pair in content["differences"] if {pair["a"], pair["b"]} in wanted]
-    near = [task for task, found in content["linear"].items() if found and found["verdict"] != "better"]
+    near = [task for task, found in content["linear"].items() if found and found["verdict"] in ("cannot tell", "worse")]
     lines.append(f"`{LINEAR}` is within the noise of the best method on the backbone, or better, on {len(near)} of "
                  f"{len(content['counted'])} tasks: {', '.join(near) or 'none'}")  # fmt: skip
     lines += enough_lines(content)

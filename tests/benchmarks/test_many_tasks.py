@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from graftwork.compare.over_tasks import over_tasks
+from graftwork.run.methods import parse_method
 
 FOLDER = Path(__file__).resolve().parents[2] / "benchmarks" / "many_tasks"
 
@@ -108,6 +109,14 @@ def test_the_linear_model_is_read_beside_the_best_on_the_backbone(driver: Module
         pytest.approx(-0.08),
     )
     assert driver.linear(board({"full": 0.6})) == {}
+    few = board(SHARES)
+    few["differences"] = [pair | {"p": None, "verdict": "cannot tell"} for pair in few["differences"]]
+    assert driver.linear(few)["verdict"] == "unknown", "too few runs show nothing, not that it is near"
+
+
+def test_the_methods_are_called_as_their_rows_are(driver: ModuleType) -> None:
+    assert [parse_method(words).label for words in driver.METHODS] == list(driver.METHODS)
+    assert set(driver.SECONDS) == set(driver.METHODS)
 
 
 def test_the_table_tells_what_the_question_asks(driver: ModuleType, tmp_path: Path) -> None:
