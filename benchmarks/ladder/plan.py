@@ -15,6 +15,7 @@ from units import Bench, Result, Unit
 
 RATE_TASK = "mr"
 WIKITEXT = "lm_wikitext2/valid.txt"
+UNNAMED = ("baselines", "ulmfit")  # boards whose rows are named by the method alone
 
 
 @dataclass(frozen=True)
@@ -89,8 +90,8 @@ def network_units(plan: Plan, name: str, fresh: bool, tasks: Sequence[str]) -> l
 
 
 def row_name(name: str, method: str, fresh: bool = False) -> str:
-    """`masked full`, `masked full, fresh`, `tfidf_svm`."""
-    return method if name == "baselines" else f"{name} {method}{', fresh' if fresh else ''}"
+    """`masked full`, `masked full, fresh`, `tfidf_svm`, `ulmfit:divisor=1.0`."""
+    return method if name in UNNAMED else f"{name} {method}{', fresh' if fresh else ''}"
 
 
 def runs_of(plan: Plan, networks: Iterable[tuple[str, bool]], tasks: Sequence[str]) -> dict[str, dict[str, list[str]]]:

@@ -49,7 +49,7 @@ class Rung:
 ROWS = {"batch": 16, "length": 128}
 STREAMS = {"batch": 32, "length": 64}
 RUNGS = {  # oldest first
-    "word_vectors": Rung("word_vectors", vocabulary=20_000, share=0.2),
+    "word_vectors": Rung("word_vectors", vocabulary=20_000, share=0.1),
     "bidirectional": Rung(
         "bidirectional", ":predicted=8000:samples=1024", vocabulary=20_000, recipe=STREAMS,
         probes=("linear_probe", "scalar_mix"),

@@ -14,6 +14,7 @@ Content = Mapping[str, Any]
 RUNGS = ("word_vectors", "bidirectional", "awd_lstm", "causal", "masked")
 GENERATIONS = ("mr", "cr", "sst2", "trec6", "imdb")
 ABLATION = ("mrpc", "rte", "sst2", "trec6")
+UNNAMED = ("baselines", "ulmfit")  # boards whose rows are named by the method alone
 
 
 def rows_of(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
@@ -42,7 +43,7 @@ def pretrainings(content: Content, names: Sequence[str]) -> str:
             cost(costs, "energy_joules"), predicts(own), predicts(other),
         ])  # fmt: skip
     head = ["network", "objective", "trained", "outside the embedding", "tokens seen", "passes", "FLOPs", "cpu time",
-            "energy", "imdb: perplexity, bits per byte", "wikitext2"]  # fmt: skip
+            "energy", "held-out text of its corpus: perplexity, bits per byte", "wikitext2"]  # fmt: skip
     return rows_of(head, lines)
 
 
@@ -75,7 +76,8 @@ def board_rows(units: Mapping[str, Any], networks: Sequence[str], tasks: Sequenc
         name, fresh = network.removesuffix(".fresh"), network.endswith(".fresh")
         for task in tasks:
             for row in units.get(f"board.{network}.{task}", {"rows": ()})["rows"]:
-                label = row["method"] if name == "baselines" else f"{name} {method_of(row['method'])}"
+                label = method_of(row["method"])
+                label = label if name in UNNAMED else f"{name} {label}"
                 found.setdefault(label + (", fresh" if fresh else ""), {})[task] = row
     return found
 
@@ -106,8 +108,25 @@ def score_of(row: Any) -> str:
     return f"{percent(row['score']['mean'])}{spread}"
 
 
+def in_words(judged: Content) -> str:
+    """Of every family, what was shown and what was not."""
+    told = []
+    for family, pairs in judged.get("differences", {}).items():
+        shown = [pair for pair in pairs if pair["verdict"] != "cannot tell"]
+        ordered = [
+            (pair["a"], pair["b"], pair["delta"]) if pair["delta"] > 0 else (pair["b"], pair["a"], -pair["delta"])
+            for pair in shown
+        ]
+        named = [f"`{a}` above `{b}` by {100 * delta:.1f}" for a, b, delta in sorted(ordered, key=lambda one: -one[2])]
+        unsaid = [f"`{pair['a']}` and `{pair['b']}`" for pair in pairs if pair["verdict"] == "cannot tell"]
+        told.append(
+            f"- **{family}**. Shown: {', '.join(named) or 'nothing'}. Not shown: {', '.join(unsaid) or 'none'}."
+        )
+    return "\n".join(told)
+
+
 def differences(judged: Content) -> str:
-    """Every pair of every family."""
+    """What was shown in words, and every pair of every family."""
     lines = []
     for family, pairs in judged.get("differences", {}).items():
         for pair in pairs:
@@ -120,7 +139,7 @@ def differences(judged: Content) -> str:
             ])  # fmt: skip
     head = ["family", "a", "b", "a - b, points", "95 % interval", "p (Holm, in the family)", "a is",
             "smallest difference these runs show"]  # fmt: skip
-    return rows_of(head, lines)
+    return f"{in_words(judged)}\n\n{rows_of(head, lines)}"
 
 
 def generations(content: Content) -> Iterator[str]:

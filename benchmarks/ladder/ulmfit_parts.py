@@ -84,8 +84,7 @@ def staged(plan: Plan, name: str, task: str) -> Result:
 def judge(plan: Plan) -> Result:
     """The whole beside each part left out; and two stages beside three."""
     found = runs_of(plan, [("ulmfit", False)], TASKS)
-    rows = {name: f"ulmfit {method_of('ulmfit' + off)}" for name, off in OFF.items()}
-    pairs = [("ulmfit ulmfit", row) for row in rows.values()]
+    pairs = [("ulmfit", method_of(f"ulmfit{off}")) for off in OFF.values()]
     boot = over_tasks(plan.place, TASKS, found)
     stages = over_tasks(plan.place, STAGED, runs_of(plan, [("general", False), ("target", False)], STAGED))
     both = [(f"target {method}", f"general {method}") for method in ("ulmfit", "linear_probe")]

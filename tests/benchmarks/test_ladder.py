@@ -154,14 +154,12 @@ def test_the_plot_has_a_mark_for_every_row(ladder: SimpleNamespace, tmp_path: Pa
 def test_a_line_that_holds_a_test_sentence_is_found(ladder: SimpleNamespace, tmp_path: Path) -> None:
     folder = tmp_path / "ncbi_disease"
     folder.mkdir()
-    words = ["Mutations", "in", "the", "gene", "cause", "a", "form", "of", "ataxia", "-", "telangiectasia"]
-    words += ["in", "families"]
-    (folder / "test.conll").write_text("\n".join(f"{word}\tO" for word in words) + "\n\nShort\tO\n\n")
+    sentence = "Mutations in the gene cause a form of ataxia - telangiectasia in families"
+    (folder / "test.conll").write_text(sentence.replace(" ", "\tO\n") + "\tO\n\nShort\tO\n\n")
     tested = ladder.domain.stretches(tmp_path)
     assert len(tested) == 1
-    assert ladder.domain.shares(
-        "We say: mutations in the gene cause a form of ataxia-telangiectasia in families.", tested
-    )
+    said = "We say: mutations in the gene cause a form of ataxia-telangiectasia in families."
+    assert ladder.domain.shares(said, tested)
     assert not ladder.domain.shares("Mutations in another gene cause a form of ataxia-telangiectasia in them.", tested)
 
 

@@ -31,7 +31,8 @@ def version_over(own: int, by: str) -> int:
 def known_by(by: str) -> dict[str, Any]:
     """`by` with every hyper-parameter, for a run's identity. Raises `StorageError` for a file that is not there."""
     method = method_by(by)
-    settings = {item.name: getattr(method, item.name) for item in fields(cast(Any, method))}
+    named = ((item, getattr(method, item.name)) for item in fields(cast(Any, method)))
+    settings = {item.name: value for item, value in named if "later" not in item.metadata or value != item.default}
     settings |= method.identity() if isinstance(method, KnownBy) else {}
     name = by.strip().partition(":")[0]
     return {BY: ":".join([name, *(f"{key}={value}" for key, value in settings.items())])}

@@ -54,7 +54,7 @@ class Contrastive:
         """Pairs first; then the layer, its penalty chosen on validation."""
         backbone, setting = bench.setting.backbone, bench.setting
         assert backbone is not None
-        torch.manual_seed(derive(bench.seed, "init"))
+        torch.manual_seed(derive(bench.seed_of("init"), "init"))
         towers = towers_of(backbone.card.towers, bench.train.examples[0])
         model = build_model(self, setting, towers)
         head, model.head = model.head, Reading()

@@ -150,7 +150,7 @@ class Dan:
         vocabulary, table = self._table(bench)
         texts, outputs = len(examples[0].inputs), bench.setting.kind.outputs(bench.setting.task)
         with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(derive(bench.seed, "init"))
+            torch.manual_seed(derive(bench.seed_of("init"), "init"))
             network = Network(table, texts, outputs, self.width, self.depth)
         fitted = Averaging(network, {"vocabulary": list(vocabulary), "words_trained": 0})
         train, checked = fitted.bags(examples), fitted.bags(bench.validation.examples)
@@ -173,7 +173,7 @@ class Dan:
         texts = (text for example in bench.train.examples for text in example.inputs.values())
         counts = Counter(word for text in texts for word in cut_words(text.lower()))
         words = tuple(sorted(word for word, count in counts.items() if count >= SEEN))
-        draw = torch.Generator().manual_seed(derive(bench.seed, "vectors"))
+        draw = torch.Generator().manual_seed(derive(bench.seed_of("init"), "vectors"))
         return words, SPREAD * torch.randn(len(words), self.size, generator=draw)
 
     def _given(self, bench: Workbench) -> Table:
@@ -194,7 +194,7 @@ class Dan:
         layers = torch.optim.AdamW(network.layers.parameters(), lr=LAYER_RATE, weight_decay=self.l2)
         rate = DRAWN_RATE if self.vectors == RANDOM else GIVEN_RATE
         vectors = torch.optim.SparseAdam([network.table], lr=rate)
-        random = np.random.default_rng(derive(bench.seed, "order"))
+        random = np.random.default_rng(derive(bench.seed_of("order"), "order"))
         size = min(LARGEST_BATCH, max(2, len(targets) // STEPS_AT_LEAST))
         best, scores = (-math.inf, -math.inf), list[float]()
         kept, at = {}, 0

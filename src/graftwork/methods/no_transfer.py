@@ -52,7 +52,7 @@ class NoTransfer:
 
     def fit(self, bench: Workbench) -> FittedOver:
         """Nothing is shared with other runs: no other has these weights."""
-        drawn = derive(bench.seed, "backbone") % 2**31
+        drawn = derive(bench.seed_of("init"), "backbone") % 2**31
         setting, passes = _on_random(bench.setting, drawn), FrozenStore()
 
         def frozen(split: Split, depth: int | None) -> FrozenPass:

@@ -100,7 +100,7 @@ def train_on_pairs(
 
     Raises `Diverged`.
     """
-    batches = plan.batches(classes, derive(bench.seed, "pairs"))
+    batches = plan.batches(classes, derive(bench.seed_of("order"), "pairs"))
     optimiser = FlatAdamW(model.delta(), plan.rate, WEIGHT_DECAY, CLIP, model.tables(), model.rates)
     forward = Tally()
     counter, targets = StepCounter(forward), torch.from_numpy(classes).to(model.device)
