@@ -11,10 +11,12 @@ import json
 import platform
 import shutil
 import statistics
+import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +32,7 @@ from graftwork.run.environment import environment
 from graftwork.run.receipt import randomness_of, sealed
 from graftwork.run.receipt_fields import problems
 from graftwork.run.records import id_of, read_spec
-from graftwork.run.verify import DIFFERENT, EQUAL, verifier
+from graftwork.run.verify import DIFFERENT, EQUAL, Verifier, verifier
 
 RESULT = Path(__file__).parent / "results" / "sabotage.json"
 ROWS = {"train": 160, "validation": 40, "test": 60}
@@ -178,7 +180,7 @@ def forge(scene: Scene, edit: Edit) -> Path:
     """Specification, id, receipt and folder all tell of another run than the one that was made."""
     scene.spec(edit)
     spec = read_spec(scene.run)
-    run = id_of(spec, ENGINE)
+    run = id_of(scene.run, ENGINE)
 
     def follow(content: dict[str, Any]) -> None:
         content["identity"]["run"] = run
@@ -248,7 +250,7 @@ CASES = (
     Case("the seed, everywhere", everywhere(lambda spec: spec.update(seed=7)), ("predictions", "weights"), LEARNT),
     Case("the epochs", of_spec(lambda spec: spec["recipe"].update(epochs=5)), ("epochs",)),
     Case("the learning rate", of_spec(lambda spec: spec["method"].update(learning_rate=0.5)), ("learning_rate",)),
-    Case("the learning rate, everywhere", everywhere(lambda spec: spec["method"].update(learning_rate=0.002)),
+    Case("the learning rate, everywhere", everywhere(lambda spec: spec["method"].update(learning_rate=0.01)),
          ("predictions", "weights"), LEARNT),
     Case("the precision", of_spec(lambda spec: spec["numerics"].update(precision="fp64")), ("precision",)),
     Case("the threads", of_spec(lambda spec: spec["numerics"].update(threads=9)), ("threads",)),
@@ -267,6 +269,22 @@ CASES = (
 )  # fmt: skip
 
 
+class Kept:
+    """What is known already, in a file of the work folder: an interrupted benchmark goes on where it was."""
+
+    def __init__(self, path: Path):
+        self.path = path
+        self.content: dict[str, Any] = read_json(path) if path.is_file() else {}
+
+    def get(self, name: str, make: Callable[[], Any]) -> Any:
+        """What `make` returned for this name, now or earlier."""
+        if name not in self.content:
+            self.content[name] = make()
+            write_json(self.path, self.content)
+            print(name, json.dumps(self.content[name]), flush=True)
+        return self.content[name]
+
+
 def write_data(folder: Path) -> Task:
     """Rows of the tickets that come with the package, the same every time, in a file for every split."""
     header, *rows = read_rows(Task.find("builtin:tickets"))
@@ -281,28 +299,31 @@ def write_data(folder: Path) -> Task:
 
 
 def sabotage(case: Case, run: Path, data: Path, backbone: Path, place: Path) -> dict[str, Any]:
-    """Alter a copy of the run where it stands, ask, and put everything back."""
-    kept = place / "kept"
-    for name, folder in (("run", run), ("data", data), ("backbone", backbone)):
-        shutil.copytree(folder, kept / name)
+    """Alter a copy of the run, its data and its backbone, and ask about it; the receipt is told where they are."""
     began = time.perf_counter()
-    moved = None
-    try:
-        moved = case.alter(Scene(run, data, backbone))
-        with verifier() as asked:
-            found = asked.verify(moved or run)
-        named = list(dict.fromkeys(one.about for one in found.differences))
-        said = {"verdict": found.verdict, "named": named, "executed": found.executed}
-    except Exception as error:
-        said = {"verdict": f"{type(error).__name__}: {error}", "named": [], "executed": False}
-    finally:
-        for name, folder in (("run", moved or run), ("data", data), ("backbone", backbone)):
-            shutil.rmtree(folder)
-            shutil.copytree(kept / name, {"run": run, "data": data, "backbone": backbone}[name])
-        shutil.rmtree(kept)
+    with tempfile.TemporaryDirectory(dir=place) as copies:
+        scene = Scene(*(Path(shutil.copytree(it, Path(copies) / it.name)) for it in (run, data, backbone)))
+        scene.receipt(partial(at_home, scene))
+        try:
+            moved = case.alter(scene)
+            with verifier() as asked:
+                found = asked.verify(moved or scene.run)
+            named = list(dict.fromkeys(one.about for one in found.differences))
+            said = {"verdict": found.verdict, "named": named, "executed": found.executed}
+        except Exception as error:
+            said = {"verdict": f"{type(error).__name__}: {error}", "named": [], "executed": False}
     right = is_right(case, said["verdict"], said["named"])
     told = {"case": case.name, "expected": list(case.named), "expected_verdict": case.verdict}
     return told | said | {"right": right, "seconds": round(time.perf_counter() - began, 2)}
+
+
+def at_home(scene: Scene, content: dict[str, Any]) -> None:
+    """The receipt of a run that was made where the scene is."""
+    content["rerun"]["backbone"] = f"hf:{scene.backbone}"
+    content["model"]["folder"] = str(scene.backbone)
+    for split, name in (("train", "data"), ("validation", "validation"), ("test", "test")):
+        content["rerun"]["task"][name] = str(scene.data / f"{split}.csv")
+        content["data"]["files"][split]["path"] = str(scene.data / f"{split}.csv")
 
 
 def is_right(case: Case, verdict: str, named: Sequence[str]) -> bool:
@@ -310,15 +331,17 @@ def is_right(case: Case, verdict: str, named: Sequence[str]) -> bool:
     return set(case.named) <= set(named) <= {*case.named, *case.also} and verdict == case.verdict
 
 
-def measured(folder: Path, task: Task, methods: Sequence[str] | None, seeds: int) -> tuple[list[str], dict[str, Any]]:
+def measured(
+    folder: Path, kept: Kept, task: Task, methods: Sequence[str] | None, seeds: int
+) -> tuple[list[str], dict[str, Any]]:
     """A board of every method that fits, and what its receipts took to write."""
-    spent: dict[str, float] = {}
     write = executing.write_receipt
 
     def timed(*arguments: Any) -> None:
         began = time.process_time()
         write(*arguments)
-        spent[arguments[2].id] = time.process_time() - began
+        seconds = time.process_time() - began
+        kept.get(f"written {arguments[2].id}", lambda: seconds)
 
     executing.write_receipt = timed  # type: ignore[assignment]
     try:
@@ -331,30 +354,21 @@ def measured(folder: Path, task: Task, methods: Sequence[str] | None, seeds: int
     runs = [run for row in board.rows for run in row["runs"]]
     sizes = [(folder / "runs" / run / "receipt.json").stat().st_size for run in runs]
     whole = sum(not problems(read_json(folder / "runs" / run / "receipt.json")) for run in runs)
-    shares = [
-        spent[run] / max(1e-9, read_json(folder / "runs" / run / "result.json")["costs"]["train_cpu_seconds"]["value"])
-        for run in spent
-    ]
+    written = [kept.content[f"written {run}"] for run in runs]
     costs = {
         "receipts": len(runs),
         "whole": whole,
         "largest_bytes": max(sizes),
-        "seconds": {"median": statistics.median(spent.values()), "largest": max(spent.values())} if spent else None,
-        "median_share_of_training": statistics.median(shares) if shares else None,
+        "seconds": {"median": statistics.median(written), "largest": max(written)},
     }
     return runs, costs
 
 
-def false_alarms(folder: Path, runs: Sequence[str]) -> list[dict[str, Any]]:
-    """Every run of the board, as it is."""
-    told = []
-    with verifier() as asked:
-        for run in runs:
-            found = asked.verify(folder / "runs" / run)
-            named = [one.line() for one in found.differences]
-            told.append({"method": found.method, "seed": found.seed, "verdict": found.verdict, "named": named})
-            print(f"{found.method:<20} seed {found.seed}  {found.verdict}  {'; '.join(named)}", flush=True)
-    return told
+def untouched(asked: Verifier, folder: Path) -> dict[str, Any]:
+    """The verdict on a run as it is."""
+    found = asked.verify(folder)
+    named = [one.line() for one in found.differences]
+    return {"method": found.method, "seed": found.seed, "verdict": found.verdict, "named": named}
 
 
 def say(done: float, text: str) -> None:
@@ -388,7 +402,7 @@ def table(result: Mapping[str, Any]) -> str:
 
 
 def main() -> None:
-    """Runs that are in the work folder already are not made again."""
+    """What is in the work folder already is not done again."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--work", type=Path, default=Path("sabotage"))
     parser.add_argument("--out", type=Path, default=RESULT)
@@ -407,13 +421,13 @@ def main() -> None:
         shutil.copytree(package_folder(), folder / "backbone")
     task = write_data(folder / "data")
     methods = chosen.methods.split(",") if chosen.methods else None
-    runs, costs = measured(folder, task, methods, chosen.seeds)
+    kept = Kept(folder / "known.json")
+    runs, costs = measured(folder, kept, task, methods, chosen.seeds)
     run = next(run for run in runs if read_spec(folder / "runs" / run).method["name"] == METHOD)
-    board = false_alarms(folder, runs)
-    cases = []
-    for case in CASES:
-        cases.append(sabotage(case, folder / "runs" / run, folder / "data", folder / "backbone", folder))
-        print(json.dumps(cases[-1]), flush=True)
+    with verifier() as asked:
+        board = [kept.get(f"untouched {one}", partial(untouched, asked, folder / "runs" / one)) for one in runs]
+    places = (folder / "runs" / run, folder / "data", folder / "backbone", folder)
+    cases = [kept.get(f"case {case.name}", partial(sabotage, case, *places)) for case in CASES]
     here = environment()
     content = {
         "status": "ok",

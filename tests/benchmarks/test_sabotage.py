@@ -14,6 +14,8 @@ import pytest
 
 FOLDER = Path(__file__).resolve().parents[2] / "benchmarks" / "honesty"
 RESULT = FOLDER / "results" / "sabotage.json"
+measured = pytest.mark.skipif(not RESULT.is_file(), reason="results/sabotage.json is not there: run the benchmark")
+
 
 
 @pytest.fixture(scope="module")
@@ -32,11 +34,13 @@ def result() -> dict[str, Any]:
     return content
 
 
+@measured
 def test_the_page_shows_the_committed_numbers(script: ModuleType) -> None:
     page = (FOLDER / "SABOTAGE.md").read_text(encoding="utf-8")
     assert page.partition("## Results\n")[2].strip() == script.table(result()).strip()
 
 
+@measured
 def test_every_case_was_tried_and_is_one_of_its_own(script: ModuleType) -> None:
     names = [case.name for case in script.CASES]
     assert len(set(names)) == len(names) >= 20

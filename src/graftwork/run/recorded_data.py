@@ -30,7 +30,7 @@ def recorded_data(dataset: Dataset, asked: Task) -> dict[str, Any]:
         "files": {split: recorded_file(path) for split, path in paths_of(asked).items()},
         "columns": {role: _listed(getattr(task, role)) for role in COLUMNS if getattr(task, role)},
         "splits": {name: recorded_split(split) for name, split in dataset.splits.items()},
-        "split_rule": {"made": report.get("splits", ""), "salt": SALT, "seed": None},
+        "split_rule": {"made": report.get("splits", ""), "salt": SALT, "seed": report.get("split_seed")},
         "duplicates_within": dict(report.get("duplicates_within", {})),
         "duplicates_across": dict(report.get("duplicates_across", {}).get("rows", {})),
         "labels": {"count": len(task.labels), "sha256": digest(list(task.labels))},

@@ -13,22 +13,32 @@ from graftwork.files import digest, file_digest, read_json, storage_errors
 from graftwork.run.differences import RECORD, Difference, leaves, method_differences, short
 from graftwork.run.receipt import randomness_of, sealed
 
-SPEC = ("question", "data", "backbone", "method", "recipe", "seed", "numerics")
-
 
 def read_spec(folder: Path) -> RunSpec:
     """The `spec.json` of a run. Raises `StorageError`."""
-    path = folder / "spec.json"
-    content = read_json(path)
+    content = _content(folder)
     try:
-        return RunSpec(**{name: content[name] for name in SPEC})
-    except (KeyError, TypeError) as error:
-        raise StorageError(f"not the specification of a run: {error} is missing", where=str(path)) from None
+        return RunSpec(**content)
+    except TypeError as error:
+        raise StorageError(f"not the specification of a run: {error}", where=str(folder / "spec.json")) from None
+
+
+def id_of(folder: Path, engine: int) -> str:
+    """The id that the run's `spec.json` has under that engine."""
+    return digest({"engine": engine} | _content(folder))[:12]
+
+
+def _content(folder: Path) -> dict[str, Any]:
+    content = read_json(folder / "spec.json")
+    if not isinstance(content, dict):
+        raise StorageError("not the specification of a run", where=str(folder / "spec.json"))
+    listed = {name: tuple(value) if isinstance(value, list) else value for name, value in content.items()}
+    return {name: value for name, value in listed.items() if name != "format"}
 
 
 def record_differences(folder: Path, spec: RunSpec, receipt: Mapping[str, Any]) -> list[Difference]:
     """What was changed in the run's folder after it was written. Raises `StorageError` for a file that is gone."""
-    found = [*_of_the_receipt(receipt), *_of_the_spec(spec, receipt)]
+    found = [*_of_the_receipt(receipt), *_of_the_spec(folder, spec, receipt)]
     outcome = receipt["outcome"]
     found += _file(folder / "log.jsonl", "log", outcome["log"]["sha256"])
     if outcome["predictions"] is not None:
@@ -43,7 +53,7 @@ def _of_the_receipt(receipt: Mapping[str, Any]) -> list[Difference]:
     return [] if seal == receipt["seal"] else [Difference("receipt", RECORD, short(receipt["seal"]), short(seal))]
 
 
-def _of_the_spec(spec: RunSpec, receipt: Mapping[str, Any]) -> list[Difference]:
+def _of_the_spec(folder: Path, spec: RunSpec, receipt: Mapping[str, Any]) -> list[Difference]:
     """Specification and receipt tell the same, and the specification has the run's id."""
     numerics = receipt["numerics"]
     model = receipt["model"]
@@ -64,16 +74,11 @@ def _of_the_spec(spec: RunSpec, receipt: Mapping[str, Any]) -> list[Difference]:
     if randomness_of(receipt["randomness"]["seed"])["derived"] != receipt["randomness"]["derived"]:
         found.append(Difference("seed", RECORD, "seeds of other purposes", f"those of seed {said['seed']}"))
     engine = receipt["identity"]["engine"]
-    if id_of(spec, engine) != run and not found:
-        about = "engine" if id_of(spec, ENGINE) == run else "run id"
-        shown = (f"engine {ENGINE}", f"engine {engine}") if about == "engine" else (run, id_of(spec, engine))
+    if id_of(folder, engine) != run and not found:
+        about = "engine" if id_of(folder, ENGINE) == run else "run id"
+        shown = (f"engine {ENGINE}", f"engine {engine}") if about == "engine" else (run, id_of(folder, engine))
         found.append(Difference(about, RECORD, *shown))
     return found
-
-
-def id_of(spec: RunSpec, engine: int) -> str:
-    """The run's id under that engine."""
-    return digest({"engine": engine} | {name: getattr(spec, name) for name in SPEC})[:12]
 
 
 def _file(path: Path, about: str, sha: str) -> Iterator[Difference]:
