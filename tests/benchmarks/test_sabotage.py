@@ -17,7 +17,6 @@ RESULT = FOLDER / "results" / "sabotage.json"
 measured = pytest.mark.skipif(not RESULT.is_file(), reason="results/sabotage.json is not there: run the benchmark")
 
 
-
 @pytest.fixture(scope="module")
 def script() -> Iterator[ModuleType]:
     spec = importlib.util.spec_from_file_location("honesty_sabotage", FOLDER / "sabotage.py")
