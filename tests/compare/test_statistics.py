@@ -156,7 +156,7 @@ def test_noise_of_seed_and_example_is_counted_once() -> None:
     assert (within.error, within.freedom) == (2.0, pytest.approx(499))
     beyond = statistics._combined(4.0, [(3.0, 1.0, 5), (3.0, 1.0, 5)], 500)
     assert beyond.error == pytest.approx(8**0.5)
-    assert beyond.freedom == pytest.approx(64 / (16 / 499 + 18 / 3.5))
+    assert beyond.freedom == pytest.approx(1 / (0.75 / 7 + 0.25 / 499))  # three quarters of the whole are of seeds
 
 
 @pytest.mark.parametrize("rows", [2, pytest.param(8, marks=pytest.mark.slow)])

@@ -10,8 +10,8 @@ are stretched to the standard error
 
 The second part is each row's own: that two runs share a seed does not make both lucky, so seeds are not paired, and
 where luck was shared after all the test is the more careful for it. Intervals and p-values use Student's t with
-Satterthwaite's degrees of freedom, because 5 seeds say little of their own spread; where seeds add nothing to what the
-examples explain, those of the examples. docs/statistics.md tells why, benchmarks/honesty how often it errs.
+few degrees of freedom where seeds decide the spread, because 5 of them say little of it, and those of the examples
+where seeds add nothing to what the examples explain. docs/statistics.md tells why, benchmarks/honesty how often it errs.
 S seeds, N examples, K statistics of a metric, D draws.
 """
 
@@ -220,17 +220,22 @@ def _seed_variance(row: Row) -> tuple[float, float, int]:
 
 
 def _combined(over_examples: float, over_seeds: Sequence[tuple[float, float, int]], examples: int) -> Spread:
-    """The parts' sum, never below that over examples alone, with Satterthwaite's degrees of freedom.
+    """The parts' sum, never below that over examples alone, and its degrees of freedom.
 
-    `over_seeds` holds (between, noise, S) of each row. Where seeds add nothing, their few degrees of freedom don't
-    count either.
+    `over_seeds` holds (between, noise, S) of each row. Those of the rows' seeds go together by Satterthwaite's formula,
+    and with those of the examples by their shares of the whole: squares of the shares would give more degrees of
+    freedom to seeds that happen to agree, whose error is too small already. Where seeds add nothing they don't count.
     """
-    excess = max(0.0, sum(between - noise for between, noise, _ in over_seeds))
-    total = over_examples + excess
-    doubt = over_examples**2 / max(1, examples - 1)
-    if excess > 0:
-        doubt += sum(between**2 / (seeds - 1 - _HELD_BACK) for between, _, seeds in over_seeds if seeds > 1)
-    return Spread(math.sqrt(total), max(1.0, total**2 / doubt) if doubt > 0 else float(max(1, examples - 1)))
+    between = sum(of_row for of_row, _, _ in over_seeds)
+    total = over_examples + max(0.0, between - sum(noise for _, noise, _ in over_seeds))
+    freedom = float(max(1, examples - 1))
+    if total > over_examples:
+        of_seeds = between**2 / sum(
+            of_row**2 / (seeds - 1 - _HELD_BACK) for of_row, _, seeds in over_seeds if seeds > 1
+        )
+        share = min(1.0, between / total)
+        freedom = max(1.0, 1 / (share / of_seeds + (1 - share) / freedom))
+    return Spread(math.sqrt(total), freedom)
 
 
 def _spread(row: Row) -> Spread:
