@@ -11,7 +11,8 @@ are stretched to the standard error
 The second part is each row's own: that two runs share a seed does not make both lucky, so seeds are not paired, and
 where luck was shared after all the test is the more careful for it. Intervals and p-values use Student's t with
 few degrees of freedom where seeds decide the spread, because 5 of them say little of it, and those of the examples
-where seeds add nothing to what the examples explain. docs/statistics.md tells why, benchmarks/honesty how often it errs.
+where seeds add nothing to what the examples explain. docs/statistics.md tells why, benchmarks/honesty how often it
+errs.
 S seeds, N examples, K statistics of a metric, D draws.
 """
 
