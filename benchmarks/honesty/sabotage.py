@@ -184,7 +184,7 @@ def forge(scene: Scene, edit: Edit) -> Path:
 
     def follow(content: dict[str, Any]) -> None:
         content["identity"]["run"] = run
-        content["randomness"] = randomness_of(spec.seed)
+        content["randomness"] = randomness_of(spec, content["randomness"]["split"])
         content["method"].update(config=dict(spec.method), recipe=dict(spec.recipe), question=dict(spec.question))
         content["numerics"].update({name: spec.numerics[name] for name in spec.numerics})
 

@@ -21,7 +21,7 @@ from graftwork.run.environment import ARITHMETIC
 from graftwork.run.recorded_code import recorded_code
 from graftwork.run.recorded_data import lasting_path, paths_of, recorded_data
 from graftwork.run.recorded_numerics import recorded_numerics
-from graftwork.train.seeds import derive
+from graftwork.train.seeds import seeds_of
 
 if TYPE_CHECKING:
     from graftwork.run.execute import Shop
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 NAME = "receipt.json"
 FORMAT = 1
 FIRST_LOSSES = 10
-PURPOSES = ("init", "order", "augmentation")  # what `derive` is asked for by methods
 GENERATORS = {"torch": "mt19937", "numpy": "PCG64"}  # of tensors and of arrays
 
 
@@ -111,17 +110,18 @@ def inputs_of(shop: Shop, spec: RunSpec) -> dict[str, Any]:
             "selection": {"metric": shop.dataset.task.metrics[0], "split": "validation"},
             "early_stopping": spec.recipe.get("kept", "none: no steps are taken"),
         },
-        "randomness": randomness_of(spec.seed),
+        "randomness": randomness_of(spec, shop.dataset.report.get("split_seed")),
         "numerics": recorded_numerics(shop, spec) | {"arithmetic": ARITHMETIC},
     }
 
 
-def randomness_of(seed: int) -> dict[str, Any]:
-    """The seed of every purpose. The split is drawn by the rows' own content, the bootstrap over rows by seed 0."""
+def randomness_of(spec: RunSpec, split: int | None) -> dict[str, Any]:
+    """The seed of every source of luck; `split` is None where no split was drawn. Seed 0 draws a board's bootstrap."""
     return {
-        "seed": seed,
-        "derived": {purpose: derive(seed, purpose) for purpose in PURPOSES},
-        "split": None,
+        "seed": spec.seed,
+        "held": list(spec.held),
+        "derived": seeds_of(spec.seed, spec.held),
+        "split": split,
         "bootstrap": 0,
         "generators": dict(GENERATORS),
     }

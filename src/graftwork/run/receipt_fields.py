@@ -8,7 +8,8 @@ from typing import Any
 
 from graftwork.core.task import SPLITS
 from graftwork.registry import meters
-from graftwork.run.receipt import PURPOSES, sealed
+from graftwork.run.receipt import sealed
+from graftwork.train.seeds import SOURCES
 
 Check = Callable[[Any], bool]
 _SHA256 = re.compile(r"[0-9a-f]{64}")
@@ -46,7 +47,8 @@ FIELDS: Mapping[str, Check] = {
     "method.question.scale": LIST, "method.selection.metric": TEXT, "method.selection.split": TEXT,
     "method.search.space": TABLE, "method.search.tried": LIST, "method.search.trials": COUNT,
     "method.early_stopping": TEXT,
-    "randomness.seed": COUNT, **{f"randomness.derived.{purpose}": COUNT for purpose in PURPOSES},
+    "randomness.seed": COUNT, "randomness.held": LIST,
+    **{f"randomness.derived.{source}": COUNT for source in SOURCES},
     "randomness.split": _or_none(COUNT), "randomness.bootstrap": COUNT, "randomness.generators.torch": TEXT,
     "randomness.generators.numpy": TEXT,
     "numerics.device": TEXT, "numerics.precision": _or_none(TEXT), "numerics.trained_in": TEXT,

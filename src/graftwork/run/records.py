@@ -11,7 +11,8 @@ from graftwork.core.run import ENGINE, RunSpec
 from graftwork.errors import StorageError
 from graftwork.files import digest, file_digest, read_json, storage_errors
 from graftwork.run.differences import RECORD, Difference, leaves, method_differences, short
-from graftwork.run.receipt import randomness_of, sealed
+from graftwork.run.receipt import sealed
+from graftwork.train.seeds import seeds_of
 
 
 def read_spec(folder: Path) -> RunSpec:
@@ -59,11 +60,12 @@ def _of_the_spec(folder: Path, spec: RunSpec, receipt: Mapping[str, Any]) -> lis
     model = receipt["model"]
     told = {
         "seed": receipt["randomness"]["seed"],
+        "held": receipt["randomness"]["held"],
         "data": receipt["data"]["digest"],
         "backbone": model and model["revision"],
         **{name: numerics[name] for name in spec.numerics if name in numerics},
     }
-    said = {"seed": spec.seed, "data": spec.data, "backbone": spec.backbone, **spec.numerics}
+    said = {"seed": spec.seed, "held": list(spec.held), "data": spec.data, "backbone": spec.backbone, **spec.numerics}
     found = [Difference(path, RECORD, f"{a} in receipt.json", f"{b} in spec.json") for path, a, b in leaves(told, said)]
     found += method_differences(
         {name: receipt["method"][name] for name in ("config", "recipe", "question")},
@@ -71,7 +73,8 @@ def _of_the_spec(folder: Path, spec: RunSpec, receipt: Mapping[str, Any]) -> lis
         RECORD,
     )
     run = receipt["identity"]["run"]
-    if randomness_of(receipt["randomness"]["seed"])["derived"] != receipt["randomness"]["derived"]:
+    randomness = receipt["randomness"]
+    if seeds_of(randomness["seed"], randomness["held"]) != randomness["derived"]:
         found.append(Difference("seed", RECORD, "seeds of other purposes", f"those of seed {said['seed']}"))
     engine = receipt["identity"]["engine"]
     if id_of(folder, engine) != run and not found:
