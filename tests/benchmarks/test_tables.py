@@ -16,7 +16,6 @@ FOLDERS = {
     "budget": "table.py",
     "ladder": "table.py",
     "data_report": "table.py",
-    "domain_shift": "table.py",
     "superglue": "../boards.py",
     "tagging": "../boards.py",
 }
