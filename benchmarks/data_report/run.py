@@ -26,12 +26,8 @@ SETTINGS: Mapping[str, Mapping[str, Any]] = {  # what is not found by the names 
     "free_spoken_digits": {"sound": "file"},
 }
 SPLITS = {
-    "dev": "validation",
-    "test": "test",
-    "val_list": "validation",
-    "test_list": "test",
-    "dev_choices": "validation",
-}
+    "dev": "validation", "test": "test", "val_list": "validation", "test_list": "test", "dev_choices": "validation",
+}  # fmt: skip
 MAIN = ("train_choices", "train", "train_list", "all", "dev", "dev_matched")  # the first that is there is learned from
 SUFFIXES = (".tsv", ".conll", ".jsonl")
 CUES = 5  # the strongest, of each side
@@ -98,9 +94,8 @@ def main() -> None:
             found: dict[str, Any] = {"status": "ok"} | found_in(asked)
         except GraftworkError as error:
             found = {"status": "failed", "error": error.what}
-        write_json(
-            HERE / "results" / f"{name}.json", {"format": 1, "data": name} | found | {"environment": environment()}
-        )
+        result = {"format": 1, "data": name} | found | {"environment": environment()}
+        write_json(HERE / "results" / f"{name}.json", result)
         print(f"{name}: {found['status']}, {found.get('processor_seconds', 0):.1f} s", flush=True)
 
 

@@ -16,8 +16,8 @@ def main() -> None:
     for one in read_json(RESULTS / "sst2.json")["found"]:
         share = f"{100 * one['share_of_another_domain']:.0f} % {one['other']}" if one["other"] else "none"
         alarms = f"{one['alarms']} of {one['trials']}"
-        rows = f"{one['trained_on']:,} / {one['new']:,}"
-        print(f"| {rows} | {share} | {alarms} | {one['auc']:.3f} | {one['smallest']:.3f} |")
+        sizes, areas = f"{one['trained_on']:,} / {one['new']:,}", f"{one['auc']:.3f} | {one['smallest']:.3f}"
+        print(f"| {sizes} | {share} | {alarms} | {areas} |")
 
 
 if __name__ == "__main__":
