@@ -17,6 +17,7 @@ assert SPEC is not None and SPEC.loader is not None
 benchmark = importlib.util.module_from_spec(SPEC)
 sys.modules[SPEC.name] = benchmark  # its dataclasses look themselves up there
 SPEC.loader.exec_module(benchmark)
+MEASURED = pytest.mark.skipif(not benchmark.RESULTS.is_file(), reason="verdicts.py has not been run")
 
 
 def test_equal_methods_are_right_on_the_same_share_however_their_seeds_scatter() -> None:
@@ -81,6 +82,7 @@ class Here:
         pass
 
 
+@MEASURED
 def test_the_readme_shows_the_committed_numbers() -> None:
     readme = (FOLDER / "README.md").read_text(encoding="utf-8")
     shown = readme.partition("<!-- verdicts -->\n")[2].partition("<!-- end of verdicts -->")[0]
@@ -89,6 +91,7 @@ def test_the_readme_shows_the_committed_numbers() -> None:
     assert {benchmark.key_of(cell) for cell in benchmark.CELLS} <= content["cells"].keys()
 
 
+@MEASURED
 def test_the_goals_are_met() -> None:
     """As committed: at most 5 % of equal pairs told apart, and power within 3 points of the best valid test."""
     for name, result in json.loads(benchmark.RESULTS.read_text(encoding="utf-8"))["cells"].items():
