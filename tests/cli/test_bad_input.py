@@ -195,7 +195,7 @@ def test_data_that_is_none(graft: Graft, name: str, words: list[str]) -> None:
         (["--out", "data.csv"], ["data.csv: a file stands where a folder is needed", "choose another path"]),
         (["--out", "data.csv/board"], ["data.csv/board: a file stands where a folder is needed"]),
         (["--runs", "data.csv/runs"], ["data.csv/runs: a file stands where a folder is needed"]),
-        (["second.csv"], ["unexpected extra argument (second.csv)"]),
+        (["second.csv"], ["second.csv: no such file or folder"]),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) and value[0].startswith("-") else None,
 )
@@ -234,7 +234,7 @@ def test_bad_task_files_are_refused(graft: Graft, content: str, words: list[str]
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["compare"], ["Missing argument 'DATA'"]),
+        (["compare"], ["Missing argument 'DATA...'"]),
         (["compre", "data.csv"], ["No such command 'compre'. Did you mean 'compare'?", "graft --help"]),
         (["train", "data.csv"], ["neither --method nor --budget", "expected: one of them"]),
         (["train", "data.csv", "--method", "ful"], ["unknown method 'ful'", "did you mean 'full'?"]),

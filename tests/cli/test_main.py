@@ -26,12 +26,14 @@ COMMANDS = (
     "nearest",
     "predict",
     "pretrain",
+    "receipt",
     "serve",
     "shift",
     "show",
     "stream",
     "train",
     "vectors",
+    "verify",
 )
 
 

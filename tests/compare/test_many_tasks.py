@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import graftwork as gw
-from graftwork.errors import ConfigError, UnknownName
+from graftwork.errors import ConfigError, StorageError, UnknownName
 
 QUICK: dict[str, Any] = {"backbone": "tiny_text", "epochs": 1, "exhaustive": True, "jobs": 1, "cache_size": "0"}
 
@@ -70,18 +70,18 @@ def test_a_task_that_fails_is_a_row_and_the_others_go_on(files: list[Path], tmp_
     bad.write_text("text,label\na text\n")
     told: list[tuple[float, str]] = []
     over = gw.compare_tasks(
-        [bad, files[1], tmp_path / "missing.csv"],
+        [bad, files[1]],
         methods="majority",
         seeds=1,
         progress=lambda *at: told.append(at),
         **QUICK,
     )
     states = {task["name"]: (task["status"], task["board"] is None) for task in over.content["tasks"]}
-    assert states == {"milk": ("ok", False), "bad": ("failed", True), "missing": ("failed", True)}
+    assert states == {"milk": ("ok", False), "bad": ("failed", True)}
     assert "bad.csv:2" in next(task["error"] for task in over.content["tasks"] if task["name"] == "bad")
-    assert any("1 of 3 tasks" in note for note in over.content["notes"])
-    assert all(1 / 3 <= done <= 2 / 3 and text.startswith("milk: ") for done, text in told)
-    assert "missing.csv" in Path("boards/tasks/tasks.html").read_text(encoding="utf-8")
+    assert any("1 of 2 tasks" in note for note in over.content["notes"])
+    assert all(1 / 2 <= done <= 1 and text.startswith("milk: ") for done, text in told)
+    assert "bad.csv" in Path("boards/tasks/tasks.html").read_text(encoding="utf-8")
 
 
 def test_settings_that_make_no_sense_are_errors_before_any_run(files: list[Path]) -> None:
@@ -93,6 +93,8 @@ def test_settings_that_make_no_sense_are_errors_before_any_run(files: list[Path]
         gw.compare_tasks([])
     with pytest.raises(ConfigError, match="same name"):
         gw.compare_tasks([files[1], files[1]])
+    with pytest.raises(StorageError, match=r"missing.csv: no such file or folder"):
+        gw.compare_tasks([files[1], "missing.csv"])
     with pytest.raises(ConfigError, match="none can start from random weights"):
         gw.compare_tasks(files, methods=["majority"], no_transfer=True)
     assert not Path("runs").exists() and not Path("boards").exists()

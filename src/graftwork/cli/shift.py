@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @click.command("shift")
 @click.argument("module")
-@click.argument("given", nargs=-1, required=True, metavar="[TASK] FILE")
+@click.argument("file", nargs=-1, required=True, metavar="[TASK] FILE")
 @click.option("--reference", metavar="FILE", help="Compare with these texts.  [default: what it was trained on]")
 @click.option("--rows", default=2000, show_default=True, metavar="N", help="Texts of either side that are compared.")
 @click.option("--furthest", default=5, show_default=True, metavar="N", help="New texts to show that lie furthest.")
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 @click.option("--json", "as_json", is_flag=True, help="Print what was found as JSON.")
 def command(
     module: str,
-    given: tuple[str, ...],
+    file: tuple[str, ...],
     reference: str | None,
     rows: int,
     furthest: int,
@@ -47,7 +47,7 @@ def command(
     MODULE is a task module or a run's folder; or a bank, and TASK is the name of a task.
     """
     use_threads(threads)
-    opened, source = _opened(Path(module), given, device)
+    opened, source = _opened(Path(module), file, device)
     from graftwork.run.domain_shift import shift
 
     named = {role: column for role, column in columns.items() if column is not None}

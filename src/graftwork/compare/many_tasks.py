@@ -13,8 +13,9 @@ from graftwork.compare.leaderboard import SEEDS, Leaderboard, chosen_methods, co
 from graftwork.compare.many_report import write_tasks_report
 from graftwork.compare.over_tasks import over_tasks
 from graftwork.core.task import Task, read_task_file
+from graftwork.data.hub import SCHEME
 from graftwork.errors import ConfigError, GraftworkError, UnknownName
-from graftwork.files import finite, require_writable, write_json
+from graftwork.files import finite, require_writable, storage_errors, write_json
 from graftwork.run.environment import environment
 from graftwork.train.cache_folder import CACHE_SIZE
 
@@ -122,7 +123,11 @@ def _check(listed: Sequence[Asked], against: str | None) -> None:
     if not listed:
         raise ConfigError("no task is named", expected="two data files or task files, or more")
     labels: set[str] = set()
-    for _, settings in listed:
+    for task, settings in listed:
+        for path in (task.data, task.validation, task.test):
+            if path is not None and not str(path).startswith(SCHEME):
+                with storage_errors(path):
+                    path.stat()
         if settings["seeds"] < 1:
             raise ConfigError("seeds must be at least 1", got=str(settings["seeds"]))
         chosen = chosen_methods(settings.get("methods"), bool(settings.get("no_transfer")))

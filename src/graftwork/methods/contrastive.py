@@ -38,6 +38,7 @@ class Contrastive:
 
     VERSION: ClassVar[int] = 1
     uses_backbone: ClassVar[bool] = True
+    BOARD: ClassVar[tuple[Mapping[str, Any], ...]] = ()  # for few labels: on a board only where it is asked for
 
     def unfit(self, task: Task, card: BackboneCard | None) -> str:
         """Needs classes."""
