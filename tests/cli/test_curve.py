@@ -35,6 +35,7 @@ def made(graft: Graft, tickets: Path) -> Any:
     return done
 
 
+@pytest.mark.slow
 def test_the_table_the_files_and_resuming(graft: Graft, tickets: Path, made: Any) -> None:
     head = next(line for line in made.out.splitlines() if line.startswith("method"))
     assert head.split() == ["method", "3/class", "(6)", "100%", "(42)"]
@@ -68,6 +69,7 @@ def test_sizes_that_ask_for_too_much_are_capped_or_left_out(graft: Graft, ticket
     assert any("2 of 2 classes have fewer rows" in note for note in json.loads(done.out)["notes"])
 
 
+@pytest.mark.slow
 def test_numbers_have_shares_only(graft: Graft, written: Written) -> None:
     path = written("stars.csv", ("text", "label"), [(f"good {i % 7} and {i}", i % 5) for i in range(60)])
     flags = (path, "--kind", "regression", *QUICK, "--methods", "majority,tfidf_svm")

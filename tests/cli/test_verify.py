@@ -41,6 +41,7 @@ def test_a_run_and_its_beginning(graft: Graft, board: Any) -> None:
     assert any(re.fullmatch(r"predictions  (\d+) of \1 the same, no logit differs", line) for line in lines)
 
 
+@pytest.mark.slow
 def test_a_board(graft: Graft, board: Any) -> None:
     content = json.loads(Path("boards/tickets/leaderboard.json").read_text(encoding="utf-8"))
     content["rows"] = [row for row in content["rows"] if row["method"] in ("majority", "linear_probe")]

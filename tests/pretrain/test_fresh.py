@@ -64,6 +64,7 @@ def test_a_run_without_what_it_learned(run: Path) -> None:
     assert open_backbone(fresh.id, precision="fp32").card == fresh  # as a task module names it
 
 
+@pytest.mark.slow
 def test_it_is_compared_as_any_backbone(corpus: Path, tmp_path: Path) -> None:
     size = tmp_path / "size.json"
     size.write_text('{"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 32}')

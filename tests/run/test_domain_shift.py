@@ -51,6 +51,7 @@ def texts(listed: Sequence[tuple[str, str]]) -> list[str]:
     return [text for text, _ in listed]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["linear_probe", "tfidf_svm"])
 def test_another_domain_is_told_and_the_same_one_is_not(trained: dict[str, Path], method: str) -> None:
     module = TaskModule.load(trained[method])

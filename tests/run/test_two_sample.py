@@ -42,6 +42,7 @@ def test_no_difference_is_found_as_rarely_as_promised(runs: int, rows: int, widt
     assert alarms <= binom.ppf(0.99, runs, 0.05)
 
 
+@pytest.mark.slow
 def test_the_smallest_difference_is_found_in_most_cases() -> None:
     found = [compared(0.9, seed=seed) for seed in range(25)]
     mean, smallest = np.mean([one.auc for one in found]), np.mean([one.smallest for one in found])

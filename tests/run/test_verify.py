@@ -68,6 +68,7 @@ def test_a_run_is_equal_to_the_last_bit(method: str, open_tiny: OpenShop) -> Non
     assert found.score["recorded"] == found.score["found"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["regression", "multilabel"])
 def test_other_kinds_and_a_trial(kind: str, open_tiny: OpenShop) -> None:
     shop = open_tiny(kind)
@@ -76,6 +77,7 @@ def test_other_kinds_and_a_trial(kind: str, open_tiny: OpenShop) -> None:
     assert (trial.verdict, trial.score["split"]) == (EQUAL, "validation")
 
 
+@pytest.mark.slow
 def test_a_failed_run_fails_again(open_tiny: OpenShop) -> None:
     folder = run(open_tiny(), "adapter:learning_rate=1e30", recipe=Recipe(epochs=4, batch_size=8))
     receipt = read_json(folder / "receipt.json")
@@ -161,6 +163,7 @@ def loss(path: Path) -> None:
     path.write_text(path.read_text(encoding="utf-8").replace('"step": 0, "loss": ', '"step": 0, "loss": 9'), "utf-8")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("about", "name", "edit"),
     [
@@ -183,6 +186,7 @@ def test_what_changed_in_the_record_is_named_and_the_run_repeats(
     assert named(found) == {("record", about)}
 
 
+@pytest.mark.slow
 def test_a_wrong_score_that_stands_everywhere_is_found_by_executing(open_tiny: OpenShop) -> None:
     folder = run(open_tiny(), "lora")
     change(folder / "result.json", lambda content: content["scores"].update(accuracy=0.125))
@@ -236,6 +240,7 @@ def unhashed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(records, "_file", lambda path, about, sha: ())
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("unhashed")
 def test_other_bits_on_another_processor_are_held_against_the_other_seeds(open_tiny: OpenShop) -> None:
     shop = open_tiny()
@@ -251,6 +256,7 @@ def test_other_bits_on_another_processor_are_held_against_the_other_seeds(open_t
     assert verified(folders[0]).verdict == DIFFERENT
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("unhashed")
 def test_with_few_seeds_no_band_is_known(open_tiny: OpenShop) -> None:
     folder = run(open_tiny(), "lora")
