@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 from xml.sax.saxutils import escape
 
-WIDTH, HEIGHT, LEFT, RIGHT, TOP, FOOT = 860, 520, 64, 210, 56, 60  # pixels
+WIDTH, HEIGHT, LEFT, RIGHT, TOP, FOOT = 920, 520, 64, 270, 56, 60  # pixels
 INK, QUIET, RULE = "#1f2933", "#7b8794", "#e4e7eb"
 COLOURS = {
     "word_vectors": "#7a5195", "bidirectional": "#bc5090", "awd_lstm": "#b4450f", "causal": "#2f7d32",
