@@ -383,6 +383,7 @@ def test_of_several_tasks_one_that_fails_is_told(graft: Graft, tickets: Path) ->
     Path("bad.csv").write_text("text,label\nonly a text\n", encoding="utf-8")
     done = graft("compare", tickets, "bad.csv", "--seeds", "1", "--methods", "majority")
     assert done.code == 0 and "1 of 2 tasks" in done.out and "bad failed: " in done.out
+    Path("bad2.csv").write_text("text,label\n,empty\n", encoding="utf-8")
     assert graft("compare", "bad.csv", "bad2.csv", "--seeds", "1", "--methods", "majority").code == 1
     alone = graft("compare", tickets, "--against", "full")
     assert alone.code == 2 and "several tasks" in alone.err

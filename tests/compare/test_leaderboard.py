@@ -16,7 +16,8 @@ def test_methods_as_a_list_or_as_one_string() -> None:
     assert listed == ["majority", "adapter:size=8"]
     assert [item.label for item in leaderboard.choose_methods("majority, adapter:size=8")] == listed
     every = [item.config["name"] for item in leaderboard.choose_methods(None)]
-    assert sorted({*every, "no_transfer"}) == methods.names(), "no_transfer only where it is asked for"
+    assert sorted({*every, "contrastive", "no_transfer"}) == methods.names(), "these only where they are asked for"
+    assert not {"contrastive", "no_transfer"} & set(every)
 
 
 def test_random_weights_for_the_methods_that_use_a_backbone() -> None:
