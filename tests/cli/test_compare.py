@@ -185,7 +185,8 @@ def test_all_methods_that_fit_are_compared_and_the_others_named(graft: Graft, ti
     done = graft("compare", tickets, *QUICK, "--json")
     board = json.loads(done.out)
     fitting = {
-        "adapter", "bitfit", "dan", "full", "linear_probe", "lora", "majority", "scalar_mix", "tfidf_svm", "ulmfit",
+        "adapter", "bitfit", "dan", "full", "linear_probe", "lora", "majority", "prototype", "scalar_mix", "tfidf_svm",
+        "ulmfit",
     }  # fmt: skip
     assert {row["method"] for row in board["rows"]} == fitting
     assert [row["status"] for row in board["rows"]] == ["ok"] * len(fitting)
