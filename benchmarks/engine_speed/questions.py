@@ -25,6 +25,7 @@ PIECES = {
 }
 TUNED = ("trec6", "sst2", "mrpc", "imdb")  # of `full`
 RACED = ("trec6", "mrpc", "sms_spam", "crowdflower_political_message")
+RACE_ROWS = {"mrpc": 1_500, "crowdflower_political_message": 1_500}  # of a file: whole, a board takes an hour
 PORTION = 640  # rows of an epoch of the slowest peer: 20 steps of 32
 SIZES = (1_000, 4_000, 16_000, 64_000)
 BOARD = ("majority", "tfidf_svm", "linear_probe", "bitfit", "lora", "adapter", "top_layers", "full")
@@ -59,6 +60,10 @@ class Bench:
     def piece(self, name: str) -> Piece:
         """A data set of `PIECES`, cut when the benchmark is only tried."""
         return PIECES[name].at_most(self.rows)
+
+    def raced(self, name: str) -> Piece:
+        """As much of it as whole boards are measured on."""
+        return self.piece(name).at_most(RACE_ROWS.get(name))
 
     def ours(self, piece: Piece, method: str, name: str | None = None, off: Sequence[str] = ()) -> Entrant:
         """Graftwork's engine."""
@@ -235,7 +240,7 @@ def racing(bench: Bench) -> Result:
 
 def _boards(bench: Bench, name: str, seeds: int, boards: Sequence[str]) -> Heat:
     """These boards, and an entrant for everything that the peers would train for one. Two comparisons of each."""
-    piece = bench.piece(name)
+    piece = bench.raced(name)
     settings = bench._on(piece) | {"methods": list(BOARD), "seeds": seeds, "backbone": bench.backbone}
     entrants = [Entrant(board, "board", settings | {"exhaustive": board == EXHAUSTIVE}) for board in boards]
     entrants += [bench.best(piece, trains, f"Trainer: {trains}") for trains in dict.fromkeys(BOARD_PEERS.values())]
@@ -294,7 +299,7 @@ def time_to_full(bench: Bench) -> Result:
     methods, and the Trainer at its best."""
     heats = []
     for name in bench.names(RACED):
-        piece = bench.piece(name)
+        piece = bench.raced(name)
         entrants = [*(bench.ours(piece, method) for method in LADDER), bench.best(piece, "all")]
         told = [replace(entrant, settings={**entrant.settings, "by_epoch": True}) for entrant in entrants]
         heats.append(bench.run(Heat(name, told, seeds=3, epochs=None)))
