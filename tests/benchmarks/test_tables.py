@@ -13,6 +13,7 @@ CHECKOUT = Path(__file__).resolve().parents[2]
 FOLDERS = {
     "bank": "table.py",
     "bulk_prediction": "table.py",
+    "domain_shift": "table.py",
     "budget": "table.py",
     "ladder": "table.py",
     "data_report": "table.py",
