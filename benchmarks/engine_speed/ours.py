@@ -29,6 +29,7 @@ from graftwork.core.task import Split
 from graftwork.core.transformer import TransformerBackbone
 from graftwork.run.execute import Shop, workbench
 from graftwork.run.methods import parse_method
+from graftwork.run.setup import Setup
 from graftwork.run.shop import open_shop
 from graftwork.train.frozen import FrozenStore
 from graftwork.train.loop import Attaches, FittedModel, fit_by_gradient
@@ -184,7 +185,8 @@ class Graftwork:
         """The data and the backbone, with an empty cache of its own: nothing is found that was not paid for."""
         os.environ["XDG_CACHE_HOME"] = tempfile.mkdtemp(dir=self.folder)
         precision = "fp32" if "bf16" in self.off else "auto"
-        shop = open_shop(self.task, self.backbone, [self.named], self.folder / "runs", precision, None, device="cpu")
+        setup = Setup(self.backbone, runs=str(self.folder / "runs"), precision=precision, device="cpu")
+        shop = open_shop(self.task, [self.named], setup)
         shop.frozen = FrozenStore(disk=shop.frozen.disk)  # opening tokenised: the first fit is to pay for it
         return shop
 

@@ -25,6 +25,7 @@ from graftwork.run.environment import environment
 from graftwork.run.execute import Shop, workbench
 from graftwork.run.methods import parse_method
 from graftwork.run.once import Done
+from graftwork.run.setup import Setup
 from graftwork.run.shop import open_shop
 from graftwork.train.frozen import FrozenStore
 from run import DRAWS, HERE, SETS, task
@@ -116,9 +117,8 @@ def main() -> None:
             print(f"SetFit is left out ({peer.said['missing']}): pip install setfit, or name another --python")
         for name in chosen.names:
             runs = Path(stack.enter_context(tempfile.TemporaryDirectory()))  # no run is kept
-            shop = open_shop(
-                task(name), "minilm", [parse_method(one) for one in OURS], runs, "auto", None, None, "0", "cpu"
-            )
+            setup = Setup(runs=str(runs), cache_size="0", device="cpu")
+            shop = open_shop(task(name), [parse_method(one) for one in OURS], setup)
             measure(name, shop, peer, settings, results / f"setfit_{name}.json", chosen)
 
 

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 import torch
 
-from graftwork.bank import adding, asked, witness
+from graftwork.bank import adding, witness
+from graftwork.bank import stream as streaming
 from graftwork.bank.store import BankFolder
 from graftwork.bank.stream import Stream, stream
 from graftwork.core.task import Task
@@ -194,7 +195,7 @@ def test_the_last_bits_of_an_answer_count(tasks: list[Path], tmp_path: Path, mon
             for weight in opened[0].backbone.module.parameters():
                 weight.mul_(1 + 1e-6)
 
-    monkeypatch.setattr(asked, "open_shared", noting)
+    monkeypatch.setattr(streaming, "open_shared", noting)
     with pytest.raises(IncompatibleModule, match=r"'one' is not what it was.*its self-test gives other logits"):
         streamed(tasks, tmp_path, told=after("one", touch))
 

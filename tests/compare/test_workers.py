@@ -20,6 +20,7 @@ from graftwork.core.run import Recipe
 from graftwork.core.task import Task
 from graftwork.errors import ConfigError, GraftworkError
 from graftwork.registry import meters, methods, registries
+from graftwork.run.setup import OpenedBy, Setup
 from graftwork.run.train import train
 from graftwork.run.worker import Opening, work
 
@@ -149,10 +150,8 @@ def opening(data: Path, folder: Path, digest: str = "") -> Opening:
 
         digest = load(task).digest
     places = {"runs": str(folder / "runs"), "cache": str(folder / "cache")}
-    return Opening(
-        task, "tiny_text", ({"name": "bitfit", "version": 1},), precision="fp32", prices=None, cache_size="10MB",
-        device="cpu", data=digest, threads=1, runs_at_once=2, **places,
-    )  # fmt: skip
+    setup = Setup("tiny_text", precision="fp32", cache_size="10MB", device="cpu", **places)
+    return Opening(OpenedBy(task, ({"name": "bitfit", "version": 1},), setup), data=digest, threads=1, runs_at_once=2)
 
 
 def test_an_opening_is_pure_data(data: Path, tmp_path: Path) -> None:

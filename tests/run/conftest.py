@@ -18,6 +18,7 @@ from graftwork.registry import methods
 from graftwork.run import speed
 from graftwork.run.execute import Shop
 from graftwork.run.methods import parse_method
+from graftwork.run.setup import Setup
 from graftwork.run.shop import open_shop
 from graftwork.testing import tiny_dataset
 
@@ -93,6 +94,7 @@ def open_tiny(write: Write, tmp_path: Path) -> OpenShop:
 
     def opened(kind: str = "classification", pair: bool = False, precision: str = "fp32", runs: str = "runs") -> Shop:
         task = Task.from_file(write(kind, pair), kind=kind)
-        return open_shop(task, "tiny_text", [parse_method("lora")], tmp_path / runs, precision, None)
+        setup = Setup("tiny_text", runs=str(tmp_path / runs), precision=precision)
+        return open_shop(task, [parse_method("lora")], setup)
 
     return opened

@@ -20,6 +20,7 @@ from graftwork.run.bulk import predict_many
 from graftwork.run.execute import Shop, execute
 from graftwork.run.ladder import climb
 from graftwork.run.methods import parse_method
+from graftwork.run.setup import Setup
 from graftwork.run.shop import open_shop
 from graftwork.run.store import read_logits
 from graftwork.run.task_module import TaskModule
@@ -43,7 +44,8 @@ def write(folder: Path, kind: str, rows: int = 60) -> Path:
 
 def open_on(folder: Path, kind: str) -> Shop:
     task = Task.from_file(write(folder, kind), kind=kind)
-    return open_shop(task, "tiny_text", [parse_method("lora")], folder / "runs", "fp32", None)
+    setup = Setup("tiny_text", runs=str(folder / "runs"), precision="fp32")
+    return open_shop(task, [parse_method("lora")], setup)
 
 
 @pytest.fixture

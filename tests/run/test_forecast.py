@@ -13,6 +13,7 @@ from graftwork.core.task import Task
 from graftwork.run.execute import Shop, execute
 from graftwork.run.forecast import Forecaster, _line, _steps
 from graftwork.run.methods import parse_method
+from graftwork.run.setup import Setup
 from graftwork.run.shop import open_shop
 
 OpenShop = Callable[..., Shop]
@@ -86,7 +87,7 @@ def test_forecasts_come_near_real_runs(tmp_path: object, capsys: pytest.CaptureF
 
     The aim is 15 %: the printed ratios are what to look at.
     """
-    shop = open_shop(Task.from_file("builtin:tickets"), "minilm", [parse_method("full")], str(tmp_path), "auto", None)
+    shop = open_shop(Task.from_file("builtin:tickets"), [parse_method("full")], Setup(runs=str(tmp_path)))
     recipe = Recipe(epochs=1)
     forecaster = Forecaster(shop, recipe, 0, clock=time.process_time)
     for words in ("linear_probe", "top_layers:k=1", "adapter", "full"):

@@ -13,6 +13,7 @@ from graftwork.core.opening import open_backbone
 from graftwork.core.task import Task
 from graftwork.errors import ConfigError
 from graftwork.run.methods import parse_method
+from graftwork.run.setup import Setup
 from graftwork.run.shop import open_shop
 from graftwork.run.store import read_logits
 from graftwork.testing.media import write_folder, write_sound
@@ -95,11 +96,5 @@ def test_a_backbone_of_texts_takes_no_images(tmp_path: Path) -> None:
     rows = "\n".join(f"number {i}\t{'ab'[i % 2]}" for i in range(20))
     (tmp_path / "t.tsv").write_text(f"text\tlabel\n{rows}\n")
     with pytest.raises(ConfigError, match="reads images, and the data are texts"):
-        open_shop(
-            Task.from_file(tmp_path / "t.tsv"),
-            f"hf:{folder}",
-            [parse_method("linear_probe")],
-            tmp_path / "r",
-            "fp32",
-            None,
-        )
+        setup = Setup(f"hf:{folder}", runs=str(tmp_path / "r"), precision="fp32")
+        open_shop(Task.from_file(tmp_path / "t.tsv"), [parse_method("linear_probe")], setup)

@@ -25,6 +25,7 @@ from graftwork.run.receipt import NOTHING_TRIED, Search, lasting_name, read_rece
 from graftwork.run.receipt_fields import FIELDS, missing, problems
 from graftwork.run.recorded_code import diff_digest, imported, other_versions, source_digest
 from graftwork.run.recorded_data import recorded_file
+from graftwork.run.setup import Setup
 from graftwork.run.shop import open_shop
 from graftwork.run.store import read_result
 from graftwork.train.seeds import derive
@@ -62,9 +63,8 @@ def receipts(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, An
     folder = tmp_path_factory.mktemp("receipts")
     rows = [f"{'good' if row % 2 else 'bad'} film number {row},{'yes' if row % 2 else 'no'}" for row in range(30)]
     (folder / "films.csv").write_text("\n".join(["text,label", *rows]) + "\n", encoding="utf-8")
-    shop = open_shop(
-        Task.from_file(folder / "films.csv"), "tiny_text", [parse_method("lora")], folder / "runs", "fp32", None
-    )
+    setup = Setup("tiny_text", runs=str(folder / "runs"), precision="fp32")
+    shop = open_shop(Task.from_file(folder / "films.csv"), [parse_method("lora")], setup)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(speed, "REPEATS", 1)
         folders = {

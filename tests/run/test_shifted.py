@@ -15,6 +15,7 @@ from graftwork.errors import UnknownName
 from graftwork.run.bulk import predict_many
 from graftwork.run.execute import execute
 from graftwork.run.methods import parse_method
+from graftwork.run.setup import Setup
 from graftwork.run.shop import open_shop
 from graftwork.run.store import read_logits
 from graftwork.run.task_module import TaskModule
@@ -36,7 +37,7 @@ def several(tmp_path: Path) -> Path:
 def scores(path: Path, runs: Path, method: str, thresholds: str | None) -> tuple[dict[str, float], Path]:
     task = Task.from_file(path, kind="multilabel", thresholds=thresholds)
     named = parse_method(method)
-    shop = open_shop(task, "tiny_text", [named], runs, "fp32", None, cache_size="0", device="cpu")
+    shop = open_shop(task, [named], Setup("tiny_text", runs=str(runs), precision="fp32", cache_size="0", device="cpu"))
     result, known = execute(shop, named, Recipe(epochs=1), 0, lambda done, text: None)
     assert result.status == "ok" and not known, result.error
     return dict(result.validation), runs / result.id

@@ -20,6 +20,7 @@ from graftwork.run.bulk import predict_many
 from graftwork.run.execute import Shop, execute
 from graftwork.run.ladder import climb
 from graftwork.run.methods import parse_method
+from graftwork.run.setup import Setup
 from graftwork.run.shop import open_shop
 from graftwork.run.store import read_logits
 from graftwork.run.task_module import TaskModule
@@ -46,9 +47,8 @@ def write(folder: Path, rows: int = 60, unanswerable: bool = True, more: str = "
 
 
 def opened(path: Path, folder: Path) -> Shop:
-    return open_shop(
-        Task.from_file(path, kind="span"), "tiny_text", [parse_method("lora")], folder / "runs", "fp32", None
-    )
+    setup = Setup("tiny_text", runs=str(folder / "runs"), precision="fp32")
+    return open_shop(Task.from_file(path, kind="span"), [parse_method("lora")], setup)
 
 
 @pytest.fixture

@@ -19,6 +19,7 @@ from graftwork.run.bulk import predict_many
 from graftwork.run.execute import Shop, execute
 from graftwork.run.ladder import climb
 from graftwork.run.methods import parse_method
+from graftwork.run.setup import Setup
 from graftwork.run.shop import open_shop
 from graftwork.run.store import read_logits
 from graftwork.run.task_module import TaskModule
@@ -45,7 +46,11 @@ def write(folder: Path, rows: int = 60, more: str = "") -> Path:
 @pytest.fixture
 def shop(tmp_path: Path) -> Shop:
     task = Task.from_file(write(tmp_path), kind="tagging")
-    return open_shop(task, "tiny_text", [parse_method("lora")], tmp_path / "runs", "fp32", None)
+    return open_shop(task, [parse_method("lora")], setup_in(tmp_path))
+
+
+def setup_in(folder: Path) -> Setup:
+    return Setup("tiny_text", runs=str(folder / "runs"), precision="fp32")
 
 
 def run(shop: Shop, method: str, epochs: int = 6) -> tuple[Any, Path]:
@@ -107,7 +112,7 @@ def test_a_ladder_of_taggers(tmp_path: Path) -> None:
 
 def test_words_that_are_not_seen_are_answered_and_counted(tmp_path: Path) -> None:
     task = Task.from_file(write(tmp_path, more="\u200b"), kind="tagging")
-    shop = open_shop(task, "tiny_text", [parse_method("lora")], tmp_path / "runs", "fp32", None)
+    shop = open_shop(task, [parse_method("lora")], setup_in(tmp_path))
     report = shop.dataset.report
     assert report["unseen_words"]["test"] > 0 and any(
         "Words that tiny_text does not see" in w for w in report["warnings"]
@@ -129,7 +134,7 @@ def test_words_that_are_not_seen_are_answered_and_counted(tmp_path: Path) -> Non
 @pytest.mark.parametrize("method", ["lora", "linear_probe", "top_layers:k=1"])
 def test_sentences_longer_than_the_backbone_takes(tmp_path: Path, method: str) -> None:
     task = Task.from_file(write(tmp_path, more="the " * 70), kind="tagging")
-    shop = open_shop(task, "tiny_text", [parse_method("lora")], tmp_path / "runs", "fp32", None)
+    shop = open_shop(task, [parse_method("lora")], setup_in(tmp_path))
     report = shop.dataset.report
     assert not any(report["cut"].values()) and not any(report["unseen_words"].values())
     _, folder = run(shop, method, epochs=1)

@@ -12,6 +12,7 @@ from graftwork.core.run import Recipe
 from graftwork.core.task import Task
 from graftwork.errors import ConfigError, DataError, GraftworkError, StorageError, UnknownName
 from graftwork.run.methods import parse_method
+from graftwork.run.setup import Setup
 from graftwork.run.shop import open_shared, open_shop
 from graftwork.run.train import train, train_in
 
@@ -86,14 +87,13 @@ def test_a_run_that_fails_says_why_and_keeps_its_receipt(write: Write, tmp_path:
 def test_shops_of_several_tasks_share_what_is_open(write: Write, tmp_path: Path) -> None:
     """Two tasks over the same texts: the second finds the passes of the first, and is charged for them."""
     adapter = parse_method("adapter")
-    shared = open_shared("tiny_text", [adapter], "fp32", tmp_path / "cache")
+    places = {"runs": str(tmp_path / "runs"), "cache": str(tmp_path / "cache")}
+    setup = Setup("tiny_text", precision="fp32", **places)
+    shared = open_shared([adapter], setup)
     path = write()
     one = Task.from_file(path, name="one")
     other = Task.from_file(path, name="other", labels=("good", "bad"))
-    shops = [
-        open_shop(task, "tiny_text", [adapter], tmp_path / "runs", "fp32", None, tmp_path / "cache", shared=shared)
-        for task in (one, other)
-    ]
+    shops = [open_shop(task, [adapter], setup, shared) for task in (one, other)]
     assert shops[0].backbone is shops[1].backbone and shops[0].load == shops[1].load
     assert shops[0].dataset.task.labels != shops[1].dataset.task.labels
     runs = [train_in(shop, adapter, Recipe(epochs=1), 0, lambda done, text: None) for shop in shops]

@@ -37,7 +37,7 @@ class IntoBank:
         self.how, self.shared = how, shared
         self.history = History(folder / "stream.json", {"bank": bank.name} | how.identity(shared))
         self.store = BankFolder(bank) if (bank / "bank.json").exists() else BankFolder.create(bank)
-        computed_in = numerics(how.precision, how.device)
+        computed_in = numerics(how.setup.precision, how.setup.device)
         if shared.backbone is not None:
             module = {"backbone": asdict(shared.backbone.card), "precision": computed_in["precision"]}
             held = self.store.state()  # refuses now what the bank could not hold later

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,8 @@ from graftwork.files import digest
 from graftwork.run.environment import numerics
 from graftwork.run.execute import Shop
 from graftwork.run.methods import Named
-from graftwork.run.shop import Opened, open_shared, open_shop
+from graftwork.run.setup import Given, Setup, over
+from graftwork.run.shop import Opened, open_shop
 from graftwork.run.train import require_fit
 
 
@@ -41,49 +42,37 @@ class Asked:
 
 @dataclass(frozen=True)
 class How:
-    """How every task is trained, as by `train`. What is None stands in the task's file, or has its default."""
+    """How every task is trained, as by `train`."""
 
     method: Named
-    backbone: str
-    overrides: bool  # the backbone was asked for: what task files say of theirs does not count
+    given: Given  # for all tasks: what their files say of the same does not count
+    setup: Setup
     seed: int
-    epochs: int | None
-    augment: bool | None
     learning_rate: float | None
-    runs: Path
-    precision: str
-    device: str
-    prices: str | Path | None
-    cache: str | Path | None
-    cache_size: str
 
-    def open(self) -> Opened:
-        """What the shops of all tasks share."""
-        return open_shared(self.backbone, [self.method], self.precision, self.cache, self.cache_size, self.device)
+    @property
+    def backbone(self) -> str | None:
+        """The one that was asked for, whatever the files say of theirs."""
+        return self.given.get("backbone")
 
     def shop(self, asked: Asked, shared: Opened) -> Shop:
         """The task's data beside what is open already. Raises `TaskFailed` where the task can't be learnt so."""
         with of_this_task():
-            named = asked.settings.get("backbone", self.backbone)
-            if shared.backbone is not None and named != self.backbone and not self.overrides:
+            named, backbone = asked.settings.get("backbone", self.setup.backbone), self.setup.backbone
+            if shared.backbone is not None and named != backbone and self.backbone is None:
                 raise ConfigError(
                     "this task is for another backbone than the stream's",
                     got=named,
-                    expected=self.backbone,
+                    expected=backbone,
                     do="take the line out of its file, or name the backbone for all of them: --backbone",
                 )
-            shop = open_shop(
-                asked.task, self.backbone, [self.method], self.runs, self.precision, self.prices, self.cache,
-                self.cache_size, self.device, shared,
-            )  # fmt: skip
+            shop = open_shop(asked.task, [self.method], self.setup, shared)
             require_fit(shop, self.method)
             return shop
 
     def recipe(self, asked: Asked) -> Recipe:
         """How long and how fast."""
-        epochs = self.epochs if self.epochs is not None else asked.settings.get("epochs")
-        augment = self.augment if self.augment is not None else asked.settings.get("augment", True)
-        return Recipe(epochs=epochs, learning_rate=self.learning_rate, augment=augment)
+        return replace(Setup.of(over(asked.settings, self.given)).recipe, learning_rate=self.learning_rate)
 
     def question(self, asked: Asked, shop: Shop) -> str:
         """A hash of what is learnt and how, whatever it is learnt after and on however many threads."""
@@ -96,9 +85,9 @@ class How:
         return {
             "method": dict(self.method.config),
             "seed": self.seed,
-            "epochs": self.epochs,
+            "epochs": self.setup.epochs,
             "learning_rate": self.learning_rate,
-            "precision": numerics(self.precision, self.device)["precision"],
+            "precision": numerics(self.setup.precision, self.setup.device)["precision"],
             "backbone": None if card is None else {"id": card.id, "revision": card.revision},
         }
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, Unpack
 
 from graftwork.bank.adding import IntoBank
 from graftwork.bank.asked import Asked, How, TaskFailed
@@ -17,7 +17,8 @@ from graftwork.core.task import Task
 from graftwork.errors import ConfigError, GraftworkError
 from graftwork.files import require_writable
 from graftwork.run.methods import parse_method
-from graftwork.train.cache_folder import CACHE_SIZE
+from graftwork.run.setup import Given, Setup
+from graftwork.run.shop import open_shared
 
 CONTRAST = "full-sequential"
 Progress = Callable[[float, str], None]
@@ -51,21 +52,13 @@ def stream(
     bank: str | Path | None = None,
     *,
     method: str = "adapter",
-    backbone: str | None = None,
     seed: int = 0,
-    epochs: int | None = None,
-    augment: bool | None = None,
     learning_rate: float | None = None,
     strict: bool = False,
     out: str | Path | None = None,
-    runs: str | Path = "runs",
-    precision: str = "auto",
-    device: str = "auto",
-    prices: str | Path | None = None,
-    cache: str | Path | None = None,
-    cache_size: str = CACHE_SIZE,
     told: Callable[[Row], None] = lambda row: None,
     progress: Progress = lambda done, text: None,
+    **given: Unpack[Given],
 ) -> Stream:
     """Train `tasks` in their order, each as `train` does, and add each to `bank`, which is made where it is not there.
 
@@ -84,11 +77,9 @@ def stream(
     if not tasks:
         raise ConfigError("no tasks to learn", expected="at least one task file")
     contrast = method.partition(":")[0] == CONTRAST
-    how = How(
-        parse_method(method.replace(CONTRAST, "full", 1) if contrast else method), backbone or "", backbone is not None,
-        seed, epochs, augment, learning_rate, Path(runs), precision, device, prices, cache, cache_size,
-    )  # fmt: skip
-    Prices.from_file(prices)
+    chosen = parse_method(method.replace(CONTRAST, "full", 1) if contrast else method)
+    how = How(chosen, given, Setup.of(given), seed, learning_rate)
+    Prices.from_file(how.setup.prices)
     learner = _learner(how, asked, bank, out, contrast)
     learner.history.failed = failed
     for name, message in failed.items():
@@ -130,11 +121,12 @@ def _learner(
     is_bank = bank is not None and (Path(bank) / "bank.json").exists()
     state = BankFolder(Path(bank)).state() if bank is not None and is_bank else State()
     named = next((one.settings["backbone"] for one in asked if "backbone" in one.settings), "minilm")
-    how = replace(how, backbone=how.backbone or (state.backbone["id"] if state.backbone else named))
-    if state.precision is not None and how.precision == "auto":
-        how = replace(how, precision=state.precision)
-    shared = how.open()
-    require_writable(how.runs)
+    setup = replace(how.setup, backbone=how.backbone or (state.backbone["id"] if state.backbone else named))
+    if state.precision is not None and setup.precision == "auto":
+        setup = replace(setup, precision=state.precision)
+    how = replace(how, setup=setup)
+    shared = open_shared([how.method], setup)
+    require_writable(Path(setup.runs))
     require_writable(folder)
     return Sequential(how, shared, folder) if contrast or bank is None else IntoBank(how, shared, Path(bank), folder)
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 from graftwork.benchmark.hand_in import score_rows, write_answers
 from graftwork.benchmark.official import Written, write_task
@@ -17,8 +17,8 @@ from graftwork.core.suite import OfficialTask, Suite
 from graftwork.errors import ConfigError, StorageError, UnknownName
 from graftwork.files import read_toml, write_json
 from graftwork.registry import kinds, suites
+from graftwork.run.setup import Given, Setup
 from graftwork.run.store import read_result
-from graftwork.train.cache_folder import CACHE_SIZE
 
 FORMAT = 1
 PUBLISHED = Path(__file__).with_name("published.toml")
@@ -44,19 +44,11 @@ def benchmark(
     methods: Sequence[str] | None = None,
     seeds: int = SEEDS,
     limit: int | None = None,
-    backbone: str = "minilm",
-    epochs: int | None = None,
-    augment: bool = True,
     exhaustive: bool = False,
     out: str | Path | None = None,
-    runs: str | Path = "runs",
-    precision: str = "auto",
-    device: str = "auto",
-    prices: str | Path | None = None,
-    cache: str | Path | None = None,
-    cache_size: str = CACHE_SIZE,
     jobs: int | None = None,
     progress: Progress = lambda done, text: None,
+    **given: Unpack[Given],
 ) -> Benchmark:
     """Compare methods on the tasks of `suite` (default: all whose official files are in `folder`), as `compare` does.
 
@@ -72,17 +64,16 @@ def benchmark(
     chosen = _methods(methods)
     asked, left_out = _tasks(part, folder, tasks)
     written = [write_task(task, out / "data" / task.name, limit) for task in asked]
-    call = partial(
-        compare, backbone=backbone, methods=chosen, seeds=seeds, epochs=epochs, augment=augment, exhaustive=exhaustive,
-        runs=runs, precision=precision, device=device, prices=prices, cache=cache, cache_size=cache_size, jobs=jobs,
-    )  # fmt: skip
+    setup = Setup.of(given)
+    runs, device = Path(setup.runs), setup.device
+    call = partial(compare, methods=chosen, seeds=seeds, exhaustive=exhaustive, jobs=jobs, **given)
     boards, entries = {}, {}
     for place, task in enumerate(written):
         name = task.official.name
         boards[name] = call(task.task, out=out / name, progress=_part(progress, place, len(written), name))
-        entries[name] = [_entry(row, task, Path(runs), device) for row in boards[name].rows]
+        entries[name] = [_entry(row, task, runs, device) for row in boards[name].rows]
     best = {name: found for name, listed in entries.items() if (found := best_on_validation(listed)) is not None}
-    asked_for = {"suite": suite, "title": part.title, "backbone": backbone, "seeds": seeds, "limit": limit}
+    asked_for = {"suite": suite, "title": part.title, "backbone": setup.backbone, "seeds": seeds, "limit": limit}
     content: dict[str, Any] = asked_for | {
         "format": FORMAT,
         "tasks": {task.official.name: _described(task, boards[task.official.name]) for task in written},
@@ -90,7 +81,7 @@ def benchmark(
         "rows": _rows(entries, best),
         "chosen": {name: entry.method for name, entry in best.items()},
         "published": _published(suite, {task.official.name: _columns(task.official) for task in written}),
-        "submission": None if limit is not None else _submission(part, written, best, Path(runs), device, out),
+        "submission": None if limit is not None else _submission(part, written, best, runs, device, out),
     }
     write_json(out / "benchmark.json", content)
     return Benchmark(content, out)

@@ -63,7 +63,7 @@ def command(
             out=out,
             jobs=jobs,
             progress=progress,
-            **running.over({}),
+            **running.given,
         )
     _show(done, as_json)
     return 0 if done.content["chosen"] else 1

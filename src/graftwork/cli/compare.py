@@ -18,6 +18,7 @@ from graftwork.cli.options import (
     use_threads,
 )
 from graftwork.errors import ConfigError
+from graftwork.run.setup import over
 
 if TYPE_CHECKING:
     from graftwork.compare.leaderboard import Leaderboard
@@ -99,7 +100,7 @@ def _settings(said: Mapping[str, Any], given: Mapping[str, Any], running: RunFla
 
     chosen: dict[str, Any] = dict.fromkeys(("methods", "vary", "out", "jobs")) | {"seeds": SEEDS, "exhaustive": False}
     chosen |= {key: said[key] for key in chosen if key in said}
-    return chosen | {key: value for key, value in given.items() if value is not None} | running.over(said)
+    return chosen | {key: value for key, value in given.items() if value is not None} | over(said, running.given)
 
 
 def _show(board: Leaderboard, as_json: bool) -> None:

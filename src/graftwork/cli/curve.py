@@ -16,6 +16,7 @@ from graftwork.cli.options import (
     task_options,
     use_threads,
 )
+from graftwork.run.setup import over
 
 if TYPE_CHECKING:
     from graftwork.compare.curve import Curves
@@ -70,7 +71,7 @@ def command(
             seed=seed,
             out=out,
             progress=progress,
-            **running.over(settings),
+            **over(settings, running.given),
         )
     _show(found, as_json)
     return 0 if any(point["n_draws"] for point in found.content["points"]) else 1

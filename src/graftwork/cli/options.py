@@ -5,14 +5,15 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import wraps
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import click
 
 from graftwork.core.task import Task, read_task_file
 from graftwork.errors import ConfigError
+from graftwork.run.setup import Given
 
 F = TypeVar("F", bound=Callable[..., Any])
 DEVICE = "cpu or cuda; auto is cuda where there is one."
@@ -20,35 +21,10 @@ DEVICE = "cpu or cuda; auto is cuda where there is one."
 
 @dataclass(frozen=True)
 class RunFlags:
-    """How runs are computed and where they are kept, as the flags of `run_options` say; None: not given."""
+    """What the flags of `run_options` say."""
 
-    backbone: str | None
-    epochs: int | None
-    augment: bool | None
-    runs: str
-    precision: str
-    device: str
-    threads: int | None
-    cache: str | None
-    cache_size: str | None
-    prices: str | None
-
-    @property
-    def given(self) -> dict[str, Any]:
-        """For the functions of the same names; the threads are the process's."""
-        from graftwork.train.cache_folder import CACHE_SIZE
-
-        flags = {item.name: getattr(self, item.name) for item in fields(self) if item.name != "threads"}
-        return flags | {"cache_size": self.cache_size or CACHE_SIZE}
-
-    def over(self, settings: Mapping[str, Any]) -> dict[str, Any]:
-        """The same, before what a task file says of the comparison, and that before the defaults."""
-        chosen = {"backbone": "minilm", "augment": True} | dict(settings)
-        said = {name: chosen[name] for name in TOLD_BY_FILES if name in chosen and getattr(self, name) is None}
-        return self.given | said
-
-
-TOLD_BY_FILES = ("backbone", "epochs", "augment", "cache", "cache_size")
+    given: Given  # for the functions that take it by the same names
+    threads: int | None  # of the process
 
 
 def task_options(function: F) -> F:
@@ -111,13 +87,33 @@ def task_flags(function: F) -> F:
     return _apply(function, flags)
 
 
+def column_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """What a file that is to be answered calls its columns: `columns`, role -> name of those given, for the command."""
+    listed = (
+        ("text", "COL", "Column of the file's texts.  [default: text or sentence]"),
+        ("text_a", "COL", "Column of pairs' first texts.  [default: text_a]"),
+        ("text_b", "COL", "Column of pairs' second texts.  [default: text_b]"),
+        ("choices", "A,B,…", "Columns of the choices, or of their lists.  [default: by name]"),
+        ("image", "COL", "Column of the images' paths.  [default: image]"),
+        ("sound", "COL", "Column of the sounds' paths.  [default: sound]"),
+    )
+
+    @wraps(function)
+    def command(**flags: Any) -> Any:
+        named = {role: flags.pop(role) for role, _, _ in listed}
+        return function(columns={role: name for role, name in named.items() if name is not None}, **flags)
+
+    options = [click.option(f"--{role.replace('_', '-')}", metavar=sort, help=told) for role, sort, told in listed]
+    return _apply(command, tuple(options))
+
+
 def run_options(function: Callable[..., Any]) -> Callable[..., Any]:
     """What decides how runs are computed and where they are kept: `running`, one `RunFlags`, for the command."""
 
     @wraps(function)
     def command(**flags: Any) -> Any:
-        running = RunFlags(**{item.name: flags.pop(item.name) for item in fields(RunFlags)})
-        return function(running=running, **flags)
+        given = cast(Given, {name: flags.pop(name) for name in Given.__annotations__})
+        return function(running=RunFlags(given, flags.pop("threads")), **flags)
 
     flags = (
         click.option(

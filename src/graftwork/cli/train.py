@@ -15,6 +15,7 @@ from graftwork.core.meter import Stopwatch
 from graftwork.core.task import Task
 from graftwork.errors import ConfigError, printable
 from graftwork.files import finite
+from graftwork.run.setup import Setup, over
 from graftwork.units import show
 
 
@@ -59,8 +60,9 @@ def command(
     _check(method, budget, learning_rate, out)
     task, settings = task_from_flags(data, flags)
     use_threads(running.threads)
-    place = place_in_bank(bank, called, task, running.backbone or settings.get("backbone"), running.precision)
-    shared = running.over(settings) | {"seed": seed, "backbone": place.backbone, "precision": place.precision}
+    given = over(settings, running.given)
+    place = place_in_bank(bank, called, task, given.get("backbone"), Setup.of(given).precision)
+    shared = {**given, "seed": seed, "backbone": place.backbone, "precision": place.precision}
     if budget is not None:
         _climb(task, budget, out, shared, place, watch, as_json, profile)
     elif method is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 from graftwork.compare.curve_content import Lesson, content_of
 from graftwork.compare.curve_page import write_page
@@ -18,8 +18,8 @@ from graftwork.files import finite, require_writable, write_json
 from graftwork.run.execute import Shop, execute
 from graftwork.run.methods import Named, parse_method
 from graftwork.run.once import Done
+from graftwork.run.setup import Given, Setup
 from graftwork.run.shop import open_shared, open_shop
-from graftwork.train.cache_folder import CACHE_SIZE
 from graftwork.train.pooled_once import PooledOnce
 
 DRAWS = 5
@@ -60,17 +60,9 @@ def curve(
     methods: str | Sequence[str] | None = None,
     draws: int = DRAWS,
     seed: int = 0,
-    backbone: str = "minilm",
-    epochs: int | None = None,
-    augment: bool = True,
     out: str | Path | None = None,
-    runs: str | Path = "runs",
-    precision: str = "auto",
-    device: str = "auto",
-    prices: str | Path | None = None,
-    cache: str | Path | None = None,
-    cache_size: str = CACHE_SIZE,
     progress: Progress = lambda done, text: None,
+    **given: Unpack[Given],
 ) -> Curves:
     """Fit `methods` to `draws` parts of the training split at each of `sizes`, and score them on the whole test split.
 
@@ -79,30 +71,32 @@ def curve(
     `random:` before a method runs it on the same architecture with fresh weights. Methods run in full, at their own
     learning rates, one run after another, with the number of the draw as their seed.
 
-    `out` (default `curves/<task>`) receives `curve.json` and `report.html`. Runs that are in `runs` already cost
-    nothing, so that the same call goes on where it was stopped. Raises `GraftworkError` for bad data or settings; a run
-    that fails is told.
+    `out` (default `curves/<task>`) receives `curve.json` and `report.html`. `backbone` and the other settings of
+    `run/setup.py` are as in `train`: the same call goes on where it was stopped. Raises `GraftworkError` for bad data or
+    settings; a run that fails is told.
     """
     if isinstance(task, str | Path):
         task = Task.from_file(task)
     if draws < 1:
         raise ConfigError("draws must be at least 1", got=str(draws))
-    ways = _ways(methods, backbone)
+    setup = Setup.of(given)
+    ways = _ways(methods, setup.backbone)
     folder = Path(out) if out is not None else Path("curves") / task.name
     chosen = [way.item for way in ways if not way.fresh] or [way.item for way in ways]
-    shop = open_shop(task, backbone, chosen, runs, precision, prices, cache, cache_size, device)
+    shop = open_shop(task, chosen, setup)
     listed = parse_sizes(sizes, shop.dataset.task)
     ways = _fitting(ways, shop, asked=methods is not None)
     shops = {False: _tested(shop)}
     if any(way.fresh for way in ways):
-        fresh = open_shared(f"{FRESH}{backbone}", [way.item for way in ways], precision, cache, cache_size, device)
+        fresh = open_shared([way.item for way in ways], replace(setup, backbone=f"{FRESH}{setup.backbone}"))
         shops[True] = _tested(replace(shop, backbone=fresh.backbone, load=fresh.load, frozen=fresh.frozen))
-    recipe = Recipe(epochs=epochs, augment=augment)
     for way in ways:
-        shops[way.fresh].spec(way.item, recipe, 0)  # a recipe that makes no sense is an error before the first run
+        shops[way.fresh].spec(
+            way.item, setup.recipe, 0
+        )  # a recipe that makes no sense is an error before the first run
     require_writable(folder)
     listed, left_out = _different(shop.dataset, listed, seed)
-    lessons, reused = _run(shops, ways, listed, recipe, draws, seed, progress)
+    lessons, reused = _run(shops, ways, listed, setup.recipe, draws, seed, progress)
     content = finite(content_of(shop, lessons, [size.word for size in listed], left_out, draws, seed))
     write_json(folder / "curve.json", content)
     write_page(content, folder / "report.html")

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 from graftwork.compare.assemble import Findings, RowRuns, leaderboard
 from graftwork.compare.floor import floor_of
@@ -16,7 +16,7 @@ from graftwork.compare.report import write_report
 from graftwork.compare.shortcuts import shortcuts
 from graftwork.compare.workers import at_once, crew_of
 from graftwork.core.meter import Cost
-from graftwork.core.run import Recipe, RunResult
+from graftwork.core.run import RunResult
 from graftwork.core.settings import BY
 from graftwork.core.task import Task
 from graftwork.errors import ConfigError
@@ -25,8 +25,8 @@ from graftwork.registry import metrics, registries
 from graftwork.run.environment import environment
 from graftwork.run.execute import Shop
 from graftwork.run.methods import Named, named, of_a_board, parse_method
+from graftwork.run.setup import Given, Setup
 from graftwork.run.shop import open_shop
-from graftwork.train.cache_folder import CACHE_SIZE
 from graftwork.train.seeds import SOURCES, chosen_sources
 
 SEEDS = 5
@@ -51,23 +51,15 @@ class Leaderboard:
 def compare(
     task: Task | str | Path,
     *,
-    backbone: str = "minilm",
     methods: str | Sequence[str] | None = None,
     seeds: int = SEEDS,
     vary: Sequence[str] | None = None,
-    epochs: int | None = None,
-    augment: bool = True,
     exhaustive: bool = False,
     out: str | Path | None = None,
-    runs: str | Path = "runs",
-    precision: str = "auto",
-    device: str = "auto",
-    prices: str | Path | None = None,
-    cache: str | Path | None = None,
-    cache_size: str = CACHE_SIZE,
     jobs: int | None = None,
     no_transfer: bool = False,
     progress: Progress = lambda done, text: None,
+    **given: Unpack[Given],
 ) -> Leaderboard:
     """Run every method (default: all that fit) with seeds 0 … seeds - 1 and say which differences are real.
 
@@ -83,21 +75,21 @@ def compare(
 
     `no_transfer` adds each method that uses a backbone on random weights: of `methods`, or `full` where none is named.
 
-    `out` (default `boards/<task>`) receives `leaderboard.json` and `report.html`. Runs that are in `runs` already
-    cost nothing; passes of the frozen backbone are kept under `cache` as in `train`. Of a task file only the task is
-    read: what it says of the comparison (backbone, methods, seeds …) is for the command line.
+    `out` (default `boards/<task>`) receives `leaderboard.json` and `report.html`. `backbone` and the other settings of
+    `run/setup.py` are as in `train`. Of a task file only the task is read: what it says of the comparison (backbone,
+    methods, seeds …) is for the command line.
     Raises `GraftworkError` for bad data or settings; a run that fails is a row.
     """
     if isinstance(task, str | Path):
         task = Task.from_file(task)
     if seeds < 1:
         raise ConfigError("seeds must be at least 1", got=str(seeds))
+    setup = Setup.of(given)
     chosen, varied = chosen_methods(methods, no_transfer), chosen_sources(vary)
     folder = Path(out) if out is not None else Path("boards") / task.name
-    shop = open_shop(task, backbone, chosen, runs, precision, prices, cache, cache_size, device)
-    shop = _divided(shop, jobs)
+    shop = _divided(open_shop(task, chosen, setup), jobs)
     fitting, left_out = _fitting(chosen, shop, asked=methods is not None)
-    recipe = Recipe(epochs=epochs, augment=augment, varied=None if vary is None else varied)
+    recipe = replace(setup.recipe, varied=None if vary is None else varied)
     for item in fitting:
         shop.spec(item, recipe, 0)  # a recipe that makes no sense is an error before the first run, not after it
     require_writable(folder)

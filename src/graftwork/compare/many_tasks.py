@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 from graftwork.compare.grid import Progress
 from graftwork.compare.leaderboard import SEEDS, Leaderboard, chosen_methods, command_line, compare
@@ -17,7 +17,7 @@ from graftwork.data.hub import SCHEME
 from graftwork.errors import ConfigError, GraftworkError, UnknownName
 from graftwork.files import finite, require_writable, storage_errors, write_json
 from graftwork.run.environment import environment
-from graftwork.train.cache_folder import CACHE_SIZE
+from graftwork.run.setup import Given, over
 
 OUT = Path("boards") / "tasks"
 
@@ -42,22 +42,14 @@ def compare_tasks(
     tasks: Sequence[Task | str | Path],
     *,
     against: str | None = None,
-    backbone: str | None = None,
     methods: str | Sequence[str] | None = None,
     seeds: int | None = None,
-    epochs: int | None = None,
-    augment: bool | None = None,
     exhaustive: bool | None = None,
     no_transfer: bool = False,
     out: str | Path | None = None,
-    runs: str | Path = "runs",
-    precision: str = "auto",
-    device: str = "auto",
-    prices: str | Path | None = None,
-    cache: str | Path | None = None,
-    cache_size: str | None = None,
     jobs: int | None = None,
     progress: Progress = lambda done, text: None,
+    **setup: Unpack[Given],
 ) -> TasksBoard:
     """Compare methods on each of `tasks` (tasks, data files or task files), then over all of them.
 
@@ -67,24 +59,16 @@ def compare_tasks(
 
     A task that fails is a row, and counts in no summary. Raises `GraftworkError` for bad settings, before any run.
     """
-    given: dict[str, Any] = {
-        "backbone": backbone, "methods": methods, "seeds": seeds, "epochs": epochs, "augment": augment,
-        "exhaustive": exhaustive, "cache": cache, "cache_size": cache_size, "jobs": jobs,
-    }  # fmt: skip
-    given = {key: value for key, value in given.items() if value is not None}
-    always = {"runs": runs, "precision": precision, "device": device, "prices": prices, "no_transfer": no_transfer}
+    told = {"methods": methods, "seeds": seeds, "exhaustive": exhaustive, "jobs": jobs}
+    given = {key: value for key, value in told.items() if value is not None} | {"no_transfer": no_transfer, **setup}
     asked = []
     for task in tasks:
-        said = {}
+        settings = {}
         if not isinstance(task, Task):
-            said = read_task_file(Path(task))[1] if str(task).endswith(".toml") else {}
+            settings = read_task_file(Path(task))[1] if str(task).endswith(".toml") else {}
             task = Task.from_file(task)
-        asked.append((task, {**_defaults(), **said, **given, **always}))
+        asked.append((task, {"seeds": SEEDS, **settings, **given, **over(settings, setup)}))
     return compare_each(asked, against=against, out=out, progress=progress)
-
-
-def _defaults() -> dict[str, Any]:
-    return {"backbone": "minilm", "seeds": SEEDS, "cache_size": CACHE_SIZE}
 
 
 def compare_each(

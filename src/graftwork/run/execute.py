@@ -38,6 +38,7 @@ from graftwork.run.methods import Named
 from graftwork.run.once import Done
 from graftwork.run.price_tag import begin_all, read_costs
 from graftwork.run.receipt import NOTHING_TRIED, Search, write_receipt
+from graftwork.run.setup import OpenedBy
 from graftwork.run.shifted import shift_of, shifted
 from graftwork.run.speed import predict_speed
 from graftwork.run.store import RunStore, write_predictions, write_run
@@ -66,7 +67,7 @@ class Shop:
     frozen: FrozenStore
     numerics: Mapping[str, Any]
     prices: Prices
-    opened_by: Mapping[str, Any] = field(default_factory=dict)  # the arguments of `open_shop`, for other processes
+    opened_by: OpenedBy | None = None
     runs_at_once: int = 1  # how many runs go on side by side
     done: Done = field(default_factory=Done)  # what no seed decides
     tested: PooledOnce | None = None  # of test examples that runs over several data sets answer

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, Unpack
 
 from graftwork.config import Prices
 from graftwork.core.meter import Stopwatch
@@ -20,9 +20,9 @@ from graftwork.run.evidence import Evidence, validation_evidence
 from graftwork.run.execute import Shop, execute
 from graftwork.run.forecast import Forecast, Forecaster
 from graftwork.run.methods import Named, parse_method
+from graftwork.run.setup import Given, Setup
 from graftwork.run.shop import open_shop
 from graftwork.run.train import Run
-from graftwork.train.cache_folder import CACHE_SIZE
 from graftwork.train.loop import Attaches
 from graftwork.units import show
 
@@ -88,39 +88,31 @@ def climb(
     task: Task | str | Path,
     budget: str,
     *,
-    backbone: str = "minilm",
     rungs: Sequence[str] = RUNGS,
     seed: int = 0,
-    epochs: int | None = None,
-    augment: bool = True,
     out: str | Path | None = None,
-    runs: str | Path = "runs",
-    precision: str = "auto",
-    device: str = "auto",
-    prices: str | Path | None = None,
-    cache: str | Path | None = None,
-    cache_size: str = CACHE_SIZE,
     progress: Progress = lambda done, text: None,
     watch: Watch | None = None,
+    **given: Unpack[Given],
 ) -> Ladder:
     """Try `rungs` from the cheapest up, spending at most `budget`: a time, an energy, or money ("5min", "3Wh", "1EUR").
 
     Everything counts: reading the data, opening the backbone, measuring, and from before that what `watch` has counted
-    already. `out` (default `ladders/<task>`) receives `ladder.json`; the runs are ordinary ones in `runs`, and passes
-    of the frozen backbone are kept under `cache` as in `train`. Raises `GraftworkError` for bad data or settings, and
-    when the budget does not pay for a single run.
+    already. `out` (default `ladders/<task>`) receives `ladder.json`; the runs are ordinary ones. `backbone` and the
+    other settings of `run/setup.py` are as in `train`. Raises `GraftworkError` for bad data or settings, and when the
+    budget does not pay for a single run.
     """
     watch = watch or Stopwatch()
-    listed = Prices.from_file(prices)
+    setup = Setup.of(given)
+    listed = Prices.from_file(setup.prices)
     purse = Purse(parse_budget(budget, listed), listed, watch)
     if isinstance(task, str | Path):
         task = Task.from_file(task)
     chosen = [parse_method(words) for words in rungs]
-    shop = open_shop(task, backbone, chosen, runs, precision, prices, cache, cache_size, device)
+    shop = open_shop(task, chosen, setup)
     folder = Path(out) if out is not None else Path("ladders") / task.name
-    recipe = Recipe(epochs=epochs, augment=augment)
-    forecaster = Forecaster(shop, recipe, seed, clock=purse.seconds)
-    climber = Climber(shop, purse, forecaster, recipe, seed, progress)
+    forecaster = Forecaster(shop, setup.recipe, seed, clock=purse.seconds)
+    climber = Climber(shop, purse, forecaster, setup.recipe, seed, progress)
     climber.climb([item for item in chosen if not climber.unfit(item)])
     require_writable(folder)
     unfit = [item for item in chosen if climber.unfit(item)]

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 
 from graftwork.core.opening import FRESH, backbone_folder
 from graftwork.core.run import ENGINE, RunResult, RunSpec
-from graftwork.core.task import Task
 from graftwork.errors import StorageError
 from graftwork.files import digest, file_digest, finite, read_json, safe_load, write_json
 from graftwork.run.environment import ARITHMETIC
@@ -94,9 +93,10 @@ def read_receipt(folder: Path) -> dict[str, Any]:
 
 def inputs_of(shop: Shop, spec: RunSpec) -> dict[str, Any]:
     """What is known before the run begins: identity, code, model, data, method, randomness and numerics."""
+    by = shop.opened_by
     if "data" not in shop.recorded:
-        shop.recorded["data"] = recorded_data(shop.dataset, shop.opened_by.get("task", shop.dataset.task))
-    name = shop.opened_by.get("backbone") if spec.backbone else None
+        shop.recorded["data"] = recorded_data(shop.dataset, by.task if by else shop.dataset.task)
+    name = by.setup.backbone if by and spec.backbone else None
     return {
         "format": FORMAT,
         "identity": {"run": spec.id, "engine": ENGINE, "parents": _parents(name) if name else []},
@@ -143,12 +143,12 @@ def outcome_of(folder: Path, result: RunResult) -> dict[str, Any]:
 
 def rerun_of(shop: Shop) -> dict[str, Any] | None:
     """What to open for the same run, from any folder; None for a shop that was not opened by names."""
-    if not shop.opened_by:
+    if shop.opened_by is None:
         return None
-    task: Task = shop.opened_by["task"]
+    task = shop.opened_by.task
     files = {"train": "data", "validation": "validation", "test": "test"}
     paths = {files[split]: lasting_path(path) for split, path in paths_of(task).items()}
-    return {"task": asdict(task) | paths, "backbone": lasting_name(shop.opened_by["backbone"])}
+    return {"task": asdict(task) | paths, "backbone": lasting_name(shop.opened_by.setup.backbone)}
 
 
 def lasting_name(name: str) -> str:
@@ -190,7 +190,7 @@ def _model(shop: Shop) -> dict[str, Any]:
 def _model_files(shop: Shop) -> dict[str, str]:
     """Path -> sha256. A family that hashes what it has read, and not its files (word vectors), has them hashed here."""
     if not shop.model_files and "model_files" not in shop.recorded:
-        source = Path(lasting_name(shop.opened_by.get("backbone", "")).rpartition(":")[2])
+        source = Path(lasting_name(shop.opened_by.setup.backbone if shop.opened_by else "").rpartition(":")[2])
         there = source.is_absolute() and source.exists()
         listed = (source.rglob("*") if source.is_dir() else [source]) if there else ()
         shop.recorded["model_files"] = {str(path): file_digest(path) for path in sorted(listed) if path.is_file()}

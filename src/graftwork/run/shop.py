@@ -18,8 +18,9 @@ from graftwork.run.data_report import as_read_by, require_reads
 from graftwork.run.environment import arithmetic, numerics
 from graftwork.run.execute import Shop
 from graftwork.run.methods import Named
+from graftwork.run.setup import OpenedBy, Setup
 from graftwork.run.store import RunStore
-from graftwork.train.cache_folder import CACHE_SIZE, CacheFolder, cache_folder
+from graftwork.train.cache_folder import CacheFolder, cache_folder
 from graftwork.train.frozen import FrozenStore
 from graftwork.train.prefix_store import PrefixStore
 from graftwork.units import parse_bytes
@@ -35,77 +36,50 @@ class Opened:
     files: Mapping[str, str] = field(default_factory=dict)  # path -> sha256 of all that the backbone was read from
 
 
-def open_shared(
-    backbone: str,
-    methods: Sequence[Named],
-    precision: str,
-    cache: str | Path | None = None,
-    cache_size: str = CACHE_SIZE,
-    device: str = "auto",
-) -> Opened:
+def open_shared(methods: Sequence[Named], setup: Setup) -> Opened:
     """Open the backbone if any of `methods` uses one, and the store of its passes."""
-    computed_in = numerics(precision, device)
-    frozen = FrozenStore(disk=_disk(cache, cache_size, computed_in))
+    computed_in = numerics(setup.precision, setup.device)
+    frozen = FrozenStore(disk=_disk(setup, computed_in))
     loading = Stopwatch()
     uses = any(item.method.uses_backbone for item in methods)
     precision, device = computed_in["precision"], computed_in["device"]
     with noting_digests() as files:
-        opened = open_backbone(backbone, precision=precision, device=device) if uses else None
+        opened = open_backbone(setup.backbone, precision=precision, device=device) if uses else None
     return Opened(opened, loading.read(), frozen, files)
 
 
 def open_shop(
-    task: Task,
-    backbone: str,
-    methods: Sequence[Named],
-    runs: str | Path,
-    precision: str,
-    prices: str | Path | None,
-    cache: str | Path | None = None,
-    cache_size: str = CACHE_SIZE,
-    device: str = "auto",
-    shared: Opened | None = None,
-    checked: bool = True,
+    task: Task, methods: Sequence[Named], setup: Setup, shared: Opened | None = None, checked: bool = True
 ) -> Shop:
     """Read the data, then open the backbone if any of `methods` uses one; only then is anything written.
 
     `shared` is what `open_shared` opened for the same methods and settings, for the shops of several tasks; without
     `checked` the data are not reported on.
     """
-    listed = Prices.from_file(Path(prices) if prices is not None else None)
-    computed_in = numerics(precision, device)
-    parse_bytes(cache_size)
+    listed = Prices.from_file(setup.prices)
+    computed_in = numerics(setup.precision, setup.device)
+    parse_bytes(setup.cache_size)
     dataset = load(task, checked)
     if shared is None:
-        shared = open_shared(backbone, methods, precision, cache, cache_size, device)
+        shared = open_shared(methods, setup)
     opened = shared.backbone
     require_reads(opened, dataset.task)
-    require_writable(Path(runs))
+    require_writable(Path(setup.runs))
     return Shop(
         dataset=replace(dataset, report=as_read_by(dataset, opened, shared.frozen)) if opened else dataset,
         backbone=opened,
         backbone_seed=0,
         load=shared.load,
-        store=RunStore(Path(runs)),
+        store=RunStore(Path(setup.runs)),
         frozen=shared.frozen,
         numerics=computed_in,
         prices=listed,
-        opened_by={
-            "task": task,
-            "backbone": backbone,
-            "methods": tuple(item.config for item in methods),
-            "runs": str(runs),
-            "precision": precision,
-            "prices": None if prices is None else str(prices),
-            "cache": None if cache is None else str(cache),
-            "cache_size": cache_size,
-            "device": device,
-        },
+        opened_by=OpenedBy(task, tuple(item.config for item in methods), setup),
         model_files=shared.files,
     )
 
 
-def _disk(cache: str | Path | None, cache_size: str, computed_in: Mapping[str, Any]) -> PrefixStore | None:
+def _disk(setup: Setup, computed_in: Mapping[str, Any]) -> PrefixStore | None:
     """Where passes are kept between processes; None when the user wants none kept."""
-    cap = parse_bytes(cache_size)
-    return PrefixStore(CacheFolder(cache_folder(cache), cap), arithmetic(computed_in)) if cap else None
+    cap = parse_bytes(setup.cache_size)
+    return PrefixStore(CacheFolder(cache_folder(setup.cache), cap), arithmetic(computed_in)) if cap else None

@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Unpack
 
 from graftwork.core.run import Recipe, RunResult
 from graftwork.core.task import Task
 from graftwork.errors import ConfigError, GraftworkError
 from graftwork.run.execute import Shop, execute
 from graftwork.run.methods import Named, parse_method
+from graftwork.run.setup import Given, Setup
 from graftwork.run.shop import open_shop
 from graftwork.run.task_module import TaskModule
-from graftwork.train.cache_folder import CACHE_SIZE
 
 
 @dataclass(frozen=True)
@@ -35,35 +36,24 @@ def train(
     task: Task | str | Path,
     *,
     method: str,
-    backbone: str = "minilm",
     seed: int = 0,
-    epochs: int | None = None,
-    augment: bool = True,
     learning_rate: float | None = None,
-    runs: str | Path = "runs",
-    precision: str = "auto",
-    device: str = "auto",
-    prices: str | Path | None = None,
-    cache: str | Path | None = None,
-    cache_size: str = CACHE_SIZE,
     progress: Callable[[float, str], None] = lambda done, text: None,
+    **given: Unpack[Given],
 ) -> Run:
     """Fit `method` to `task` once. A run that is in `runs` already costs nothing, also one on fewer threads, as those
     of a comparison are.
 
-    `precision` ("auto", "fp32", "bf16") and `device` ("auto", "cpu", "cuda") say how it is computed; "auto" is bf16
-    where the device multiplies in it, and CUDA where there is one.
-    Passes of the frozen backbone are kept under `cache` (default: $GRAFTWORK_CACHE, or graftwork in the user's cache
-    folder), at most `cache_size` of them ("10GB"; "0": none).
+    `backbone`, `epochs`, `augment`, `runs`, `precision`, `device`, `prices`, `cache` and `cache_size` say how it is
+    computed and kept: see `run/setup.py`.
 
     Raises `GraftworkError` for bad data or settings, and for a run that failed (its receipt is kept).
     """
     if isinstance(task, str | Path):
         task = Task.from_file(task)
-    chosen = parse_method(method)
-    shop = open_shop(task, backbone, [chosen], runs, precision, prices, cache, cache_size, device)
-    recipe = Recipe(epochs=epochs, learning_rate=learning_rate, augment=augment)
-    return train_in(shop, chosen, recipe, seed, progress)
+    chosen, setup = parse_method(method), Setup.of(given)
+    shop = open_shop(task, [chosen], setup)
+    return train_in(shop, chosen, replace(setup.recipe, learning_rate=learning_rate), seed, progress)
 
 
 def require_fit(shop: Shop, method: Named) -> None:

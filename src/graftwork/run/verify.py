@@ -39,6 +39,7 @@ from graftwork.run.receipt_fields import missing
 from graftwork.run.recorded_data import paths_of, recorded_file
 from graftwork.run.records import losses_of, predictions_of, read_spec, record_differences
 from graftwork.run.rows import Band, band_of, row_of
+from graftwork.run.setup import Setup
 from graftwork.run.shop import open_shop
 from graftwork.run.store import RunStore
 
@@ -138,9 +139,8 @@ class Verifier:
             for old in list(self._shops)[: 1 - SHOPS_KEPT]:
                 del self._shops[old]
             runs = self.scratch / f"shop-{len(list(self.scratch.iterdir()))}"
-            self._shops[key] = open_shop(
-                task, backbone, [item], runs, precision, None, cache_size="0", device=numerics["device"]
-            )
+            setup = Setup(backbone, runs=str(runs), precision=precision, device=numerics["device"], cache_size="0")
+            self._shops[key] = open_shop(task, [item], setup)
         shop = self._shops[key]
         return replace(shop, numerics={**shop.numerics, "threads": numerics["threads"]})
 

@@ -20,6 +20,7 @@ from graftwork.core.run import Recipe
 from graftwork.core.task import Task
 from graftwork.errors import DataError, GraftworkError
 from graftwork.run.methods import named_from_config
+from graftwork.run.setup import OpenedBy, Setup
 
 if TYPE_CHECKING:
     from graftwork.run.execute import Shop
@@ -30,17 +31,9 @@ Line = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Opening:
-    """What a worker opens its shop by: the arguments of `open_shop`, and its share of the machine. Pure data."""
+    """What a worker opens its shop by, and its share of the machine. Pure data."""
 
-    task: Task
-    backbone: str
-    methods: tuple[Line, ...]  # `Named.config` of each
-    runs: str
-    precision: str
-    prices: str | None
-    cache: str | None
-    cache_size: str
-    device: str
+    shop: OpenedBy
     data: str  # Dataset.digest: the files must still hold what the other process read
     threads: int
     runs_at_once: int
@@ -48,22 +41,25 @@ class Opening:
     @classmethod
     def of(cls, shop: Shop) -> Opening:
         """What opens the same shop in another process."""
-        share = {"threads": shop.numerics["threads"], "runs_at_once": shop.runs_at_once}
-        return cls(**shop.opened_by, **share, data=shop.dataset.digest)
+        assert shop.opened_by is not None
+        return cls(shop.opened_by, shop.dataset.digest, shop.numerics["threads"], shop.runs_at_once)
 
     def line(self) -> Line:
         """As JSON."""
-        task = asdict(self.task)
-        files = {name: str(path) for name, path in task.items() if isinstance(path, Path)}
-        return asdict(self) | {"task": task | files}
+        line = asdict(self)
+        task = line["shop"]["task"]
+        task |= {name: str(path) for name, path in task.items() if isinstance(path, Path)}
+        return line
 
     @classmethod
     def read(cls, line: Line) -> Opening:
         """From JSON."""
-        listed = line["task"].items()
+        shop = line["shop"]
+        listed = shop["task"].items()
         task: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value for name, value in listed}
         task |= {name: Path(task[name]) for name in ("data", "validation", "test") if task[name] is not None}
-        return cls(**{**line, "task": Task(**task), "methods": tuple(line["methods"])})
+        by = OpenedBy(Task(**task), tuple(shop["methods"]), Setup(**shop["setup"]))
+        return cls(**{**line, "shop": by})
 
 
 def work(lines: Iterator[str], say: Callable[[Line], None]) -> None:
@@ -76,20 +72,10 @@ def work(lines: Iterator[str], say: Callable[[Line], None]) -> None:
 
     opening = Opening.read(json.loads(next(lines)))
     torch.set_num_threads(opening.threads)
-    shop = open_shop(
-        opening.task,
-        opening.backbone,
-        [named_from_config(config) for config in opening.methods],
-        opening.runs,
-        opening.precision,
-        opening.prices,
-        opening.cache,
-        opening.cache_size,
-        opening.device,
-        checked=False,
-    )
+    by = opening.shop
+    shop = open_shop(by.task, [named_from_config(config) for config in by.methods], by.setup, checked=False)
     if shop.dataset.digest != opening.data:
-        raise DataError("the data changed while it was being compared", where=str(opening.task.data), do="start again")
+        raise DataError("the data changed while it was being compared", where=str(by.task.data), do="start again")
     shop = replace(shop, runs_at_once=opening.runs_at_once)
     for line in lines:
         order = json.loads(line)

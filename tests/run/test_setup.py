@@ -1,0 +1,56 @@
+"""What decides how runs are computed travels as one: every name of it is an argument, a flag and a field."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from graftwork.bank.stream import stream
+from graftwork.benchmark.run import benchmark
+from graftwork.cli.main import main
+from graftwork.compare.curve import curve
+from graftwork.compare.leaderboard import compare
+from graftwork.compare.many_tasks import compare_tasks
+from graftwork.core.run import Recipe
+from graftwork.run.ladder import climb
+from graftwork.run.setup import Given, Setup, over
+from graftwork.run.train import train
+
+NAMES = [item.name for item in fields(Setup)]
+
+
+def test_what_can_be_given_is_what_there_is() -> None:
+    assert list(Given.__annotations__) == NAMES
+
+
+@pytest.mark.parametrize("command", ["compare", "curve", "train", "stream", "benchmark"])
+def test_every_one_is_a_flag(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([command, "--help"]) == 0
+    shown = capsys.readouterr().out
+    assert [name for name in NAMES if f"--{name.replace('_', '-')}" not in shown] == []
+
+
+@pytest.mark.parametrize("function", [benchmark, climb, compare, compare_tasks, curve, stream, train])
+def test_every_one_is_an_argument_of_whatever_makes_runs(function: Callable[..., Any]) -> None:
+    assert "Unpack[Given]" in function.__annotations__.values()
+
+
+def test_none_is_the_default_and_paths_are_text(tmp_path: Path) -> None:
+    assert Setup.of({}) == Setup.of({"backbone": None, "augment": None, "cache_size": None}) == Setup()
+    assert Setup.of({"runs": tmp_path, "prices": tmp_path / "p.toml"}).prices == str(tmp_path / "p.toml")
+    assert Setup.of({"epochs": 3, "augment": False}).recipe == Recipe(epochs=3, augment=False)
+
+
+def test_what_is_given_goes_before_what_a_file_says() -> None:
+    file = {"epochs": 4, "augment": False, "seeds": 2, "precision": "fp32"}
+    assert over(file, {"epochs": 2, "augment": None}) == {"epochs": 2, "augment": False}
+
+
+def test_a_name_that_is_none_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(TypeError, match="precison"):
+        train("builtin:tickets", method="majority", runs=tmp_path, precison="fp32")  # type: ignore[call-arg]
+    assert not list(tmp_path.iterdir())
