@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from graftwork.cli.options import DEVICE, progress_bar, use_threads
+from graftwork.cli.options import DEVICE, column_options, progress_bar, use_threads
 from graftwork.core.media import MEDIA
 from graftwork.errors import ConfigError, printable
 
@@ -32,12 +32,7 @@ if TYPE_CHECKING:
     help="CSV, TSV or JSONL with the texts, CoNLL or JSONL with words, or a list of files.",
 )
 @click.option("--out", metavar="G", help="Where answers to --file go, a line per row; .jsonl, .csv or .tsv.")
-@click.option("--text", metavar="COL", help="Column of the text in --file.  [default: text or sentence]")
-@click.option("--text-a", metavar="COL", help="Column of a pair's first text.  [default: text_a]")
-@click.option("--text-b", metavar="COL", help="Column of a pair's second text.  [default: text_b]")
-@click.option("--choices", metavar="A,B,…", help="Columns of the choices, or of their lists.  [default: by name]")
-@click.option("--image", metavar="COL", help="Column of the images' paths in --file.  [default: image]")
-@click.option("--sound", metavar="COL", help="Column of the sounds' paths in --file.  [default: sound]")
+@column_options
 @click.option("--device", default="auto", show_default=True, metavar="NAME", help=DEVICE)
 @click.option("--threads", type=int, help="Processor threads.  [default: all cores]")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object per line, every probability.")
@@ -50,7 +45,7 @@ def command(
     device: str,
     threads: int | None,
     as_json: bool,
-    **columns: str | None,
+    columns: dict[str, str],
 ) -> None:
     """Answer TEXTS (of pairs: a b a b …; of questions: question passage …; of choices: one text, then its choices) with
     MODULE, a task module or a run's folder; or a bank, and the first of TEXTS is the name of a task.
@@ -59,9 +54,8 @@ def command(
 
     Modules on one backbone share its work. The names of the answers of --also begin with the name of its task.
     """
-    named = {role: column for role, column in columns.items() if column is not None}
-    if (out or named) and not source:
-        first = "--out" if out else f"--{next(iter(named)).replace('_', '-')}"
+    if (out or columns) and not source:
+        first = "--out" if out else f"--{next(iter(columns)).replace('_', '-')}"
         raise ConfigError(f"{first} needs --file", do="graft predict MODULE --file F --out G")
     in_bank = (Path(module) / "bank.json").is_file()
     if in_bank and not texts:
@@ -72,7 +66,7 @@ def command(
     use_threads(threads)
     opened = _opened(Path(module), (*tasks, *also), device, in_bank)
     if source:
-        _answer_file(opened, Path(source), Path(out) if out else None, named)
+        _answer_file(opened, Path(source), Path(out) if out else None, columns)
     else:
         _answer_texts(opened, texts, as_json)
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from graftwork.cli.options import DEVICE, use_threads
+from graftwork.cli.options import DEVICE, column_options, use_threads
 from graftwork.errors import ConfigError, printable
 
 if TYPE_CHECKING:
@@ -22,12 +22,7 @@ if TYPE_CHECKING:
 @click.option("--reference", metavar="FILE", help="Compare with these texts.  [default: what it was trained on]")
 @click.option("--rows", default=2000, show_default=True, metavar="N", help="Texts of either side that are compared.")
 @click.option("--furthest", default=5, show_default=True, metavar="N", help="New texts to show that lie furthest.")
-@click.option("--text", metavar="COL", help="Column of the text.  [default: text or sentence]")
-@click.option("--text-a", metavar="COL", help="Column of a pair's first text.  [default: text_a]")
-@click.option("--text-b", metavar="COL", help="Column of a pair's second text.  [default: text_b]")
-@click.option("--choices", metavar="A,B,…", help="Columns of the choices, or of their lists.  [default: by name]")
-@click.option("--image", metavar="COL", help="Column of the images' paths.  [default: image]")
-@click.option("--sound", metavar="COL", help="Column of the sounds' paths.  [default: sound]")
+@column_options
 @click.option("--device", default="auto", show_default=True, metavar="NAME", help=DEVICE)
 @click.option("--threads", type=int, help="Processor threads.  [default: all cores]")
 @click.option("--json", "as_json", is_flag=True, help="Print what was found as JSON.")
@@ -40,7 +35,7 @@ def command(
     device: str,
     threads: int | None,
     as_json: bool,
-    **columns: str | None,
+    columns: dict[str, str],
 ) -> None:
     """How far the texts in FILE, which need no labels, lie from those that MODULE was trained on.
 
@@ -50,8 +45,7 @@ def command(
     opened, source = _opened(Path(module), file, device)
     from graftwork.run.domain_shift import shift
 
-    named = {role: column for role, column in columns.items() if column is not None}
-    found = shift(opened, source, reference=reference, columns=named, rows=rows, furthest=furthest)
+    found = shift(opened, source, reference=reference, columns=columns, rows=rows, furthest=furthest)
     if as_json:
         click.echo(json.dumps(found, indent=1, ensure_ascii=False))
         return
