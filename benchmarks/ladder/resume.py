@@ -103,7 +103,7 @@ def killed_at(command: Sequence[str], runs: Path, share: float) -> tuple[int, in
     )
     try:
         while True:
-            for path in runs.glob("*/checkpoint/checkpoint.json"):
+            for path in runs.glob("*/checkpoint/*.json"):
                 found = progress_of(path)
                 if found is not None and found[0] >= share * found[1]:
                     return found
@@ -119,7 +119,7 @@ def killed_at(command: Sequence[str], runs: Path, share: float) -> tuple[int, in
 def progress_of(path: Path) -> tuple[int, int] | None:
     """Steps done, and of how many; None where the file was just being replaced."""
     try:
-        content = read_json(path)
+        content = read_json(path)["numbers"]
         return int(content["step"]), int(content["steps"])
     except Exception:  # the folder was replaced between two looks
         return None

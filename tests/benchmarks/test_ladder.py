@@ -164,11 +164,11 @@ def test_a_line_that_holds_a_test_sentence_is_found(ladder: SimpleNamespace, tmp
 
 
 def test_the_checkpoint_of_a_killed_run_is_read_while_it_changes(ladder: SimpleNamespace, tmp_path: Path) -> None:
-    path = tmp_path / "checkpoint.json"
+    path = tmp_path / "1.json"
     assert ladder.resume.progress_of(path) is None
-    path.write_text('{"step": 7, "steps"')
+    path.write_text('{"numbers": {"step": 7, "steps"')
     assert ladder.resume.progress_of(path) is None
-    path.write_text('{"step": 7, "steps": 60, "format": 1}')
+    path.write_text('{"numbers": {"step": 7, "steps": 60}, "run": "a"}')
     assert ladder.resume.progress_of(path) == (7, 60)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -9,8 +10,7 @@ from typing import Any
 import pytest
 import torch
 
-from graftwork.errors import IncompatibleModule
-from graftwork.pretrain.checkpoint import Progress, read_checkpoint, write_checkpoint
+from graftwork.pretrain.checkpoint import Progress
 from graftwork.pretrain.loop import Course, Keeping, Training, go_on
 from graftwork.pretrain.objective import ByGradient
 from graftwork.pretrain.objectives.causal import Causal
@@ -19,6 +19,7 @@ from graftwork.pretrain.objectives.replaced_token import ReplacedToken
 from graftwork.pretrain.tokens import TokenisedCorpus
 from graftwork.pretrain.validation import Held
 from graftwork.pretrain.vocabulary import Vocabulary
+from graftwork.train.checkpoint import Checkpoints
 from graftwork.train.loop import Diverged
 
 STEPS = 6
@@ -54,14 +55,15 @@ def test_a_restored_training_goes_on_exactly(
     first = training(tokens, vocabulary, objective, size)
     for step in range(3):
         assert first.step(step, STEPS) == lines[step]
-    write_checkpoint(tmp_path, "run", Progress(3, STEPS), first.tensors())
+    checkpoints = Checkpoints(tmp_path, "run", {})
+    checkpoints.write(Progress(3, STEPS).checkpoint(first.tensors()))
     first.step(3, STEPS)  # what comes after the checkpoint is lost
     torch.manual_seed(99)
-    found = read_checkpoint(tmp_path, "run")
+    found = checkpoints.read()
     assert found is not None
     second = training(tokens, vocabulary, objective, size)
-    second.restore(found[1])
-    assert [second.step(step, STEPS) for step in range(found[0].step, STEPS)] == lines[3:]
+    second.restore(found.tensors)
+    assert [second.step(step, STEPS) for step in range(Progress.of(found).step, STEPS)] == lines[3:]
     expected = weights(whole)
     for name, weight in weights(second).items():
         assert torch.equal(weight, expected[name]), name
@@ -92,7 +94,7 @@ def test_it_learns_and_counts(tokens: TokenisedCorpus, vocabulary: Vocabulary) -
     assert seconds > 0
     logged: list[dict[str, Any]] = []
     progress = Progress(steps=STEPS)
-    nothing = Keeping(lambda line: logged.append(dict(line)), lambda p, t: None, lambda p, loss: None, lambda: False)
+    nothing = Keeping(lambda line: logged.append(dict(line)), lambda p, t, now: None, lambda p, loss: None, lambda: False)
     go_on(made, progress, 3, nothing)
     assert progress.step == STEPS
     scores = [line["validation"]["validation"] for line in logged if "validation" in line]
@@ -106,7 +108,7 @@ def test_it_learns_and_counts(tokens: TokenisedCorpus, vocabulary: Vocabulary) -
 
 def test_a_budget_that_is_spent_ends_it(tokens: TokenisedCorpus, vocabulary: Vocabulary) -> None:
     made, progress = training(tokens, vocabulary, Masked(), {}), Progress(steps=STEPS)
-    go_on(made, progress, 3, Keeping(lambda line: None, lambda p, t: None, lambda p, loss: None, lambda: True))
+    go_on(made, progress, 3, Keeping(lambda line: None, lambda p, t, now: None, lambda p, loss: None, lambda: True))
     assert (progress.step, progress.steps) == (1, 1)
     assert "1 of 6 steps" in progress.facts["stopped"]
 
@@ -119,13 +121,23 @@ def test_a_loss_that_is_no_number(tokens: TokenisedCorpus, vocabulary: Vocabular
         made.step(0, STEPS)
 
 
-def test_a_checkpoint_of_another_configuration_is_refused(tmp_path: Path) -> None:
-    assert read_checkpoint(tmp_path, "run") is None
-    write_checkpoint(tmp_path, "run", Progress(1, 2), {"a": torch.zeros(2)})
-    write_checkpoint(tmp_path, "run", Progress(2, 2), {"a": torch.ones(2)})
-    assert [path.name for path in tmp_path.glob("*.safetensors")] == ["step-2.safetensors"]
-    with pytest.raises(IncompatibleModule, match="another configuration"):
-        read_checkpoint(tmp_path, "other")
-    (tmp_path / "step-2.safetensors").write_bytes(b"torn")
-    with pytest.raises(IncompatibleModule, match="tensors are not those"):
-        read_checkpoint(tmp_path, "run")
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_waits_for_the_end_of_a_step_and_its_checkpoint(
+    number: int, tokens: TokenisedCorpus, vocabulary: Vocabulary
+) -> None:
+    made, progress, kept = training(tokens, vocabulary, Masked(), {}), Progress(steps=STEPS), dict[int, bool]()
+
+    def tell(progress: Progress, loss: float) -> None:
+        if progress.step == 3:
+            signal.raise_signal(number)
+
+    def keep(progress: Progress, tensors: Any, now: bool) -> None:
+        kept[progress.step] = now
+
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            go_on(made, progress, 3, Keeping(lambda line: None, keep, tell, lambda: False))
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert kept == {1: False, 2: False, 3: True}

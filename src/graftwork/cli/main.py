@@ -15,6 +15,7 @@ import click
 
 from graftwork import __version__
 from graftwork.errors import GraftworkError, printable
+from graftwork.train.signals import Terminated, ending_cleanly
 
 _HELP = """Which way of adapting a pretrained model to your labelled data is worth its price?
 
@@ -24,7 +25,7 @@ graft train tickets.csv --method adapter          one task module
 graft train tickets.csv --budget 5min             the cheapest method that is worth it
 graft predict MODULE "my card is lost"            what it answers
 """
-_KEPT = "finished runs are kept, and the same command goes on with the missing ones"
+_KEPT = "what is done is kept, and the same command goes on from there"
 _STOPPED = {
     "bank": "the bank is as it was before",
     "benchmark": _KEPT,
@@ -40,8 +41,8 @@ _STOPPED = {
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code.
 
-    0: done. 2: a mistake the user can mend, told in one message. 130: stopped by Ctrl-C. 1: a mistake of ours, a
-    comparison in which no method finished, or a stream in which a task could not be learnt.
+    0: done. 2: a mistake the user can mend, told in one message. 130: stopped by Ctrl-C, 143: by SIGTERM. 1: a mistake
+    of ours, a comparison in which no method finished, or a stream in which a task could not be learnt.
     """
     given = list(sys.argv[1:] if arguments is None else arguments)
     rest = _without_debug(given)
@@ -49,15 +50,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal that lacks "–" is no reason to fail
     try:
-        code = group(rest).main(rest or ["--help"], prog_name="graft", standalone_mode=False)
-        sys.stdout.flush()  # here, where a closed pipe can still be caught
-        return code if isinstance(code, int) else 0
+        with ending_cleanly():
+            return _run(rest)
     except Exception as error:
         if len(rest) < len(given):
             traceback.print_exc()
         return _fail(error, rest)
-    except KeyboardInterrupt:
-        return _stopped(rest)
+    except KeyboardInterrupt as interrupt:
+        return _stopped(rest, interrupt)
+
+
+def _run(arguments: list[str]) -> int:
+    code = group(arguments).main(arguments or ["--help"], prog_name="graft", standalone_mode=False)
+    sys.stdout.flush()  # here, where a closed pipe can still be caught
+    return code if isinstance(code, int) else 0
 
 
 def group(arguments: Sequence[str]) -> click.Group:
@@ -95,15 +101,16 @@ def _without_debug(arguments: list[str]) -> list[str]:
     return [argument for argument in arguments[:end] if argument != "--debug"] + arguments[end:]
 
 
-def _stopped(arguments: Sequence[str]) -> int:
+def _stopped(arguments: Sequence[str], cause: BaseException | None) -> int:
     command = next((word for word in arguments if not word.startswith("-")), "")
-    return _say(f"stopped; {_STOPPED[command]}" if command in _STOPPED else "stopped", 130)
+    code = 143 if isinstance(cause, Terminated) else 130
+    return _say(f"stopped; {_STOPPED[command]}" if command in _STOPPED else "stopped", code)
 
 
 def _fail(error: Exception, arguments: Sequence[str]) -> int:
     """Say what `error` means to the user; returns the exit code."""
     if isinstance(error, click.Abort):
-        return _stopped(arguments)
+        return _stopped(arguments, error.__cause__)
     if isinstance(error, GraftworkError):
         return _say(error.message, 2)
     if isinstance(error, click.ClickException):

@@ -55,7 +55,7 @@ RECIPE = (  # flags of the same names replace fields of the objective's recipe
 @click.option("--prompt", default="", metavar="TEXT", help="What samples of a causal model begin with.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Decides weights, order of rows and masks.")
 @click.option("--runs", default="runs", show_default=True, metavar="DIR", help="Where runs are kept and found.")
-@click.option("--checkpoint-every", default="10min", show_default=True, metavar="TIME", help="0: after every step.")
+@click.option("--checkpoint-every", default="1min", show_default=True, metavar="TIME", help="0: after every step.")
 @click.option("--precision", default="auto", show_default=True, metavar="NAME", help="auto, bf16 or fp32.")
 @click.option("--device", default="auto", show_default=True, metavar="NAME", help=DEVICE)
 @click.option("--threads", type=int, help="Processor threads.  [default: all cores]")

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graftwork.core.backbone import Backbone, BackboneCard, Encoded
+from graftwork.core.checkpoint import Keeper, NothingKept
 from graftwork.core.example import Example
 from graftwork.core.kind import Kind
 from graftwork.core.meter import Phase
@@ -106,6 +107,7 @@ class Workbench:
     profile: Profile = field(default_factory=Profile)
     shared: Once | None = None  # None: nothing is kept for other runs
     held: tuple[str, ...] = ()  # sources of luck that are drawn as by seed 0, whatever `seed` is
+    keeper: Keeper = field(default_factory=NothingKept)  # of checkpoints, for a fit that may take minutes
 
     def seed_of(self, source: str) -> int:
         """What to derive the seed of a source of luck from ("init", "order", …): `seed`, or 0 where it is held."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 
 PHASES = ("tokenise", "prefix", "head start", "forward", "backward", "optimiser", "evaluate", "write", "meter")
@@ -29,6 +29,11 @@ class Profile:
         finally:
             self._charge()
             self._open.pop()
+
+    def add(self, earlier: Mapping[str, float]) -> None:
+        """Count what an earlier attempt has read, too."""
+        for name, seconds in earlier.items():
+            self._seconds[name] = self._seconds.get(name, 0.0) + seconds
 
     def read(self) -> dict[str, float]:
         """Seconds so far, of the phases that there were, in the order of `PHASES`, the rest last."""

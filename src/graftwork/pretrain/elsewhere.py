@@ -13,17 +13,17 @@ from graftwork.core.meter import Readings
 from graftwork.core.opening import PRETRAINED
 from graftwork.core.run import RunResult, RunSpec
 from graftwork.pretrain.checkpoint import Progress
-from graftwork.pretrain.executing import Order, allowance_of, finished, notes_of, placed, text_of
-from graftwork.pretrain.folder import Filling
+from graftwork.pretrain.executing import Order, allowance_of, filling_of, finished, notes_of, placed, text_of
 from graftwork.pretrain.how_long import Allowance, Extent, flop_of
 from graftwork.pretrain.material import Material
 from graftwork.pretrain.objective import AtOnce, Bench
+from graftwork.train.signals import waiting
 
 
 def at_once(order: Order, spec: RunSpec, folder: Path, material: Material) -> RunResult:
     """Let the objective train, from the last checkpoint where there is one. Raises `IncompatibleModule`."""
     objective = cast(AtOnce, order.learner.objective)
-    filling = Filling(folder, order.every_seconds, order.session.progress)
+    filling = filling_of(order, folder)
     found = filling.resume()
     progress = found[0] if found else Progress()
     allowance = allowance_of(order, progress)
@@ -35,9 +35,11 @@ def at_once(order: Order, spec: RunSpec, folder: Path, material: Material) -> Ru
 
     def keep(step: int, steps: int, tensors: Callable[[], dict[str, Tensor]]) -> None:
         progress.step, progress.steps = step, steps
-        filling.checkpoint(progress, tensors)
+        filling.checkpoint(progress, tensors, bool(signals.came))
+        if signals.came:
+            signals.let_go()
 
-    with placed(folder / PRETRAINED) as part:
+    with placed(folder / PRETRAINED) as part, waiting() as signals:
         bench = Bench(
             train=material.own.train,
             validation=material.own.validation,

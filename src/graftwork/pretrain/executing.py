@@ -19,7 +19,7 @@ from graftwork.core.opening import FOLDER, PRETRAINED, open_backbone
 from graftwork.core.run import RunResult, RunSpec
 from graftwork.errors import ConfigError
 from graftwork.files import file_digest, safe_load, storage_errors, sync_folder
-from graftwork.pretrain.checkpoint import Progress, read_checkpoint
+from graftwork.pretrain.checkpoint import Progress
 from graftwork.pretrain.folder import CHECKPOINT, Filling, price_so_far
 from graftwork.pretrain.how_long import Allowance, Extent, flop_of, mixed, steps_of
 from graftwork.pretrain.loop import Course, Keeping, Training, go_on
@@ -29,7 +29,9 @@ from graftwork.pretrain.parallel import Peers
 from graftwork.pretrain.schedule import positions, short_steps
 from graftwork.pretrain.vocabulary import Vocabulary
 from graftwork.run.environment import environment
+from graftwork.run.keeping import computed_in
 from graftwork.run.price_tag import read_costs
+from graftwork.train.checkpoint import Checkpoints
 from graftwork.train.seeds import derive
 
 SCORES = ("perplexity", "bits_per_byte", "word_perplexity")
@@ -92,11 +94,11 @@ def by_gradient(order: Order, spec: RunSpec, folder: Path, material: Material) -
     """Train in the loop, from the last checkpoint where there is one. Raises `Diverged`, `IncompatibleModule`."""
     objective, recipe = cast(ByGradient, order.learner.objective), order.learner.recipe
     assert recipe is not None
-    load, filling = Stopwatch(), Filling(folder, order.every_seconds, order.session.progress)
+    load, filling = Stopwatch(), filling_of(order, folder)
     opened = _opened(order, objective, recipe, material)
     course = _course(order, objective, recipe, material)
     found = filling.resume() if order.session.peers.leads else None
-    found = _shared(found, order.session.peers, folder)
+    found = _shared(found, order.session.peers, filling)
     progress = found[0] if found else Progress(facts={"added": list(opened.added), "head_flops": 0.0})
     with torch.random.fork_rng(devices=[]):
         if opened.fresh and not found:
@@ -154,13 +156,21 @@ def _course(order: Order, objective: ByGradient, recipe: PretrainingRecipe, mate
     )
 
 
-def _shared(found: Any, peers: Peers, folder: Path) -> Any:
+def filling_of(order: Order, folder: Path) -> Filling:
+    """The run's folder, and the checkpoints in it."""
+    checkpoints = Checkpoints(folder / CHECKPOINT, folder.name, computed_in(order.session.computed_in))
+    return Filling(checkpoints, order.every_seconds, order.session.progress)
+
+
+def _shared(found: Any, peers: Peers, filling: Filling) -> Any:
     """The leading process' checkpoint, for all: the others read it when it says that there is one."""
     if peers.size == 1:
         return found
     there = peers.told(float(found is not None))
     if not peers.leads and there:
-        found = read_checkpoint(folder / CHECKPOINT, folder.name)
+        checkpoint = filling.checkpoints.read(follows=True)
+        assert checkpoint is not None
+        found = Progress.of(checkpoint), checkpoint.tensors
     peers.wait()
     return found
 
@@ -245,7 +255,7 @@ def _keeping(order: Order, filling: Filling, progress: Progress, allowance: Allo
 
     return Keeping(
         log=filling.log if leads else lambda line: None,
-        checkpoint=filling.checkpoint if leads else lambda progress, tensors: None,
+        checkpoint=filling.checkpoint if leads else lambda progress, tensors, now: None,
         tell=(lambda progress, loss: filling.tell(progress, loss, price)) if leads else lambda progress, loss: None,
         spent=allowance.is_spent if allowance is not None else lambda: False,
     )
@@ -354,6 +364,8 @@ def finished(
         readings.stored_parameters = sum(tensor.numel() for tensor in safe_load(backbone / WEIGHTS).values())
     readings.stored_bytes = sum(path.stat().st_size for path in backbone.rglob("*") if path.is_file())
     costs = read_costs(order.session.marks, readings, order.session.prices)
+    spent = order.session.watch.read()
+    spent.add(readings.charged)  # by attempts before this one
     return RunResult(
         id=spec.id,
         seed=spec.seed,
@@ -361,7 +373,7 @@ def finished(
         scores=scores,
         validation=scores,
         costs=costs,
-        spent=order.session.watch.read(),
+        spent=spent,
         facts=facts,
         environment=environment(),
     )

@@ -15,10 +15,11 @@ from graftwork.config import Prices
 from graftwork.core.meter import Phase, Readings, Stopwatch
 from graftwork.errors import StorageError
 from graftwork.files import finite, storage_errors
-from graftwork.pretrain.checkpoint import Progress, read_checkpoint, write_checkpoint
+from graftwork.pretrain.checkpoint import Progress
 from graftwork.pretrain.objective import PretrainingRecipe
 from graftwork.pretrain.schedule import positions
 from graftwork.run.price_tag import read_costs
+from graftwork.train.checkpoint import Checkpoints, Interval
 from graftwork.units import scaled, show
 
 if TYPE_CHECKING:
@@ -28,23 +29,26 @@ if sys.platform != "win32":
     import fcntl
 
 LOG, CHECKPOINT = "log.jsonl", "checkpoint"
+Tensors = Mapping[str, "Tensor"]
 TOLD_SECONDS = 1.0  # between two prices on the live line
 
 
 class Filling:
     """`runs/<id>/` of a pre-training that this process leads."""
 
-    def __init__(self, folder: Path, every_seconds: float, progress: Callable[[float, str], None]):
-        self.folder, self.every_seconds, self._progress = folder, every_seconds, progress
+    def __init__(self, checkpoints: Checkpoints, every_seconds: float, progress: Callable[[float, str], None]):
+        self.checkpoints, self.folder = checkpoints, checkpoints.folder.parent
+        self._every_seconds, self._progress = every_seconds, progress
         self.watch = Stopwatch()  # of the steps of this attempt
         self.earlier = Phase()  # what earlier attempts took
-        self._kept = time.monotonic()
+        self._interval = Interval(every_seconds)
         self._told, self._price = 0.0, ""
         self._from = 0  # tokens seen when this attempt began
 
-    def resume(self) -> tuple[Progress, dict[str, Tensor]] | None:
+    def resume(self) -> tuple[Progress, Tensors] | None:
         """The checkpoint, and the log as it was then; without one the log begins anew."""
-        found = read_checkpoint(self.folder / CHECKPOINT, self.folder.name)
+        checkpoint = self.checkpoints.read()
+        found = (Progress.of(checkpoint), checkpoint.tensors) if checkpoint else None
         with storage_errors(self.folder / LOG):
             self._log = (self.folder / LOG).open("ab")
             self._log.truncate(found[0].log_bytes if found else 0)
@@ -56,7 +60,7 @@ class Filling:
 
     def begin(self, recipe: PretrainingRecipe, progress: Progress) -> None:
         """From here on the steps are timed."""
-        self.watch, self._kept = Stopwatch(), time.monotonic()
+        self.watch, self._interval = Stopwatch(), Interval(self._every_seconds)
         self._recipe, self._from = recipe, positions(recipe, progress.step, progress.steps)
 
     def log(self, line: Mapping[str, Any]) -> None:
@@ -64,16 +68,17 @@ class Filling:
         self._log.write(json.dumps(finite(dict(line)), ensure_ascii=False).encode() + b"\n")
         self._log.flush()
 
-    def checkpoint(self, progress: Progress, tensors: Callable[[], dict[str, Tensor]]) -> None:
-        """Write one when it is due."""
-        if time.monotonic() - self._kept < self.every_seconds or progress.step == progress.steps:
+    def checkpoint(self, progress: Progress, tensors: Callable[[], Tensors], now: bool) -> None:
+        """Write one when it is due, or `now`."""
+        if not now and (progress.step == progress.steps or not self._interval.is_due()):
             return
+        began = time.monotonic()
         with storage_errors(self.folder / LOG):
             os.fsync(self._log.fileno())
             progress.log_bytes = self._log.tell()
         progress.fit = self.spent()
-        write_checkpoint(self.folder / CHECKPOINT, self.folder.name, progress, tensors())
-        self._kept = time.monotonic()
+        self.checkpoints.write(progress.checkpoint(tensors()))
+        self._interval.wrote(time.monotonic() - began)
 
     def spent(self) -> Phase:
         """Of all attempts, on steps."""

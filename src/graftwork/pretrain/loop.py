@@ -34,6 +34,7 @@ from graftwork.train.flops import counted
 from graftwork.train.loop import Diverged
 from graftwork.train.optim import BETAS, FlatAdamW
 from graftwork.train.seeds import derive
+from graftwork.train.signals import waiting
 
 SAMPLE_LENGTH = 40  # tokens of a sample
 
@@ -59,7 +60,7 @@ class Keeping:
     """What the loop hands out while it runs."""
 
     log: Callable[[Mapping[str, Any]], None]  # a line of log.jsonl
-    checkpoint: Callable[[Progress, Callable[[], dict[str, Tensor]]], None]  # now, if one is due or `Progress` is done
+    checkpoint: Callable[[Progress, Callable[[], Mapping[str, Tensor]], bool], None]  # if one is due, or wanted now
     tell: Callable[[Progress, float], None]  # how far, and the loss
     spent: Callable[[], bool]  # whether no more may be spent
 
@@ -198,21 +199,32 @@ class Training:
 
 
 def go_on(training: Training, progress: Progress, validate_every: int, keeping: Keeping) -> None:
-    """Steps from `progress.step` on, to the end or until no more may be spent; `progress` is kept up to date."""
+    """Steps from `progress.step` on, to the end or until no more may be spent; `progress` is kept up to date.
+
+    SIGINT and SIGTERM wait for the end of a step, and for the checkpoint that it leaves.
+    """
     if progress.step == 0:
         _validate(training, progress, keeping)
-    while progress.step < progress.steps:
-        line = training.step(progress.step, progress.steps)
-        progress.step += 1
-        seen = positions(training.course.recipe, progress.step, progress.steps)
-        keeping.log({**line, "tokens": seen})
-        keeping.tell(progress, line["loss"])
-        if training.course.peers.told(keeping.spent()):
-            progress.facts["stopped"] = f"the budget was spent after {progress.step:,} of {progress.steps:,} steps"
-            progress.steps = progress.step
-        if progress.step % validate_every == 0 or progress.step == progress.steps:
-            _validate(training, progress, keeping)
-        keeping.checkpoint(progress, training.tensors)
+    with waiting() as signals:
+        while progress.step < progress.steps:
+            _take(training, progress, validate_every, keeping)
+            keeping.checkpoint(progress, training.tensors, bool(signals.came))
+            if signals.came:
+                signals.let_go()
+
+
+def _take(training: Training, progress: Progress, validate_every: int, keeping: Keeping) -> None:
+    """One step, and what is due after it."""
+    line = training.step(progress.step, progress.steps)
+    progress.step += 1
+    seen = positions(training.course.recipe, progress.step, progress.steps)
+    keeping.log({**line, "tokens": seen})
+    keeping.tell(progress, line["loss"])
+    if training.course.peers.told(keeping.spent()):
+        progress.facts["stopped"] = f"the budget was spent after {progress.step:,} of {progress.steps:,} steps"
+        progress.steps = progress.step
+    if progress.step % validate_every == 0 or progress.step == progress.steps:
+        _validate(training, progress, keeping)
 
 
 def _validate(training: Training, progress: Progress, keeping: Keeping) -> None:

@@ -34,7 +34,7 @@ from graftwork.run.store import FORMAT, RunStore, read_result, write_run
 from graftwork.units import read_amount
 
 KIND = "pretraining"  # what its question says in spec.json
-CHECKPOINT_EVERY = "10min"
+CHECKPOINT_EVERY = "1min"
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import json
+import shutil
 import traceback
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -22,7 +23,7 @@ from numpy.typing import NDArray
 from graftwork.config import Prices
 from graftwork.core.backbone import Augments, Backbone
 from graftwork.core.meter import Phase, Readings, Stopwatch
-from graftwork.core.method import Fitted, Logits, Setting, Workbench
+from graftwork.core.method import Fitted, Logits, Setting, Tally, Workbench
 from graftwork.core.metric import score
 from graftwork.core.profile import Profile
 from graftwork.core.ragged import added, flat
@@ -34,6 +35,7 @@ from graftwork.files import write_text
 from graftwork.registry import kinds, metrics
 from graftwork.run.confidence import remembered
 from graftwork.run.environment import environment
+from graftwork.run.keeping import Keeping, computed_in
 from graftwork.run.methods import Named
 from graftwork.run.once import Done
 from graftwork.run.price_tag import begin_all, read_costs
@@ -44,6 +46,7 @@ from graftwork.run.speed import predict_speed
 from graftwork.run.store import RunStore, write_predictions, write_run
 from graftwork.run.task_module import add_price_tag, save_module, self_test_examples
 from graftwork.run.trained_on import record
+from graftwork.train.checkpoint import Checkpoints
 from graftwork.train.frozen import FrozenStore
 from graftwork.train.loop import Diverged
 from graftwork.train.pooled_once import PooledOnce
@@ -111,6 +114,7 @@ def execute(
     spec = shop.spec(method, recipe, seed)
     known = shop.store.find(spec.id)
     if known is not None:
+        _forget(shop.store.checkpoint(spec.id))
         return known, True
     return execute_spec(shop, method, spec, progress, search), False
 
@@ -118,13 +122,21 @@ def execute(
 def execute_spec(
     shop: Shop, method: Named, spec: RunSpec, progress: Progress, search: Search = NOTHING_TRIED
 ) -> RunResult:
-    """The run that `spec` says, in a shop over its data and backbone, into the shop's store."""
+    """The run that `spec` says, in a shop over its data and backbone, into the shop's store.
+
+    Where it was interrupted it goes on from its last checkpoint, and ends as if it had not been.
+    """
     began = datetime.now(UTC)
     with shop.store.writing(spec.id) as folder:
         result = _Execution(shop, method, spec, folder, progress).run()
         write_receipt(folder, shop, spec, result, search, began)
         write_run(folder, spec, result)
+    _forget(shop.store.checkpoint(spec.id))
     return result
+
+
+def _forget(checkpoints: Path) -> None:
+    shutil.rmtree(checkpoints, ignore_errors=True)
 
 
 def workbench(shop: Shop, method: Named, recipe: Recipe, seed: int) -> Workbench:
@@ -144,6 +156,8 @@ class _Execution:
         self.readings = Readings(phases={"load": shop.load} if backbone else {}, runs_at_once=shop.runs_at_once)
         self.log = io.StringIO()
         self.watch, self.profile = Stopwatch(), Profile()
+        self.keeping: Keeping | None = None
+        self.earlier, self.attempts = Phase(), 1  # what attempts took that were interrupted, and how many there were
 
     def run(self) -> RunResult:
         """Everything, failures caught: a failed run has a price tag too."""
@@ -159,6 +173,8 @@ class _Execution:
             parts = {"status": _status(error), "error": str(error) or name, "failure": name}
             if not isinstance(error, GraftworkError):
                 self._log({"traceback": traceback.format_exc()})
+        if self.attempts > 1:
+            parts["facts"] = {**parts.get("facts", {}), "attempts": self.attempts}
         with self.profile.phase("meter"):
             costs = read_costs(marks, self.readings, self.shop.prices)
             surroundings = environment() | {"runs_at_once": self.shop.runs_at_once}
@@ -167,16 +183,24 @@ class _Execution:
             if (self.folder / "module" / "module.json").is_file():
                 add_price_tag(self.folder / "module", {name: asdict(cost) for name, cost in costs.items()})
         seeds = {**seeds_of(self.spec.seed, self.spec.held), "split": self.shop.dataset.report.get("split_seed")}
-        receipt: dict[str, Any] = {"costs": costs, "spent": self.watch.read(), "environment": surroundings}
+        spent = self.watch.read()
+        spent.add(self.earlier)
+        receipt: dict[str, Any] = {"costs": costs, "spent": spent, "environment": surroundings}
         receipt["seeds"] = seeds
         return RunResult(id=self.spec.id, seed=self.spec.seed, profile=self.profile.read(), **receipt, **parts)
 
     def _work(self) -> dict[str, Any]:
         bench = self.bench()
+        checkpoints = Checkpoints(
+            self.shop.store.checkpoint(self.spec.id), self.spec.id, computed_in(self.shop.numerics)
+        )
+        self.keeping = bench.keeper = Keeping(checkpoints, self.log, bench)
         try:
             with self._phase("fit"):
                 fitted = self.method.method.fit(bench)
         finally:
+            self.earlier, self.attempts = self.keeping.earlier, self.keeping.attempts
+            bench.charged.add(self.earlier)
             self.readings.charged = bench.charged
             self.readings.train_flops, self.readings.padding_flops = bench.tally.flops, bench.tally.padding_flops
             self.readings.train_flops_grade = bench.tally.grade
@@ -242,8 +266,16 @@ class _Execution:
         return batches[: recipe.get("batches_per_epoch")]
 
     def _frozen(self, bench: Workbench, split: Split, depth: int | None) -> Any:
-        assert self.setting.backbone is not None
-        return self.shop.frozen.get(self.setting.backbone, self.shop.dataset.digest, split, depth, bench)
+        backbone, data, frozen = self.setting.backbone, self.shop.dataset.digest, self.shop.frozen
+        assert backbone is not None
+        if self.keeping is None or not self.keeping.is_paid(split.name, depth):
+            return frozen.get(backbone, data, split, depth, bench)
+        there = frozen.holds(backbone, data, split, depth)
+        aside = replace(bench, tally=Tally(), charged=Phase())
+        found = frozen.get(backbone, data, split, depth, aside)
+        if not there:
+            bench.tally.include(aside.tally)
+        return found
 
     def _facts(self, fitted: Fitted) -> dict[str, Any]:
         """What the method says of itself, and what the engine did with the part that never changed."""

@@ -50,6 +50,7 @@ NOTHING_TRIED = Search()
 def write_receipt(folder: Path, shop: Shop, spec: RunSpec, result: RunResult, search: Search, began: datetime) -> None:
     """Write the receipt of the run that has filled `folder`: its log, and where it went well predictions and module."""
     content = inputs_of(shop, spec)
+    resumes = result.facts.get("attempts", 1) - 1
     content["method"]["search"] = {
         "space": dict(search.space),
         "tried": list(search.tried),
@@ -62,8 +63,8 @@ def write_receipt(folder: Path, shop: Shop, spec: RunSpec, result: RunResult, se
             "started": began.isoformat(timespec="milliseconds"),
             "ended": datetime.now(UTC).isoformat(timespec="milliseconds"),
             "wall_seconds": result.spent.wall_seconds,
-            "interruptions": 0,  # a run that is interrupted leaves nothing
-            "resumes": 0,
+            "interruptions": resumes,  # of one that had kept nothing yet nobody knows
+            "resumes": resumes,
         },
         "rerun": rerun_of(shop),
     }

@@ -41,6 +41,10 @@ class RunStore:
         result = read_result(path)
         return result if result.status == "ok" else None
 
+    def checkpoint(self, run_id: str) -> Path:
+        """Where the checkpoints of a run on its way are; nothing, once it is finished."""
+        return self.root / f".{run_id}.checkpoint"
+
     @contextlib.contextmanager
     def writing(self, run_id: str) -> Iterator[Path]:
         """A folder to fill; it becomes `runs/<id>` when the block ends well and is removed otherwise."""

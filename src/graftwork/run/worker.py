@@ -109,8 +109,8 @@ def main() -> int:
         try:
             answers.write(f"{json.dumps(line)}\n")
             answers.flush()
-        except BrokenPipeError:  # nobody listens any more: no failure of the run, which leaves nothing
-            raise KeyboardInterrupt from None
+        except BrokenPipeError:  # nobody listens any more: no failure of the run, which can go on another day
+            signal.raise_signal(signal.SIGTERM)
 
     try:
         work(iter(sys.stdin), say)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Any
 
@@ -20,6 +20,7 @@ from torch import Tensor, nn
 from torch.nn.functional import normalize
 
 from graftwork.core.backbone import Encoded, Features
+from graftwork.core.checkpoint import Checkpoint
 from graftwork.core.method import FrozenPass, Tally, Workbench
 from graftwork.core.model import Model
 from graftwork.train.batches import by_length
@@ -101,34 +102,61 @@ def train_on_pairs(
     Raises `Diverged`.
     """
     batches = plan.batches(classes, derive(bench.seed_of("order"), "pairs"))
-    optimiser = FlatAdamW(model.delta(), plan.rate, WEIGHT_DECAY, CLIP, model.tables(), model.rates)
-    forward = Tally()
-    counter, targets = StepCounter(forward), torch.from_numpy(classes).to(model.device)
-    for step, rows in enumerate(batches):
-        with bench.profile.phase("forward"):
-            parts = [rows[part] for part in by_length(encoded.lengths[rows], TOKENS_AT_ONCE)]
-            features = torch.cat([read(model, encoded, part.tolist(), frozen, counter) for part in parts])
-            loss = pair_loss(features, targets[np.concatenate(parts)])
-        with bench.profile.phase("backward"):
-            loss.backward()  # type: ignore[no-untyped-call]
-        share = warm_up_then_linear(step, len(batches), LINEAR["warm_up"])
-        with bench.profile.phase("optimiser"):
-            norm = optimiser.step(share)
-        value = float(loss.detach())
-        if not (math.isfinite(value) and math.isfinite(norm)):
-            raise Diverged(f"training diverged at step {step}", got=f"loss {value}, gradient norm {norm}")
-        bench.log({"step": step, "loss": value, "rate": plan.rate * share, "norm": norm})
-        bench.progress((step + 1) / len(batches), f"step {step + 1}/{len(batches)}")
-    bench.tally.include(forward)
-    bench.tally.add_model(2 * forward.flops)  # backward is twice forward
+    pairs = _Pairs(model, plan)
+    found = bench.keeper.found()
+    if found is not None:
+        pairs.restore(found)
+    targets = torch.from_numpy(classes).to(model.device)
+    with bench.keeper.steps() as keep:
+        for rows in batches[pairs.step :]:
+            with bench.profile.phase("forward"):
+                parts = [rows[part] for part in by_length(encoded.lengths[rows], TOKENS_AT_ONCE)]
+                read_ = [read(model, encoded, part.tolist(), frozen, pairs.counter) for part in parts]
+                loss = pair_loss(torch.cat(read_), targets[np.concatenate(parts)])
+            with bench.profile.phase("backward"):
+                loss.backward()  # type: ignore[no-untyped-call]
+            share = warm_up_then_linear(pairs.step, len(batches), LINEAR["warm_up"])
+            with bench.profile.phase("optimiser"):
+                norm = pairs.optimiser.step(share)
+            value = float(loss.detach())
+            if not (math.isfinite(value) and math.isfinite(norm)):
+                raise Diverged(f"training diverged at step {pairs.step}", got=f"loss {value}, gradient norm {norm}")
+            bench.log({"step": pairs.step, "loss": value, "rate": plan.rate * share, "norm": norm})
+            pairs.step, pairs.loss = pairs.step + 1, value
+            bench.progress(pairs.step / len(batches), f"step {pairs.step}/{len(batches)}")
+            keep(pairs.checkpoint)
+    bench.tally.include(pairs.forward)
+    bench.tally.add_model(2 * pairs.forward.flops)  # backward is twice forward
     seen = sum(map(len, batches))
     return {
         "steps": len(batches),
         "epochs": seen / len(classes),
         "pairs": sum(len(rows) * (len(rows) - 1) // 2 for rows in batches),
         "capped": seen < plan.epochs * len(classes),  # whether `steps` ended it before its epochs
-        "last_loss": value,
+        "last_loss": pairs.loss,
     }
+
+
+class _Pairs:
+    """A training on pairs on its way: all that its next step depends on beside the plan and the seed."""
+
+    def __init__(self, model: Model, plan: Plan):
+        self.optimiser = FlatAdamW(model.delta(), plan.rate, WEIGHT_DECAY, CLIP, model.tables(), model.rates)
+        self.forward = Tally()
+        self.counter = StepCounter(self.forward)
+        self.step, self.loss = 0, math.nan
+
+    def checkpoint(self) -> Checkpoint:
+        """As it stands."""
+        numbers = {"step": self.step, "loss": self.loss, "forward": asdict(self.forward), "counts": self.counter.counts}
+        return Checkpoint(numbers, self.optimiser.tensors(weights=True))
+
+    def restore(self, found: Checkpoint) -> None:
+        """Go on from `found`, on a model as it was made."""
+        self.step, self.loss = found.numbers["step"], found.numbers["loss"]
+        self.forward.include(Tally(**found.numbers["forward"]))
+        self.counter.restore(found.numbers["counts"])
+        self.optimiser.restore(found.tensors)
 
 
 def read(

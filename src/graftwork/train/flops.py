@@ -38,6 +38,16 @@ class StepCounter:
         self._counted: dict[int, float] = {}  # T -> FLOP per sequence
         self._curve: Curve | None = None
 
+    @property
+    def counts(self) -> list[tuple[int, float]]:
+        """Length and FLOP per sequence of what was counted: all that decides which batch is counted next."""
+        return list(self._counted.items())
+
+    def restore(self, counts: Sequence[tuple[int, float]]) -> None:
+        """Go on from `counts`."""
+        self._counted = {int(positions): flops for positions, flops in counts}
+        self._curve = _curve(self._counted)
+
     def run(self, mask: Tensor, work: Callable[[], T]) -> T:
         """Do `work` on a batch whose real tokens `mask` (S, T) marks."""
         sequences, positions = mask.shape

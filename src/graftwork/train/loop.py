@@ -11,6 +11,7 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from graftwork.core.backbone import Augments, Encoded, Inputs, towers_of
@@ -18,15 +19,14 @@ from graftwork.core.example import Example
 from graftwork.core.head import PooledHead
 from graftwork.core.method import FrozenPass, Logits, Setting, Workbench
 from graftwork.core.model import Model
-from graftwork.core.ragged import flat
 from graftwork.core.seen import Part, Seen
 from graftwork.errors import GraftworkError
 from graftwork.train.answering import answer_together, batches
 from graftwork.train.flops import StepCounter, counted
 from graftwork.train.linear import fit_on_block, fitted_on
-from graftwork.train.optim import FlatAdamW
 from graftwork.train.seeds import derive
 from graftwork.train.stages import Passes, Plan, open_passes, plan_of
+from graftwork.train.training import Training, snapshot
 
 
 class Diverged(GraftworkError):
@@ -112,7 +112,7 @@ class FittedModel:
 
     def delta(self) -> dict[str, Tensor]:
         """What trains, by name."""
-        return _snapshot(self.model.delta())
+        return snapshot(self.model.delta())
 
     def flops(self, examples: Sequence[Example]) -> tuple[float, str]:
         """Operators of answering these."""
@@ -148,13 +148,26 @@ def fit_by_gradient(method: Attaches, bench: Workbench) -> FittedModel:
     rate = bench.recipe["learning_rate"] or method.learning_rate
     plan = plan_of(method, model, bench.recipe)
     facts |= plan.facts(model, rate)
-    passes = open_passes(plan.lowest[0], model, bench)
+    training, passes = _begun(model, bench, plan, rate)
     facts |= fitted_on(bench, passes["train"].encoded)
-    with bench.profile.phase("head start"):
-        facts["head_start"] = _start_head(model, bench, passes)
-    facts |= _train(model, bench, passes, plan, rate, facts.get("blind"))
+    facts["head_start"] = dict(training.head_start)
+    facts |= _train(training, passes, facts.get("blind"))
     facts |= _augmented_fact(model, bench, plan)
     return FittedModel(model, facts)
+
+
+def _begun(model: Model, bench: Workbench, plan: Plan, rate: float) -> tuple[Training, Passes]:
+    """After the head start; or where an earlier attempt was interrupted, as if it had not been."""
+    found = bench.keeper.found()
+    if found is not None:
+        if plan.lowest[0] != model.start:
+            model.train_from(plan.lowest[0])
+        training = Training(model, bench, plan, rate, {})
+        return training, training.restore(found)
+    passes = open_passes(plan.lowest[0], model, bench)
+    with bench.profile.phase("head start"):
+        head_start = _start_head(model, bench, passes)
+    return Training(model, bench, plan, rate, head_start), passes
 
 
 def _start_head(model: Model, bench: Workbench, passes: Passes) -> dict[str, Any]:
@@ -168,57 +181,53 @@ def _start_head(model: Model, bench: Workbench, passes: Passes) -> dict[str, Any
     return {"used": True, "strength": fit.strength, "validation": reached}
 
 
-def _train(
-    model: Model, bench: Workbench, passes: Passes, plan: Plan, rate: float, blind: Sequence[float] | None
-) -> dict[str, Any]:
-    recipe = bench.recipe
-    rates = model.rates | {f"head.{name}": recipe["head_rate"] for name, _ in model.head.named_parameters()}
-    optimiser = FlatAdamW(model.delta(), rate, recipe["weight_decay"], recipe["clip"], model.tables(), rates)
-    targets = torch.from_numpy(flat(bench.train.targets)).to(model.device)
-    counter, looking = StepCounter(bench.tally), StepCounter(bench.tally)
+def _train(training: Training, passes: Passes, blind: Sequence[float] | None) -> dict[str, Any]:
+    model, bench, recipe = training.model, training.bench, training.bench.recipe
 
     def validate() -> float:
+        held = passes["validation"]
         with bench.profile.phase("evaluate"):
-            return bench.score(answer(model, passes["validation"].encoded, passes["validation"], looking, blind))
+            return bench.score(answer(model, held.encoded, held, training.looking, blind))
 
-    # The head start is no candidate: its penalty was chosen on the same rows, so its score there flatters it.
-    history, step = [validate()], 0
-    best_score, best_epoch, best = -math.inf, 0, _snapshot(plan.delta)
-    start = best if recipe["kept_share"] < 1 else {}  # held to the end only where it is gone back to
-    for epoch, lowest in enumerate(plan.lowest, start=1):
-        if lowest != model.start:
-            passes = open_passes(lowest, model, bench, passes)
-            optimiser.add(model.delta(), model.tables())
-            counter, looking = StepCounter(bench.tally), StepCounter(bench.tally)  # a length costs more now
-        losses = []
-        for rows in bench.order(passes["train"].encoded.lengths, epoch):
-            share = plan.share(step)
-            answers = targets[passes["train"].encoded.answered(rows)]
-            loss = _step(model, bench, passes["train"], rows.tolist(), answers, counter, epoch)
-            with bench.profile.phase("optimiser"):
-                norm = optimiser.step(share)
-            if not (math.isfinite(loss) and math.isfinite(norm)):
-                raise Diverged(f"training diverged at step {step}", got=f"loss {loss}, gradient norm {norm}")
-            bench.log({"step": step, "loss": loss, "rate": rate * share, "norm": norm})
-            losses.append(loss)
-            step += 1
-            bench.progress(step / recipe["steps"], f"epoch {epoch}/{recipe['epochs']}")
-        reached = validate()
-        history.append(reached)
-        bench.log({"epoch": epoch, "validation": reached, "loss": sum(losses) / len(losses), "time": time.time()})
-        if reached >= best_score:
-            best_score, best_epoch, best = reached, epoch, _snapshot(plan.delta)
-    model.load_delta(_between(start, best, recipe["kept_share"]))
-    tokens = sum(map(len, passes["train"].encoded.ids))
+    with bench.keeper.steps() as keep:
+        if not training.history:
+            training.history.append(validate())
+        keep(training.checkpoint)
+        while training.epoch <= recipe["epochs"]:
+            passes = training.open(passes)
+            for rows in bench.order(passes["train"].encoded.lengths, training.epoch)[training.done :]:
+                _take(training, passes["train"], rows)
+                keep(training.checkpoint)
+            epoch, reached, loss = training.epoch, validate(), sum(training.losses) / len(training.losses)
+            training.validated(reached)
+            bench.log({"epoch": epoch, "validation": reached, "loss": loss, "time": time.time()})
+            keep(training.checkpoint)
+    model.load_delta(_between(training.started, training.best, recipe["kept_share"]))
+    encoded = passes["train"].encoded
     return {
-        "learning_rate": rate,
+        "learning_rate": training.rate,
         "epochs": recipe["epochs"],
-        "best_epoch": best_epoch,
-        "steps": step,
-        "validation_by_epoch": history,
-        "train_tokens_per_epoch": tokens,
-        "cut_examples": passes["train"].encoded.cut,
+        "best_epoch": training.best_epoch,
+        "steps": training.step,
+        "validation_by_epoch": training.history,
+        "train_tokens_per_epoch": sum(map(len, encoded.ids)),
+        "cut_examples": encoded.cut,
     }
+
+
+def _take(training: Training, frozen: FrozenPass, rows: NDArray[np.int64]) -> None:
+    """One step, logged. Raises `Diverged`."""
+    bench, step, epoch = training.bench, training.step, training.epoch
+    share = training.plan.share(step)
+    targets = training.targets[frozen.encoded.answered(rows)]
+    loss = _step(training.model, bench, frozen, rows.tolist(), targets, training.counter, epoch)
+    with bench.profile.phase("optimiser"):
+        norm = training.optimiser.step(share)
+    if not (math.isfinite(loss) and math.isfinite(norm)):
+        raise Diverged(f"training diverged at step {step}", got=f"loss {loss}, gradient norm {norm}")
+    bench.log({"step": step, "loss": loss, "rate": training.rate * share, "norm": norm})
+    training.stepped(loss)
+    bench.progress(training.step / bench.recipe["steps"], f"epoch {epoch}/{bench.recipe['epochs']}")
 
 
 def _step(
@@ -286,8 +295,3 @@ def _between(start: Mapping[str, Tensor], end: Mapping[str, Tensor], share: floa
     return {
         name: torch.lerp(start[name].float(), weight.float(), share).to(weight.dtype) for name, weight in end.items()
     }
-
-
-def _snapshot(delta: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """A copy in the processor's memory, wherever the model computes."""
-    return {name: parameter.detach().to("cpu", copy=True) for name, parameter in delta.items()}

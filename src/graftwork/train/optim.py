@@ -15,6 +15,7 @@ import torch
 from torch import Tensor, nn
 
 BETAS, EPSILON = (0.9, 0.999), 1e-8
+MASTER, TABLE = "master", "table"  # in the names of what `FlatAdamW.tensors` gives
 
 
 class _Group:
@@ -83,6 +84,25 @@ class _Rows:
         self.master[self.rows] = moved
         self.table.data[self.rows] = moved.to(self.table.dtype)
 
+    def touched(self) -> Tensor:
+        """(R,) numbers of the rows that are no longer as they came."""
+        return ((self.first != 0) | (self.second != 0)).any(dim=1).nonzero()[:, 0]
+
+    def tensors(self) -> dict[str, Tensor]:
+        """Weights and moments of the touched rows, (R, D) each, their numbers, and the count of steps."""
+        rows = self.touched()
+        parts = {"master": self.master, "first": self.first, "second": self.second}
+        kept = {name: part[rows] for name, part in parts.items()}
+        return kept | {"rows": rows, "steps": torch.tensor(self.steps)}
+
+    def restore(self, tensors: Mapping[str, Tensor]) -> None:
+        """Go on from what `tensors` gave, on a table as it came."""
+        rows = tensors["rows"].to(self.master.device)
+        for name, part in (("master", self.master), ("first", self.first), ("second", self.second)):
+            part[rows] = tensors[name].to(part.device)
+        self.table.data[rows] = self.master[rows].to(self.table.dtype)
+        self.steps = int(tensors["steps"])
+
 
 class FlatAdamW:
     """AdamW with bias correction, global-norm clipping and decay on matrices only.
@@ -130,23 +150,43 @@ class FlatAdamW:
             for group, (decay, share) in zip(groups, alike, strict=True)
         ]
 
-    def tensors(self) -> dict[str, Tensor]:
-        """All that the next step depends on beside fp32 weights: the moments and the count of steps.
+    def tensors(self, weights: bool = False) -> dict[str, Tensor]:
+        """All that the next step depends on beside fp32 weights, or with these `weights` too.
 
-        Of a network in bf16, or with tables, it is not all: assert.
+        That is moments, counts of steps, the fp32 masters of other weights, and the touched rows of tables.
         """
-        assert not self.tables and all(p.dtype == torch.float32 for group in self.groups for p in group.parameters)
-        return {
+        kept = {
             f"{number}.{name}": tensor
             for number, group in enumerate(self.groups)
             for name, tensor in self.adam.state[group.master].items()  # none before the first step
         }
+        for number, group in enumerate(self.groups):
+            if weights or any(parameter.dtype != torch.float32 for parameter in group.parameters):
+                kept[f"{number}.{MASTER}"] = group.master.detach()
+        for number, (table, _) in enumerate(self.tables):
+            kept |= {f"{TABLE}{number}.{name}": tensor for name, tensor in table.tensors().items()}
+        return kept
 
+    @torch.no_grad()
     def restore(self, tensors: Mapping[str, Tensor]) -> None:
-        """Go on from what `tensors` gave; the weights are set by whoever keeps them."""
+        """Go on from what `tensors` gave, of the same parameters in the same order, the tables as they came.
+
+        fp32 weights that it did not give are set by whoever keeps them.
+        """
+        of_tables: dict[int, dict[str, Tensor]] = {}
         for name, tensor in tensors.items():
-            number, _, moment = name.partition(".")
-            self.adam.state[self.groups[int(number)].master][moment] = tensor
+            place, _, part = name.partition(".")
+            if place.startswith(TABLE):
+                of_tables.setdefault(int(place.removeprefix(TABLE)), {})[part] = tensor
+                continue
+            group = self.groups[int(place)]
+            if part == MASTER:
+                group.master.copy_(tensor)
+                group.scatter()
+            else:
+                self.adam.state[group.master][part] = tensor.to(group.master.device, copy=True)
+        for number, parts in of_tables.items():
+            self.tables[number][0].restore(parts)
 
     @torch.no_grad()
     def step(self, rate: float) -> float:

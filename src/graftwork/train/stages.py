@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Any, Protocol, runtime_checkable
@@ -90,3 +90,18 @@ def open_passes(lowest: int, model: Model, bench: Workbench, before: Passes | No
     if before is not None and model.prefix is None:
         return before
     return {split.name: bench.frozen(split, model.prefix) for split in (bench.train, bench.validation)}
+
+
+def reopen_passes(lowest: Sequence[int], model: Model, bench: Workbench, entered: Callable[[], None]) -> Passes:
+    """The passes that `open_passes` would have left after `model` trained from each of the blocks `lowest` in turn.
+
+    `entered` is called after every change but the first. Of passes that were followed by others nothing is opened.
+    """
+    depth = None
+    for number, block in enumerate(lowest):
+        if block != model.start:
+            model.train_from(block)
+            if number:
+                entered()
+        depth = model.prefix if model.prefix is not None or not number else depth
+    return {split.name: bench.frozen(split, depth) for split in (bench.train, bench.validation)}

@@ -17,7 +17,7 @@ from graftwork.core.example import Example
 from graftwork.core.opening import open_backbone
 from graftwork.errors import ConfigError, DataError, IncompatibleModule
 from graftwork.files import safe_load, write_tensors
-from graftwork.pretrain.checkpoint import Progress, read_checkpoint, write_checkpoint
+from graftwork.pretrain.checkpoint import Progress
 from graftwork.pretrain.loop import Course, Training
 from graftwork.pretrain.nt_asgd import NtAsgd
 from graftwork.pretrain.objective import Batch, InOrder, Loss, OwnOptimiser, Writes
@@ -26,6 +26,7 @@ from graftwork.pretrain.packing import Streams
 from graftwork.pretrain.tokens import TokenisedCorpus, Tokens
 from graftwork.pretrain.validation import Held
 from graftwork.pretrain.vocabulary import BERT, Vocabulary
+from graftwork.train.checkpoint import Checkpoints
 from graftwork.train.optim import FlatAdamW
 
 VOCABULARY = Vocabulary(tiny_tokenizer(), BERT)
@@ -296,13 +297,14 @@ def test_a_restored_training_goes_on_exactly(
             whole.optimiser.validated(nats)
     for step in range(4):
         whole.step(step, steps)
-    write_checkpoint(tmp_path, "run", Progress(4, steps), whole.tensors())
+    checkpoints = Checkpoints(tmp_path, "run", {})
+    checkpoints.write(Progress(4, steps).checkpoint(whole.tensors()))
     lines = [whole.step(step, steps) for step in range(4, steps)]
     torch.manual_seed(99)
-    found = read_checkpoint(tmp_path, "run")
+    found = checkpoints.read()
     assert found is not None
     second = training(objective, tokens, vocabulary)
-    second.restore(found[1])
+    second.restore(found.tensors)
     assert [second.step(step, steps) for step in range(4, steps)] == lines
     assert second.validated() == whole.validated()
     ended, expected = second.tensors(), whole.tensors()

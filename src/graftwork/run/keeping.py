@@ -1,0 +1,107 @@
+"""The checkpoints of a run on its way, with its accounts: log, price and profile go on where they were interrupted."""
+
+from __future__ import annotations
+
+import io
+import logging
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+import torch
+
+from graftwork.core.checkpoint import Checkpoint, Keep
+from graftwork.core.meter import Phase, Stopwatch
+from graftwork.core.method import Tally, Workbench
+from graftwork.errors import StorageError
+from graftwork.run.environment import DISTRIBUTIONS, arithmetic, version
+from graftwork.run.recorded_code import PACKAGE, source_digest
+from graftwork.train.checkpoint import EVERY_SECONDS, Checkpoints, Interval
+from graftwork.train.signals import waiting
+
+LOG = "log"  # the tensor that holds log.jsonl
+Opening = tuple[str, int | None]  # of a frozen pass: split and depth
+
+log = logging.getLogger("graftwork")
+
+
+def computed_in(numerics: Mapping[str, Any]) -> dict[str, Any]:
+    """All that decides the next bits of a training, beside what the run's id is of: processor, libraries, code."""
+    libraries = {name: version(name) for name in (*DISTRIBUTIONS, "gensim")}
+    return arithmetic(numerics) | {"libraries": libraries, "sources": source_digest(PACKAGE)}
+
+
+class Keeping:
+    """Implements `Keeper` for the fit in one workbench. What an interrupted attempt had paid is paid for good."""
+
+    def __init__(self, checkpoints: Checkpoints, lines: io.StringIO, bench: Workbench):
+        """`lines` is the log of the run."""
+        self.checkpoints, self.lines, self.bench = checkpoints, lines, bench
+        self.attempts, self.earlier = 1, Phase()  # and what the fits of those before this one took
+        self._watch, self._interval = Stopwatch(), Interval(EVERY_SECONDS)
+        self._paid: set[Opening] = set()  # the passes that were opened before, by name only
+        self._opened: set[Opening] = set()
+        self._troubled = False
+
+    def found(self) -> Checkpoint | None:
+        """The last checkpoint; log, price and profile are from now on as they were then."""
+        found = self.checkpoints.read()
+        if found is None:
+            return None
+        account, tensors = found.numbers["account"], dict(found.tensors)
+        self.attempts, self.earlier = account["attempts"] + 1, Phase(**account["fit"])
+        self.bench.charged.add(Phase(**account["charged"]))
+        self.bench.tally.include(Tally(**account["tally"]))
+        self.bench.profile.add(account["profile"])
+        self._paid = {(split, depth) for split, depth in account["passes"]}
+        self.lines.write(tensors.pop(LOG).numpy().tobytes().decode())
+        return Checkpoint(found.numbers["training"], tensors)
+
+    @contextmanager
+    def steps(self) -> Iterator[Keep]:
+        """Between steps a checkpoint is written when it is due, or when a signal waits."""
+        with waiting() as signals:
+
+            def keep(made: Callable[[], Checkpoint]) -> None:
+                if signals.came or self._interval.is_due():
+                    self._write(made())
+                if signals.came:
+                    signals.let_go()
+
+            yield keep
+
+    def is_paid(self, split: str, depth: int | None) -> bool:
+        """Whether this pass is in the price already, by an earlier attempt; it is opened now."""
+        self._opened.add((split, depth))
+        return (split, depth) in self._paid
+
+    def _write(self, checkpoint: Checkpoint) -> None:
+        """A checkpoint that can't be written is no reason to end the run."""
+        spent = self._watch.read()
+        spent.add(self.earlier)
+        account = {
+            "attempts": self.attempts,
+            "fit": asdict(spent),
+            "charged": asdict(self.bench.charged),
+            "tally": asdict(self.bench.tally),
+            "profile": self.bench.profile.read(),
+            "passes": sorted(self._paid | self._opened, key=str),
+        }
+        lines = np.frombuffer(self.lines.getvalue().encode(), dtype=np.uint8)
+        began = time.monotonic()
+        try:
+            with self.bench.profile.phase("write"):
+                self.checkpoints.write(
+                    Checkpoint(
+                        {"account": account, "training": checkpoint.numbers},
+                        {**checkpoint.tensors, LOG: torch.from_numpy(lines.copy())},
+                    )
+                )
+        except StorageError as error:
+            if not self._troubled:
+                log.warning("graft: no checkpoint can be written; the run goes on without: %s", error.what)
+            self._troubled = True
+        self._interval.wrote(time.monotonic() - began)

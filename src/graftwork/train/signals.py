@@ -1,0 +1,75 @@
+"""SIGINT and SIGTERM that wait for the end of a step, so that what was done can be kept."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+from typing import Any
+
+ENDING = (signal.SIGINT, signal.SIGTERM)
+
+
+class Terminated(KeyboardInterrupt):
+    """SIGTERM came."""
+
+
+@contextmanager
+def ending_cleanly() -> Iterator[None]:
+    """Within it SIGTERM raises `Terminated`, unless something else was set: all is cleaned up, as after Ctrl-C."""
+    here = threading.current_thread() is threading.main_thread()
+    if not here or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
+        yield
+        return
+    signal.signal(signal.SIGTERM, _terminate)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
+def _terminate(number: int, frame: FrameType | None) -> None:
+    raise Terminated
+
+
+class Waiting:
+    """The signals that came and have done nothing yet."""
+
+    def __init__(self) -> None:
+        self.came: list[int] = []
+        self._before: dict[int, Any] = {}
+
+    def hold(self) -> None:
+        """From now on they wait. A second one of the same sort does at once what it did before."""
+        for number in ENDING:
+            before = signal.getsignal(number)
+            if before not in (signal.SIG_IGN, None):  # None: not set from Python
+                self._before[number] = before
+                signal.signal(number, self._remember)
+
+    def let_go(self) -> None:
+        """Those that came do what they did before; from now on they all do."""
+        while self._before:
+            signal.signal(*self._before.popitem())
+        if self.came:
+            signal.raise_signal(signal.Signals(self.came.pop(0)))
+
+    def _remember(self, number: int, frame: FrameType | None) -> None:
+        if number in self.came:
+            self.let_go()
+        else:
+            self.came.append(number)
+
+
+@contextmanager
+def waiting() -> Iterator[Waiting]:
+    """Within it signals wait; leaving it lets them act. Outside of the main thread, where none arrive, nothing changes."""
+    signals = Waiting()
+    if threading.current_thread() is threading.main_thread():
+        signals.hold()
+    try:
+        yield signals
+    finally:
+        signals.let_go()
