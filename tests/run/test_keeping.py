@@ -5,8 +5,8 @@ from __future__ import annotations
 import io
 import json
 import signal
-from collections.abc import Callable, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Collection, Sequence
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -14,23 +14,23 @@ import numpy as np
 import pytest
 import torch
 
-from graftwork.core.meter import Phase
-from graftwork.core.method import Workbench
+from graftwork.core.checkpoint import Checkpoint
 from graftwork.core.opening import open_backbone
 from graftwork.core.ragged import flat
 from graftwork.core.run import Recipe
 from graftwork.core.task import Dataset
-from graftwork.registry import methods
+from graftwork.errors import StorageError
+from graftwork.files import read_json
 from graftwork.run import keeping
+from graftwork.run.execute import execute
 from graftwork.run.keeping import Keeping
 from graftwork.run.methods import parse_method
 from graftwork.testing import tiny_bench, tiny_dataset
-from graftwork.train.checkpoint import Checkpoints
+from graftwork.train.checkpoint import FORMAT, Checkpoints
+from graftwork.train.signals import ending_cleanly
 
 SHORT = Recipe(epochs=3, batch_size=8)
 OpenShop = Callable[..., Any]
-KINDS = ("classification", "multilabel", "regression", "tagging", "span", "choice")
-
 
 class Killed(BaseException):
     """Stands for a kill in the middle of a run: nothing cleans up."""
@@ -84,28 +84,153 @@ def require_equal(attempts: Attempts, whole: Path, broken: Path) -> None:
     assert without_times(lines) == without_times(more)
 
 
-METHODS = ("full", "full:embeddings=frozen", "top_layers:k=1", "adapter", "lora", "bitfit", "ulmfit", "contrastive")
+BY_STEPS = ("full", "full:embeddings=frozen", "top_layers:k=1", "adapter", "lora", "bitfit", "ulmfit", "contrastive")
+HARDEST = {("full", "bf16"), ("ulmfit", "fp32"), ("adapter", "bf16")}
+KINDS = ("classification", "multilabel", "regression", "tagging", "span", "choice", "ranking")
 
 
-@pytest.mark.parametrize("precision", ["fp32", "bf16"])
-@pytest.mark.parametrize("method", METHODS)
+def slow_but(cases: Sequence[Any], quick: Collection[Any]) -> list[Any]:
+    """All of them, those that are not in `quick` marked."""
+    return [case if case in quick else pytest.param(*case, marks=pytest.mark.slow) for case in cases]
+
+
+@pytest.mark.parametrize(
+    ("method", "precision"), slow_but([*product(BY_STEPS, ("fp32", "bf16"))], {*product(BY_STEPS, ["fp32"]), *HARDEST})
+)
 def test_every_method_goes_on_exactly(method: str, precision: str, tmp_path: Path) -> None:
     attempts = Attempts(tiny_dataset(), open_backbone("tiny_text", precision=precision), method)
-    for kill_at in (1, 4, 2):  # in the first epoch; in the second; and at the end of that
+    for kill_at in (1, 4):  # before anything is kept but the head start; in the second epoch
         attempts.killed(tmp_path / "broken", kill_at)
     require_equal(attempts, tmp_path / "whole", tmp_path / "broken")
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(("method", "kind"), [("perceptron_tagger", "tagging"), ("dan", "classification")])
+def test_methods_without_a_backbone_go_on_after_an_epoch(method: str, kind: str, tmp_path: Path) -> None:
+    attempts = Attempts(tiny_dataset(kind), None, method)
+    for kill_at in (1, 3, 2):
+        attempts.killed(tmp_path / "broken", kill_at)
+    require_equal(attempts, tmp_path / "whole", tmp_path / "broken")
+
+
+@pytest.mark.parametrize(("kind",), slow_but([(kind,) for kind in KINDS], {("tagging",), ("span",), ("choice",)}))
 def test_every_kind_goes_on_exactly(kind: str, tmp_path: Path) -> None:
     attempts = Attempts(tiny_dataset(kind), open_backbone("tiny_text", precision="fp32"), "full")
     attempts.killed(tmp_path / "broken", 5)
     require_equal(attempts, tmp_path / "whole", tmp_path / "broken")
 
 
-@pytest.mark.parametrize("precision", ["fp32", "bf16"])
-@pytest.mark.parametrize("step", range(1, 13))
+@pytest.mark.parametrize(
+    ("step", "precision"), slow_but([*product(range(1, 13), ("fp32", "bf16"))], {(3, "fp32"), (4, "bf16"), (12, "fp32")})
+)
 def test_every_step_of_gradual_unfreezing_can_be_the_last(step: int, precision: str, tmp_path: Path) -> None:
+    """Of four epochs with three steps each, the first ones above a frozen block; half of the way back is kept."""
     attempts = Attempts(tiny_dataset(), open_backbone("tiny_text", precision=precision), "ulmfit", kept_share=0.5)
     attempts.killed(tmp_path / "broken", step)
     require_equal(attempts, tmp_path / "whole", tmp_path / "broken")
+
+
+class Board:
+    """Runs of a shop over toy data, by `execute`, as a command makes them."""
+
+    def __init__(self, open_tiny: OpenShop):
+        self.open_tiny = open_tiny
+
+    def run(self, runs: str, method: str = "full", progress: Callable[[float, str], None] = lambda *_: None) -> Path:
+        """The folder of the finished run; the shop is opened anew, as by another process."""
+        shop = self.open_tiny(runs=runs)
+        result, known = execute(shop, parse_method(method), SHORT, 0, progress)
+        assert not known and result.status == "ok", result.error
+        return Path(shop.store.root / result.id)
+
+    def stopped(self, runs: str, at: float, act: Callable[[], None], method: str = "full") -> None:
+        def progress(done: float, text: str) -> None:
+            if done >= at:
+                act()
+
+        with pytest.raises((Killed, KeyboardInterrupt)):
+            self.run(runs, method, progress)
+
+
+@pytest.fixture
+def board(open_tiny: OpenShop) -> Board:
+    return Board(open_tiny)
+
+
+def kill() -> None:
+    raise Killed
+
+
+@pytest.mark.parametrize("method", ["full", "contrastive"])
+def test_a_run_that_was_interrupted_leaves_what_one_does_that_was_not(
+    method: str, board: Board, tmp_path: Path
+) -> None:
+    for at in (0.3, 0.6, 0.9):
+        board.stopped("broken", at, kill, method)
+    (checkpoints,) = (tmp_path / "broken").iterdir()
+    whole, broken = board.run("whole", method), board.run("broken", method)
+    assert checkpoints.name == f".{whole.name}.checkpoint" and not checkpoints.exists()
+    for name in ("predictions.jsonl", "module/delta.safetensors", "module/selftest.json"):
+        assert (whole / name).read_bytes() == (broken / name).read_bytes(), name
+    logs = [io.StringIO((folder / "log.jsonl").read_text()) for folder in (whole, broken)]
+    assert without_times(logs[0]) == without_times(logs[1])
+    one, other = (read_json(folder / "result.json") for folder in (whole, broken))
+    assert one["scores"] == other["scores"]
+    assert other["facts"] == {**one["facts"], "attempts": 4}
+    assert [read_json(folder / "receipt.json")["timeline"]["resumes"] for folder in (whole, broken)] == [0, 3]
+
+
+def test_the_price_is_that_of_all_attempts(board: Board, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Passes that an earlier attempt had paid are charged once; seconds of all attempts are in the tag."""
+    whole = read_json(board.run("whole") / "result.json")
+    board.stopped("broken", 0.5, kill)
+    checkpoints = Checkpoints(next((tmp_path / "broken").glob(".*.checkpoint")), whole["id"], {})
+    found = checkpoints.read(follows=True)
+    assert found is not None
+    account = dict(found.numbers["account"])
+    checkpoints.computed_in = keeping.computed_in(board.open_tiny().numerics)
+    checkpoints.computed_in = json.loads(json.dumps({"format": FORMAT, **checkpoints.computed_in}))
+    account["fit"] = {"wall_seconds": 1000.0, "cpu_seconds": 3000.0}
+    checkpoints.write(Checkpoint({**found.numbers, "account": account}, dict(found.tensors)))
+    broken = read_json(board.run("broken") / "result.json")
+    for name in ("train_flops", "padding_flops"):
+        assert whole["costs"][name] == broken["costs"][name], name
+    assert 1000 < broken["costs"]["train_seconds"]["value"] < 1100
+    assert 3000 < broken["costs"]["train_cpu_seconds"]["value"] < 3100
+    assert 1000 < broken["spent"]["wall_seconds"] < 1100
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_keeps_what_was_done(
+    number: int, board: Board, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(keeping, "EVERY_SECONDS", 1e9)
+    with ending_cleanly():
+        board.stopped("broken", 0.5, lambda: signal.raise_signal(number))
+    (checkpoints,) = (tmp_path / "broken").iterdir()
+    assert [path.name for path in sorted(checkpoints.iterdir())] == ["1.json", "1.safetensors"]
+    steps = json.loads((checkpoints / "1.json").read_text())["numbers"]["training"]["step"]
+    losses = len((board.run("broken") / "log.jsonl").read_text().splitlines())
+    assert steps >= 0.5 * (losses - 3) - 1
+
+
+def test_a_disk_that_takes_no_checkpoint_is_told_once(
+    board: Board, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(self: Checkpoints, checkpoint: Checkpoint) -> None:
+        raise StorageError("the disk is full")
+
+    monkeypatch.setattr(Checkpoints, "write", full)
+    board.run("whole")
+    assert [record.getMessage() for record in caplog.records] == [
+        "graft: no checkpoint can be written; the run goes on without: the disk is full"
+    ]
+
+
+def test_other_arithmetic_begins_anew_and_says_so(
+    board: Board, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    board.stopped("broken", 0.5, kill)
+    arithmetic = keeping.arithmetic
+    monkeypatch.setattr(keeping, "arithmetic", lambda numerics: arithmetic(numerics) | {"cpu_capability": "AVX9"})
+    assert "attempts" not in read_json(board.run("broken") / "result.json")["facts"]
+    assert "computed otherwise (cpu_capability): beginning anew" in caplog.text

@@ -18,6 +18,7 @@ from torch import Tensor, nn
 from torch.nn.functional import embedding_bag
 
 from graftwork.core.backbone import BackboneCard
+from graftwork.core.checkpoint import Checkpoint
 from graftwork.core.example import Example
 from graftwork.core.kind import OfChoices
 from graftwork.core.known_words import KnownWords
@@ -110,6 +111,62 @@ class Averaging:
         return _flops(self.network, self.bags(examples)), "model"
 
 
+class _Learning:
+    """A network on its way: all that its next epoch depends on."""
+
+    def __init__(self, network: Network, rate: float, l2: float, random: np.random.Generator):
+        self.network, self.random = network, random
+        self.layers = torch.optim.AdamW(network.layers.parameters(), lr=LAYER_RATE, weight_decay=l2)
+        self.vectors = torch.optim.SparseAdam([network.table], lr=rate)
+        self.best, self.at = (-math.inf, -math.inf), 0  # the score and the negative loss of the best epoch, and which
+        self.scores: list[float] = []
+        self.kept: dict[str, Tensor] = {}  # the network after it
+
+    def step(self, loss: Tensor) -> None:
+        """One update."""
+        self.layers.zero_grad()
+        self.vectors.zero_grad()
+        loss.backward()  # type: ignore[no-untyped-call]
+        self.layers.step()
+        self.vectors.step()  # type: ignore[no-untyped-call]
+
+    def reached(self, score: float, other: float) -> None:
+        """An epoch is over; of equal scores the `other` decides."""
+        self.scores.append(score)
+        if (score, other) > self.best:
+            self.best, self.at = (score, other), len(self.scores)
+            self.kept = {name: tensor.clone() for name, tensor in self.network.state_dict().items()}
+
+    def checkpoint(self) -> Checkpoint:
+        """After an epoch."""
+        tensors = {f"network.{name}": tensor for name, tensor in self.network.state_dict().items()}
+        tensors |= {f"kept.{name}": tensor for name, tensor in self.kept.items()}
+        for prefix, optimiser in (("layers", self.layers), ("vectors", self.vectors)):
+            for number, state in optimiser.state_dict()["state"].items():
+                tensors |= {f"{prefix}.{number}.{name}": torch.as_tensor(value) for name, value in state.items()}
+        tensors["scores"] = torch.tensor([*self.best, *self.scores], dtype=torch.float64)
+        return Checkpoint({"at": self.at, "random": self.random.bit_generator.state}, tensors)
+
+    def restore(self, found: Checkpoint) -> None:
+        """Go on from there."""
+        parts: dict[str, dict[str, Tensor]] = {}
+        for path, tensor in found.tensors.items():
+            prefix, _, name = path.partition(".")
+            parts.setdefault(prefix, {})[name] = tensor.clone()
+        self.network.load_state_dict(parts["network"])
+        self.kept = parts.get("kept", {})
+        for prefix, optimiser in (("layers", self.layers), ("vectors", self.vectors)):
+            states: dict[int, dict[str, Any]] = {}
+            for path, tensor in parts[prefix].items():
+                number, _, name = path.partition(".")
+                counts = name == "step" and optimiser is self.vectors  # a number there, a tensor here
+                states.setdefault(int(number), {})[name] = int(tensor) if counts else tensor
+            optimiser.load_state_dict({**optimiser.state_dict(), "state": states})
+        first, second, *self.scores = parts["scores"][""].tolist()
+        self.best, self.at = (first, second), found.numbers["at"]
+        self.random.bit_generator.state = found.numbers["random"]
+
+
 @methods.register("dan")
 @dataclass(frozen=True)
 class Dan:
@@ -190,40 +247,39 @@ class Dan:
     def _learn(self, bench: Workbench, fitted: Averaging, train: Bags, checked: Bags) -> dict[str, Any]:
         """Train the network of `fitted`; it comes back as it was after its best epoch."""
         network, kind = fitted.network, bench.setting.kind
-        targets, held = torch.from_numpy(bench.train.targets), torch.from_numpy(bench.validation.targets)
-        layers = torch.optim.AdamW(network.layers.parameters(), lr=LAYER_RATE, weight_decay=self.l2)
+        held = torch.from_numpy(bench.validation.targets)
         rate = DRAWN_RATE if self.vectors == RANDOM else GIVEN_RATE
-        vectors = torch.optim.SparseAdam([network.table], lr=rate)
         random = np.random.default_rng(derive(bench.seed_of("order"), "order"))
-        size = min(LARGEST_BATCH, max(2, len(targets) // STEPS_AT_LEAST))
-        best, scores = (-math.inf, -math.inf), list[float]()
-        kept, at = {}, 0
-        for epoch in range(1, self.epochs + 1):
-            losses = []
-            for rows in np.array_split(random.permutation(len(targets)), max(1, len(targets) // size)):
-                bags = [_dropped(train[row * network.texts + part], self.drop, random)
-                        for row in rows.tolist() for part in range(network.texts)]  # fmt: skip
-                loss = kind.loss(network(bags, sparse=True), targets[rows])
-                layers.zero_grad()
-                vectors.zero_grad()
-                loss.backward()  # type: ignore[no-untyped-call]
-                layers.step()
-                vectors.step()  # type: ignore[no-untyped-call]
-                losses.append(float(loss.detach()))
-            logits = fitted.of_bags(checked)
-            scores.append(bench.score(logits))
-            reached = (scores[-1], -float(kind.loss(torch.from_numpy(logits).float(), held)))
-            bench.log({"epoch": epoch, "validation": scores[-1], "loss": sum(losses) / len(losses)})
-            bench.progress(epoch / self.epochs, f"epoch {epoch}/{self.epochs}")
-            if reached > best:
-                best, at = reached, epoch
-                kept = {name: tensor.clone() for name, tensor in network.state_dict().items()}
-            if epoch - at == PATIENCE:
-                break
-        network.load_state_dict(kept)
-        bench.tally.add_model(3 * len(scores) * _flops(network, train))  # backward is twice forward
-        return {"epochs": len(scores), "best_epoch": at, "validation_by_epoch": scores}
+        learning = _Learning(network, rate, self.l2, random)
+        found = bench.keeper.found()
+        if found is not None:
+            learning.restore(found)
+        with bench.keeper.steps() as keep:
+            while len(learning.scores) < self.epochs and len(learning.scores) - learning.at < PATIENCE:
+                loss = self._epoch(bench, network, learning, train)
+                logits, epoch = fitted.of_bags(checked), len(learning.scores) + 1
+                score = bench.score(logits)
+                learning.reached(score, -float(kind.loss(torch.from_numpy(logits).float(), held)))
+                bench.log({"epoch": epoch, "validation": score, "loss": loss})
+                bench.progress(epoch / self.epochs, f"epoch {epoch}/{self.epochs}")
+                keep(learning.checkpoint)
+        network.load_state_dict(learning.kept)
+        bench.tally.add_model(3 * len(learning.scores) * _flops(network, train))  # backward is twice forward
+        return {
+            "epochs": len(learning.scores), "best_epoch": learning.at, "validation_by_epoch": learning.scores
+        }
 
+    def _epoch(self, bench: Workbench, network: Network, learning: _Learning, train: Bags) -> float:
+        """One pass over train; its mean loss."""
+        kind, targets, random, losses = bench.setting.kind, torch.from_numpy(bench.train.targets), learning.random, []
+        size = min(LARGEST_BATCH, max(2, len(targets) // STEPS_AT_LEAST))
+        for rows in np.array_split(random.permutation(len(targets)), max(1, len(targets) // size)):
+            bags = [_dropped(train[row * network.texts + part], self.drop, random)
+                    for row in rows.tolist() for part in range(network.texts)]  # fmt: skip
+            loss = kind.loss(network(bags, sparse=True), targets[rows])
+            learning.step(loss)
+            losses.append(float(loss.detach()))
+        return sum(losses) / len(losses)
 
 def _dropped(rows: list[int], share: float, random: np.random.Generator) -> list[int]:
     """`rows` without a share of them; never without all."""

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import groupby
 from typing import Any, ClassVar
 
@@ -15,6 +16,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from graftwork.core.backbone import BackboneCard
+from graftwork.core.checkpoint import Checkpoint
 from graftwork.core.example import Example
 from graftwork.core.kind import AsksPassages
 from graftwork.core.method import Logits, Setting, Workbench
@@ -137,6 +139,26 @@ class _Averaged:
             two, one = one, guess
         return wrong
 
+    def checkpoint(self, best: Tagger, random: np.random.Generator, scores: list[float]) -> Checkpoint:
+        """After a pass: the weights, those of the best pass, and what the next one draws from."""
+        tensors = {f"now.{name}": tensor for name, tensor in self.now.delta().items()}
+        tensors |= {f"best.{name}": tensor for name, tensor in best.delta().items()}
+        tensors |= {f"late.{number}": torch.from_numpy(part) for number, part in enumerate(self.late)}
+        return Checkpoint({"seen": self.seen, "scores": scores, "random": random.bit_generator.state}, tensors)
+
+    def restore(self, found: Checkpoint, random: np.random.Generator, scores: list[float]) -> Tagger:
+        """Go on from `found`; the tagger of the best pass."""
+        kept = {name: tensor.numpy().copy() for name, tensor in found.tensors.items()}
+        now, best = (
+            Tagger(kept[f"{which}.weights"], kept[f"{which}.after"], kept[f"{which}.after_two"], self.now.facts)
+            for which in ("now", "best")
+        )
+        self.now, self.late = now, tuple(kept[f"late.{number}"] for number in range(len(self.late)))
+        self.seen = found.numbers["seen"]
+        scores += found.numbers["scores"]
+        random.bit_generator.state = found.numbers["random"]
+        return best
+
     def average(self) -> Tagger:
         """The mean of the weights over all words so far."""
         now = self.now
@@ -171,16 +193,18 @@ class PerceptronTagger:
         random = np.random.default_rng(derive(bench.seed_of("order"), "order"))
         scores: list[float] = []
         best = averaged.now
-        for epoch in range(1, self.epochs + 1):
-            wrong = sum(averaged.learn(train[row], tags[row]) for row in random.permutation(len(train)).tolist())
-            tagger = averaged.average()
-            scores.append(bench.score(tagger.tagged(checked)))
-            bench.log({"epoch": epoch, "validation": scores[-1], "mistakes": wrong})
-            bench.progress(epoch / self.epochs, f"pass {epoch}/{self.epochs}")
-            if scores[-1] >= max(scores):
-                best = tagger
-            elif len(scores) - scores.index(max(scores)) > 2:
-                break
+        found = bench.keeper.found()
+        if found is not None:
+            best = averaged.restore(found, random, scores)
+        with bench.keeper.steps() as keep:
+            while len(scores) < self.epochs and _still_rises(scores):
+                wrong = sum(averaged.learn(train[row], tags[row]) for row in random.permutation(len(train)).tolist())
+                tagger, epoch = averaged.average(), len(scores) + 1
+                scores.append(bench.score(tagger.tagged(checked)))
+                bench.log({"epoch": epoch, "validation": scores[-1], "mistakes": wrong})
+                bench.progress(epoch / self.epochs, f"pass {epoch}/{self.epochs}")
+                best = tagger if scores[-1] >= max(scores) else best
+                keep(partial(averaged.checkpoint, best, random, scores))
         work = sum(len(word) + 2 for words in train for word in words) * outputs
         bench.tally.add_model(float(len(scores) * work))
         return _pruned(best, {"passes": len(scores), "validation_by_pass": scores})
@@ -188,6 +212,11 @@ class PerceptronTagger:
     def restore(self, setting: Setting, delta: dict[str, Tensor], facts: Mapping[str, Any]) -> Tagger:
         """From its weights and the names of its features."""
         return Tagger(delta["weights"].numpy(), delta["after"].numpy(), delta["after_two"].numpy(), facts)
+
+
+def _still_rises(scores: Sequence[float]) -> bool:
+    """Whether the last pass was as good as any, or at most the second after the best."""
+    return not scores or scores[-1] >= max(scores) or len(scores) - scores.index(max(scores)) <= 2
 
 
 def _blank(examples: Sequence[Example], outputs: int) -> Tagger:
