@@ -9,13 +9,15 @@ import json
 import math
 import os
 import tempfile
-import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextvars import ContextVar
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from graftwork.errors import ConfigError, StorageError
+from graftwork.errors import ConfigError, IncompatibleModule, StorageError
+from graftwork.limited import DATA, MOST_TOML, BeyondLimits, Limits, parse_json, parse_toml
+from graftwork.plain_files import open_plain, read_plain
+from graftwork.tensor_file import Placed, read_header
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -35,8 +37,8 @@ _NOTES: ContextVar[dict[str, str] | None] = ContextVar("notes", default=None)
 
 
 def file_digest(path: Path) -> str:
-    """sha256 of a file's bytes. Raises `StorageError`."""
-    with storage_errors(path), path.open("rb") as stream:
+    """sha256 of a file's bytes. Raises `StorageError`, also for a pipe or a device."""
+    with storage_errors(path), open_plain(path) as stream:
         found = hashlib.file_digest(stream, "sha256").hexdigest()
     notes = _NOTES.get()
     if notes is not None:
@@ -148,12 +150,14 @@ def finite(value: Any) -> Any:
     return value
 
 
-def read_json(path: Path) -> Any:
-    """A JSON file. Raises `StorageError` when it is missing, unreadable or torn."""
+def read_json(path: Path, limits: Limits = DATA) -> Any:
+    """A JSON file. Raises `StorageError` when it is missing, unreadable, torn or beyond `limits`."""
     with storage_errors(path):
-        text = path.read_text(encoding="utf-8")
+        content = read_plain(path, limits.bytes)
     try:
-        return json.loads(text)
+        return parse_json(content, limits)
+    except BeyondLimits as rule:
+        raise _refused(path, "this JSON is not read", rule, "have it written anew by what made it") from None
     except ValueError as error:
         raise StorageError(f"not a whole JSON file: {error}", where=str(path), do="remove it and run again") from None
 
@@ -161,10 +165,12 @@ def read_json(path: Path) -> Any:
 def read_toml(path: Path) -> dict[str, Any]:
     """A TOML file, with or without a byte-order mark. Raises `StorageError`, or `ConfigError` when it is no TOML."""
     with storage_errors(path):
-        raw = path.read_bytes()
+        content = read_plain(path, MOST_TOML)
     try:
-        return tomllib.loads(raw.decode("utf-8-sig"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        return parse_toml(content)
+    except BeyondLimits as rule:
+        raise _refused(path, "this TOML is not read", rule) from None
+    except ValueError as error:
         raise ConfigError(f"not a TOML file: {error}", where=str(path)) from None
 
 
@@ -178,20 +184,55 @@ def write_tensors(path: Path, tensors: dict[str, Tensor]) -> None:
 def safe_load(path: Path, *, mapped: bool = True) -> dict[str, Tensor]:
     """The tensors of a safetensors file, or of a zip archive of torch's (.bin), whose program is never run.
 
-    The one door through which weights come in. Raises `StorageError`. Mapped, what a safetensors file holds takes no
-    memory of its own, and the file must stay as it is for as long as it is used.
+    The one door through which weights come in: before anything is allocated the file is what its header says, to the
+    last byte. Raises `StorageError`. Mapped, what a safetensors file holds takes no memory of its own, and the file
+    must stay as it is for as long as it is used.
     """
     from safetensors import SafetensorError
     from safetensors.torch import load, load_file
 
     with storage_errors(path):
-        if path.suffix not in (".safetensors", ".bin") or not path.is_file():
+        if path.suffix not in (".safetensors", ".bin"):
             raise StorageError("no such weights", where=str(path), expected="a .safetensors file")
         if path.suffix == ".bin":
             from graftwork.torch_archive import read_archive
 
-            return read_archive(path)
+            with open_plain(path) as stream:
+                return read_archive(stream, path)
+        tensors_of(path)
         try:
             return load_file(path) if mapped else load(path.read_bytes())
         except SafetensorError as error:
             raise StorageError(f"not a whole safetensors file: {error}", where=str(path)) from None
+
+
+def tensors_of(path: Path) -> dict[str, Placed]:
+    """Name -> dtype, shape and place of the tensors of a safetensors file. Raises `StorageError` unless it is whole."""
+    with storage_errors(path), open_plain(path) as stream:
+        try:
+            return read_header(stream)
+        except BeyondLimits as rule:
+            raise _refused(path, "not a whole safetensors file", rule) from None
+
+
+def require_finite(tensors: Mapping[str, Tensor], path: Path) -> None:
+    """Raises `IncompatibleModule` where a weight is NaN or infinite: everything that is computed with it is lost."""
+    import torch
+
+    for name, tensor in tensors.items():
+        if tensor.is_floating_point() and tensor.numel():
+            tensor = tensor.float() if tensor.itemsize == 1 else tensor
+            total = tensor.sum(dtype=torch.promote_types(tensor.dtype, torch.float32))
+            if not math.isfinite(float(total)) and not bool(torch.isfinite(tensor).all()):
+                raise IncompatibleModule(
+                    f"the weights have NaN or infinite numbers, in {name[:80]!r}",
+                    where=str(path),
+                    expected="finite numbers",
+                    do="the training that made them went astray, or the file is damaged: use another one",
+                )
+
+
+def _refused(path: Path, what: str, rule: BeyondLimits, do: str = "") -> StorageError:
+    return StorageError(
+        f"{what}: {rule}", where=str(path), do=do or "get the file again from where it comes, if you trust that"
+    )

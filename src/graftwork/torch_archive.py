@@ -14,14 +14,20 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from math import prod
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import torch
 from torch import Tensor
 
 from graftwork.errors import StorageError
+from graftwork.plain_files import LOOKED_AT, foreign
 
 LONGEST_PROGRAM = 4 << 20  # bytes: twenty thousand tensors
+LONGEST_DIRECTORY = 8 << 20  # bytes: as many records
+MOST_SHARED = 8  # times that a number may stand in the tensors: tied weights share theirs
+LOCAL, END, END_64 = b"PK\x03\x04", b"PK\x05\x06", b"PK\x06\x06"
+END_BYTES, LOCATOR_BYTES, LOCAL_BYTES = 22, 20, 30
+LONGEST_DESCRIPTOR = 24  # bytes between a record's content and the next record
 TYPES = {
     "torch DoubleStorage": torch.float64, "torch FloatStorage": torch.float32, "torch HalfStorage": torch.float16,
     "torch BFloat16Storage": torch.bfloat16, "torch LongStorage": torch.int64, "torch IntStorage": torch.int32,
@@ -57,11 +63,15 @@ class Stored:
     numbers: Tensor
 
 
-def read_archive(path: Path) -> dict[str, Tensor]:
-    """Name -> tensor. Raises `StorageError` for what is torn, and for anything that is not tensors under names."""
+def read_archive(stream: BinaryIO, path: Path) -> dict[str, Tensor]:
+    """Name -> tensor of an open file. Raises `StorageError` for what is torn or more than tensors under names.
+
+    `path` stands in messages.
+    """
     try:
-        with zipfile.ZipFile(path) as archive:
-            records = _records(archive, path.stat().st_size)
+        directory = _require_zip(stream)
+        with zipfile.ZipFile(stream) as archive:
+            records = _records(archive, stream, directory)
             program = next(name for name in records if name.endswith("/data.pkl"))
             root = program.removesuffix("data.pkl")
             if archive.getinfo(program).file_size > LONGEST_PROGRAM:
@@ -86,13 +96,48 @@ def read_archive(path: Path) -> dict[str, Tensor]:
     return found
 
 
-def _records(archive: zipfile.ZipFile, size: int) -> set[str]:
-    """The names of an archive's records, once it is sure that they are no more than the file's own bytes."""
-    entries = archive.infolist()
+def _require_zip(stream: BinaryIO) -> int:
+    """Where the directory of a zip archive begins, which is one from its first byte to its last and not too large."""
+    start = stream.read(LOOKED_AT)
+    if not start.startswith(LOCAL):
+        raise zipfile.BadZipFile(f"it is {foreign(start) or 'no zip archive'}")
+    size = stream.seek(0, 2)
+    stream.seek(max(0, size - END_BYTES))
+    end = stream.read(END_BYTES)
+    if len(end) < END_BYTES or end[:4] != END or end[-2:] != b"\0\0":
+        raise zipfile.BadZipFile("something stands behind the end of the archive, or the end is missing")
+    length, begin = struct.unpack("<II", end[12:20])
+    last = size - END_BYTES
+    if 0xFFFFFFFF in (length, begin) or end[10:12] == b"\xff\xff":
+        stream.seek(last - LOCATOR_BYTES)
+        last = struct.unpack("<Q", stream.read(LOCATOR_BYTES)[8:16])[0]
+        stream.seek(last)
+        record = stream.read(56)
+        if record[:4] != END_64:
+            raise zipfile.BadZipFile("the end of the archive is torn")
+        length, begin = struct.unpack("<QQ", record[40:56])
+    if length > LONGEST_DIRECTORY:
+        raise Refused(f"a directory of {length:,} bytes, where at most {LONGEST_DIRECTORY:,} are read")
+    if begin + length > last:
+        raise zipfile.BadZipFile("the directory is not before the end of the archive")
+    stream.seek(0)
+    return int(begin)
+
+
+def _records(archive: zipfile.ZipFile, stream: BinaryIO, directory: int) -> set[str]:
+    """The names of an archive's records, once it is sure that they stand one behind the other and are nothing more."""
+    entries = sorted(archive.infolist(), key=lambda entry: entry.header_offset)
     if any(entry.compress_type != zipfile.ZIP_STORED or entry.file_size != entry.compress_size for entry in entries):
         raise Refused("compressed records")
+    reached = 0
+    for entry in entries:
+        if not reached <= entry.header_offset <= reached + (LONGEST_DESCRIPTOR if reached else 0):
+            raise Refused("records that overlap" if entry.header_offset < reached else "something between its records")
+        stream.seek(entry.header_offset)
+        local = stream.read(LOCAL_BYTES)
+        reached = entry.header_offset + LOCAL_BYTES + sum(struct.unpack("<HH", local[26:30])) + entry.compress_size
     names = {entry.filename for entry in entries}
-    if len(names) != len(entries) or sum(entry.file_size for entry in entries) > size:
+    if len(names) != len(entries) or not reached <= directory <= reached + LONGEST_DESCRIPTOR:
         raise Refused("records that overlap")
     if sum(name.endswith("/data.pkl") for name in names) > 1:
         raise Refused("two programs")
@@ -171,6 +216,8 @@ def _stored(given: Any, known: dict[tuple[str, str], Stored], read: Callable[[st
     if word != "storage" or not isinstance(kind, Name) or kind.text not in TYPES or type(key) is not str:
         raise Refused("a record that is no storage")
     if (kind.text, key) not in known:
+        if any(other == key for _, other in known):
+            raise Refused("a record that is read as two types")
         dtype, content = TYPES[kind.text], bytearray(read(key))
         numbers = torch.frombuffer(content, dtype=dtype) if content else torch.empty(0, dtype=dtype)
         known[kind.text, key] = Stored(numbers)
@@ -206,4 +253,7 @@ def _named_tensors(stack: list[Any]) -> dict[str, Tensor]:
     other = next((key for key, value in found.items() if not isinstance(value, Tensor)), None)
     if other is not None:
         raise Refused(f"{other[:100]!r} is no tensor")
+    stored = {tensor.untyped_storage().data_ptr(): tensor.untyped_storage().nbytes() for tensor in found.values()}
+    if sum(tensor.numel() * tensor.itemsize for tensor in found.values()) > MOST_SHARED * sum(stored.values()):
+        raise Refused("tensors that make much of few numbers")
     return found

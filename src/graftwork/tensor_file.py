@@ -1,0 +1,109 @@
+"""Safetensors files: their header is read and checked by ourselves before any other code or memory has to do with it.
+
+A file is 8 bytes with the length of the header, the header in JSON, and the tensors' bytes end to end.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import prod
+from typing import Any, BinaryIO
+
+from graftwork.limited import HEADER, BeyondLimits, parse_json
+from graftwork.plain_files import LOOKED_AT, foreign
+
+MOST_TENSORS = 100_000
+MOST_DIMENSIONS = 16
+ABOUT = "__metadata__"
+BYTES = {
+    "BOOL": 1, "U8": 1, "I8": 1, "F8_E4M3": 1, "F8_E5M2": 1, "U16": 2, "I16": 2, "F16": 2, "BF16": 2, "U32": 4,
+    "I32": 4, "F32": 4, "U64": 8, "I64": 8, "F64": 8, "C64": 8,
+}  # of a number  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Placed:
+    """Where a tensor stands in its file."""
+
+    dtype: str
+    shape: tuple[int, ...]
+    begin: int  # bytes after the header
+    end: int
+
+    @property
+    def numbers(self) -> int:
+        """How many it has."""
+        return prod(self.shape)
+
+
+def read_header(stream: BinaryIO) -> dict[str, Placed]:
+    """Name -> place of every tensor of a file that is wholly what its header says.
+
+    Raises `BeyondLimits` with the rule that the file breaks.
+    """
+    size = os.fstat(stream.fileno()).st_size
+    start = stream.read(LOOKED_AT)
+    length = int.from_bytes(start[:8], "little")
+    if len(start) < 8 or start[8:9] != b"{" or length > size - 8:
+        is_other = foreign(start)
+        raise BeyondLimits(
+            f"{is_other} by another name" if is_other else f"a header of {length:,} bytes in a file of {size:,}"
+        )
+    if length > HEADER.bytes:
+        raise BeyondLimits(f"a header of {length:,} bytes, where at most {HEADER.bytes:,} are read")
+    stream.seek(8)
+    try:
+        header = parse_json(stream.read(length), HEADER)
+    except BeyondLimits:
+        raise
+    except ValueError as error:
+        raise BeyondLimits(f"a header that is no JSON: {error}") from None
+    if not isinstance(header, dict):
+        raise BeyondLimits("a header that is no object")
+    _require_texts(header.pop(ABOUT, {}))
+    if len(header) > MOST_TENSORS:
+        raise BeyondLimits(f"{len(header):,} tensors, where at most {MOST_TENSORS:,} are read")
+    placed = {name: _placed(name, told) for name, told in header.items()}
+    _require_whole(placed, size - 8 - length)
+    return placed
+
+
+def _require_texts(about: Any) -> None:
+    if not isinstance(about, dict) or not all(isinstance(value, str) for value in about.values()):
+        raise BeyondLimits(f"{ABOUT} that is not texts by name")
+
+
+def _placed(name: str, told: Any) -> Placed:
+    """What the header says of one tensor, checked by itself."""
+    called = f"the tensor {name[:80]!r}"
+    if not isinstance(told, dict) or told.keys() != {"dtype", "shape", "data_offsets"}:
+        raise BeyondLimits(f"{called} is not told by dtype, shape and data_offsets")
+    dtype, shape, offsets = told["dtype"], told["shape"], told["data_offsets"]
+    if not isinstance(dtype, str) or dtype not in BYTES:
+        raise BeyondLimits(f"{called} has the unknown dtype {str(dtype)[:40]!r}")
+    if not _counts(shape) or len(shape) > MOST_DIMENSIONS:
+        raise BeyondLimits(f"{called} has a shape that is not up to {MOST_DIMENSIONS} numbers from 0 on")
+    if not _counts(offsets) or len(offsets) != 2 or offsets[0] > offsets[1]:
+        raise BeyondLimits(f"{called} has no range of bytes")
+    bytes_ = prod(shape) * BYTES[dtype]
+    if bytes_ != offsets[1] - offsets[0]:
+        raise BeyondLimits(f"{called} takes {bytes_:,} bytes by its shape and {offsets[1] - offsets[0]:,} by its range")
+    return Placed(dtype, tuple(shape), *offsets)
+
+
+def _counts(numbers: Any) -> bool:
+    return isinstance(numbers, list) and all(type(number) is int and number >= 0 for number in numbers)
+
+
+def _require_whole(placed: Mapping[str, Placed], size: int) -> None:
+    """Tensors stand end to end: every byte behind the header belongs to one of them."""
+    reached = 0
+    for name, place in sorted(placed.items(), key=lambda item: (item[1].begin, item[1].end)):
+        if place.begin != reached:
+            what = "overlaps the one before it" if place.begin < reached else "stands behind a hole"
+            raise BeyondLimits(f"the tensor {name[:80]!r} {what}")
+        reached = place.end
+    if reached != size:
+        raise BeyondLimits(f"{size:,} bytes behind the header, where its tensors take {reached:,}")
