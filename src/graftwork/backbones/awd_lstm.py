@@ -4,20 +4,30 @@ arXiv:1708.02182; Howard & Ruder 2018, arXiv:1801.06146)."""
 from __future__ import annotations
 
 from dataclasses import MISSING, fields
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import torch
-from tokenizers import Tokenizer
 from torch import Tensor
 
 from graftwork.core.awd_lstm import AwdLstm, AwdLstmShape
 from graftwork.core.backbone import ROLES, BackboneCard
 from graftwork.core.chained import Architecture, Chain, ChainedBackbone, Step
-from graftwork.core.model_folder import locate, reading_files, weight_files
+from graftwork.core.configuration import require_room
+from graftwork.core.model_folder import (
+    locate,
+    model_file,
+    reading_files,
+    stored_numbers,
+    stored_weights,
+    weight_files,
+)
+from graftwork.core.model_json import checked_sizes
 from graftwork.core.reading import TextReader
-from graftwork.errors import ConfigError, IncompatibleModule, StorageError
-from graftwork.files import digest, file_digest, read_json, safe_load
+from graftwork.core.tokenizer_file import read_tokenizer
+from graftwork.errors import ConfigError, IncompatibleModule
+from graftwork.files import digest, file_digest
 from graftwork.registry import backbones
 
 MODEL_TYPE = "awd_lstm"
@@ -34,6 +44,8 @@ class AwdLstmFamily:
         """Load a folder. Raises `ConfigError`, `StorageError`, or `IncompatibleModule` for weights of another shape."""
         folder = locate(source)
         shape = read_shape(folder)
+        stored = stored_numbers(folder) if random_seed is None else None
+        require_room(partial(AwdLstm, shape), stored, folder / "config.json")
         network = AwdLstm(shape)
         identity: dict[str, Any] = {"files": reading_files(folder), "random_seed": random_seed}
         if random_seed is None:
@@ -79,9 +91,9 @@ def _step(layer: Any) -> Step:
 
 def read_shape(folder: Path) -> AwdLstmShape:
     """The sizes in config.json. Raises `ConfigError` for one that is missing or makes no network."""
-    path = folder / "config.json"
-    config = read_json(path)
-    sizes = {}
+    path = model_file(folder, "config.json")
+    config = checked_sizes(path)
+    sizes: dict[str, Any] = {}
     for size in fields(AwdLstmShape):
         sizes[size.name] = config.get(size.name, None if size.default is MISSING else size.default)
         if not isinstance(sizes[size.name], int) or sizes[size.name] < 1:
@@ -99,7 +111,7 @@ def load_network(network: AwdLstm, folder: Path) -> dict[str, Tensor]:
 
     Raises `StorageError`, or `IncompatibleModule` where they are not those of such a network.
     """
-    stored = {name: tensor for path in weight_files(folder) for name, tensor in safe_load(path).items()}
+    stored = stored_weights(folder)
     decoder = {name: stored.pop(name) for name in list(stored) if name.startswith(OF_DECODER)}
     wanted = {name: tuple(tensor.shape) for name, tensor in network.state_dict().items()}
     found = {name: tuple(tensor.shape) for name, tensor in stored.items()}
@@ -117,11 +129,7 @@ def load_network(network: AwdLstm, folder: Path) -> dict[str, Tensor]:
 
 def _reader(folder: Path, shape: AwdLstmShape) -> TextReader:
     """The folder's tokenizer, cutting at the length that config.json states. Raises `StorageError` or `ConfigError`."""
-    path = folder / "tokenizer.json"
-    try:
-        tokenizer = Tokenizer.from_str(path.read_text(encoding="utf-8"))
-    except Exception as error:  # the library raises nothing narrower
-        raise StorageError(f"no tokenizer can be read: {error}", where=str(path)) from None
+    tokenizer = read_tokenizer(model_file(folder, "tokenizer.json"))
     if tokenizer.get_vocab_size() > shape.vocab_size:
         raise IncompatibleModule(
             "the tokenizer knows more tokens than its network",

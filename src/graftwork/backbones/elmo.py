@@ -11,15 +11,15 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from graftwork.core.allennlp import published_files, read_published
+from graftwork.core.allennlp import published_files, read_options, read_published
 from graftwork.core.backbone import ROLES, BackboneCard
 from graftwork.core.bilm import BiLM, BiLMShape, fresh_bilm
 from graftwork.core.bilstm import Places
 from graftwork.core.chained import Architecture, Chain, ChainedBackbone
-from graftwork.core.model_folder import WEIGHTS, weight_files
+from graftwork.core.model_folder import WEIGHTS, model_file, stored_numbers, weight_files
 from graftwork.core.spelled import Cutting, SpelledReader
 from graftwork.errors import IncompatibleModule
-from graftwork.files import digest, file_digest, read_json, safe_load, write_json, write_tensors
+from graftwork.files import digest, file_digest, require_finite, safe_load, write_json, write_tensors
 from graftwork.registry import backbones
 
 MAX_LENGTH = 512  # positions of a sequence: no network of recurrences has a limit, and its passes must have one
@@ -84,7 +84,7 @@ class Elmo:
 
 def _published(folder: Path, fresh: bool) -> Found:
     options, weights = published_files(folder)
-    shape = BiLMShape.of(read_json(options), str(options))
+    shape = read_options(options, None if fresh else weights.stat().st_size // 2)
     identity = {"options": file_digest(options)}
     if fresh:
         return Found(shape, None, Cutting.treebank(), identity)
@@ -93,8 +93,8 @@ def _published(folder: Path, fresh: bool) -> Found:
 
 
 def _ours(folder: Path, fresh: bool) -> Found:
-    tokenizer = folder / TOKENIZER
-    shape = BiLMShape.of(read_json(folder / CONFIG), str(folder / CONFIG))
+    tokenizer = model_file(folder, TOKENIZER)
+    shape = read_options(model_file(folder, CONFIG), None if fresh else stored_numbers(folder))
     identity = {"config": file_digest(folder / CONFIG)}
     cutting = Cutting.treebank()
     if tokenizer.is_file():
@@ -111,9 +111,10 @@ def open_bilm(folder: Path) -> tuple[BiLM, dict[str, Tensor]]:
 
     Raises `ConfigError` or `StorageError`, and `IncompatibleModule` for weights that are not those of config.json.
     """
-    network = BiLM(BiLMShape.of(read_json(folder / CONFIG), str(folder / CONFIG)))
+    network = BiLM(read_options(model_file(folder, CONFIG), stored_numbers(folder)))
     (weights,) = weight_files(folder)
     stored, own = safe_load(weights, mapped=False), network.state_dict()
+    require_finite(stored, weights)
     wrong = [name for name, tensor in own.items() if name not in stored or stored[name].shape != tensor.shape]
     if wrong:
         raise IncompatibleModule(

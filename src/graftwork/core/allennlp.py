@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,8 +13,11 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from graftwork.core.bilm import BiLM, BiLMShape
+from graftwork.core.configuration import require_room
+from graftwork.core.model_json import checked_json, require_modest
 from graftwork.errors import ConfigError, IncompatibleModule, StorageError
-from graftwork.files import read_json, storage_errors
+from graftwork.files import require_finite, storage_errors
+from graftwork.plain_files import inside, open_plain
 
 if TYPE_CHECKING:
     import h5py
@@ -22,6 +26,7 @@ OPTIONS, WEIGHTS = (
     "*options.json",
     "*weights.hdf5",
 )  # those of the published ones carry the network's sizes before the name
+MOST_UNPACKED = 8  # times the bytes of the file: trained weights hardly shrink
 FORGET = 1.0  # what TensorFlow's cell adds to the bias of the forget gate whenever it runs
 
 
@@ -46,9 +51,10 @@ def read_published(options: Path, weights: Path) -> BiLM:
     Raises `StorageError` for a file that can't be read, `ConfigError` without h5py or for strange options, and
     `IncompatibleModule` for weights that are not those of the options.
     """
-    network = BiLM(BiLMShape.of(read_json(options), str(options)))
+    network = BiLM(read_options(options, weights.stat().st_size // 2))
     with _opened(weights) as file, torch.no_grad():
         found = dict(_tensors(network, file, weights))
+    require_finite(found, weights)
     expected = network.state_dict()
     for name, tensor in found.items():
         if tensor.shape != expected[name].shape:
@@ -62,13 +68,26 @@ def read_published(options: Path, weights: Path) -> BiLM:
     return network
 
 
+def read_options(path: Path, stored: int | None) -> BiLMShape:
+    """The sizes in options.json, or in a config.json of ours, for `stored` numbers; None: for fresh weights.
+
+    Raises `ConfigError`, and `StorageError` for sizes that are absurd or far beyond what is stored.
+    """
+    content = checked_json(path)
+    require_modest({part: content[part] for part in ("char_cnn", "lstm") if part in content}, path)
+    shape = BiLMShape.of(content, str(path))
+    require_room(partial(BiLM, shape), stored, path)
+    return shape
+
+
 def _opened(weights: Path) -> h5py.File:
     try:
         import h5py
     except ImportError:
         raise ConfigError("ELMo's weights are in HDF5, which needs h5py", do="pip install 'graftwork[elmo]'") from None
     with storage_errors(weights):
-        weights.open("rb").close()
+        inside(weights.parent, weights.name)
+        open_plain(weights).close()
     try:
         return h5py.File(weights, "r")
     except OSError as error:
@@ -79,9 +98,7 @@ def _tensors(network: BiLM, file: h5py.File, where: Path) -> Iterator[tuple[str,
     """Name in our network -> tensor. Maps of TensorFlow are (in, out)."""
 
     def read(path: str) -> NDArray[np.float32]:
-        if path not in file:
-            raise IncompatibleModule("the weights are not whole", where=str(where), got=f"no {path}")
-        values: NDArray[np.float32] = np.asarray(file[path][...], dtype=np.float32)
+        values: NDArray[np.float32] = np.asarray(_own(file, path, where)[...], dtype=np.float32)
         return values
 
     def tensor(values: NDArray[np.float32]) -> Tensor:
@@ -102,6 +119,32 @@ def _tensors(network: BiLM, file: h5py.File, where: Path) -> Iterator[tuple[str,
         directions = [_direction(read, f"RNN_{side}/RNN/MultiRNNCell/Cell{number}/LSTMCell") for side in (0, 1)]
         for name in directions[0]:
             yield f"layers.{number}.{name}", tensor(np.stack([one[name] for one in directions]))
+
+
+def _own(file: h5py.File, path: str, where: Path) -> h5py.Dataset:
+    """An array whose numbers stand in this file. Raises `IncompatibleModule` without it, `StorageError` for a link."""
+    import h5py
+
+    group: Any = file
+    for part in path.split("/"):
+        link = group.get(part, getlink=True) if isinstance(group, h5py.Group) else None
+        if link is None:
+            raise IncompatibleModule("the weights are not whole", where=str(where), got=f"no {path}")
+        if not isinstance(link, h5py.HardLink):
+            raise StorageError(f"{path} is a link", where=str(where), expected="arrays that stand in the file itself")
+        group = group[part]
+    if not isinstance(group, h5py.Dataset) or group.dtype.kind != "f":
+        raise IncompatibleModule(f"{path} is no array of numbers", where=str(where))
+    if group.external or group.is_virtual:
+        raise StorageError(f"the numbers of {path} stand in another file", where=str(where))
+    if group.nbytes > MOST_UNPACKED * where.stat().st_size:
+        raise StorageError(
+            f"{path} unpacks to far more than the file holds",
+            where=str(where),
+            got=f"{group.nbytes:,} bytes",
+            expected=f"at most {MOST_UNPACKED} times the file",
+        )
+    return group
 
 
 def _direction(read: Any, path: str) -> Mapping[str, NDArray[np.float32]]:

@@ -51,7 +51,7 @@ class BiLMShape:
                 skip=bool(lstm.get("use_skip_connections", False)),
             )
             symbols, longest = int(spelling.get("n_characters", SYMBOLS)), int(spelling["max_characters_per_token"])
-        except (KeyError, TypeError, ValueError) as error:
+        except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
             raise ConfigError(
                 "these are not the sizes of an ELMo network",
                 where=where,

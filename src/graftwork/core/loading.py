@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,18 +13,31 @@ import torch
 from safetensors import SafetensorError
 from tokenizers import Tokenizer
 from tokenizers.processors import TemplateProcessing
-from transformers import AutoConfig, AutoModel, AutoTokenizer, PreTrainedConfig, PreTrainedModel
+from transformers import AutoModel, GenerationConfig, PreTrainedConfig, PreTrainedModel
 from transformers.utils import logging
 
 from graftwork.core.attention import NAME as ATTENTION
 from graftwork.core.backbone import BackboneCard
+from graftwork.core.configuration import configuration, require_room
 from graftwork.core.layout import Layout
 from graftwork.core.linear_map import use_linear_maps
-from graftwork.core.model_folder import locate, model_type, read_as_trained, reading_files, weight_files
+from graftwork.core.model_folder import (
+    locate,
+    model_type,
+    read_as_trained,
+    reading_files,
+    stored_weights,
+    weight_files,
+)
+from graftwork.core.tokenizer_file import unreadable
+from graftwork.core.tokenizer_folder import open_tokenizer
 from graftwork.core.transformer import TransformerBackbone
-from graftwork.errors import ConfigError, IncompatibleModule, StorageError
+from graftwork.errors import GraftworkError, IncompatibleModule, StorageError
 from graftwork.files import digest, file_digest
 
+KNOWN = (  # what transformers raises over a bad folder
+    OSError, ValueError, KeyError, TypeError, ImportError, RuntimeError, AttributeError, IndexError, SafetensorError,
+)  # fmt: skip
 UNSTATED_LENGTH = 512  # tokens, where neither network nor tokenizer names a limit (XLNet)
 
 
@@ -51,9 +65,12 @@ def open_folder(folder: Path, name: str, layout: Layout, *, random_seed: int | N
     if random_seed is None:
         identity["weights"] = {path.name: file_digest(path) for path in weight_files(folder)}
     with transformers_errors(folder):
-        config = AutoConfig.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
+        config = configuration(folder)
         tokenizer, pad_id, tokenizer_length = _tokenizer(folder, layout)
-        module = pretrained(folder, config, bf16) if random_seed is None else fresh(config, random_seed, bf16)
+        if random_seed is None:
+            module = pretrained(folder, config, bf16)
+        else:
+            module = fresh_of_folder(folder, config, random_seed, bf16)
     return assemble(
         name,
         module,
@@ -124,6 +141,12 @@ def fresh(config: PreTrainedConfig, seed: int, bf16: bool) -> PreTrainedModel:
     return _in_bf16(half)
 
 
+def fresh_of_folder(folder: Path, config: PreTrainedConfig, seed: int, bf16: bool) -> PreTrainedModel:
+    """`fresh` of a folder's configuration, unless it is too large to be drawn. Raises `StorageError`."""
+    require_room(partial(AutoModel.from_config, config, attn_implementation="eager"), None, folder / "config.json")
+    return fresh(config, seed, bf16)
+
+
 def require_whole(missing: Sequence[str], folder: Path) -> None:
     """Raise `IncompatibleModule` where tensors of a network are missing from its folder."""
     if missing:
@@ -144,28 +167,41 @@ def _in_bf16(module: PreTrainedModel) -> PreTrainedModel:
 
 def pretrained(folder: Path, config: PreTrainedConfig, bf16: bool) -> PreTrainedModel:
     """The network of a folder. Raises `IncompatibleModule` where tensors are missing."""
-    module: PreTrainedModel
-    with torch.random.fork_rng(devices=[]):  # weights that the file lacks are drawn at random
-        module, report = AutoModel.from_pretrained(
-            folder,
-            config=config,
-            dtype=torch.bfloat16 if bf16 else torch.float32,
-            attn_implementation="eager",
-            use_safetensors=True,
-            local_files_only=True,
-            trust_remote_code=False,
-            output_loading_info=True,
-        )
-    missing = sorted(key for key in report["missing_keys"] if not key.startswith(("pooler.", "masked_spec_embed")))
+    module, missing_keys = weighted(AutoModel, folder, config, torch.bfloat16 if bf16 else torch.float32)
+    missing = sorted(key for key in missing_keys if not key.startswith(("pooler.", "masked_spec_embed")))
     require_whole(missing, folder)
     return _in_bf16(module) if bf16 else module
 
 
+def weighted(
+    make: Any, folder: Path, config: PreTrainedConfig, dtype: torch.dtype
+) -> tuple[PreTrainedModel, list[str]]:
+    """What `make`, one of transformers' Auto classes, makes of the weights in a folder; the tensors they lack.
+
+    Only tensors are handed over: transformers sees no file. Raises `StorageError` for weights that can't be read or are
+    fewer than the configuration's, `IncompatibleModule` for ones that are no numbers.
+    """
+    stored = stored_weights(folder)
+    build = partial(make.from_config, config, attn_implementation="eager")
+    made: Any = type(require_room(build, sum(tensor.numel() for tensor in stored.values()), folder / "config.json"))
+    module: PreTrainedModel
+    with torch.random.fork_rng(devices=[]):  # weights that the file lacks are drawn at random
+        module, report = made.from_pretrained(
+            None,
+            config=config,
+            state_dict=stored,
+            generation_config=GenerationConfig(),
+            dtype=dtype,
+            attn_implementation="eager",
+            local_files_only=True,
+            output_loading_info=True,
+        )
+    return module, sorted(report["missing_keys"])
+
+
 def _tokenizer(folder: Path, layout: Layout) -> tuple[Tokenizer, int, int]:
     """The tokenizer, the token to pad with, and the length it was made for."""
-    outer = AutoTokenizer.from_pretrained(folder, use_fast=True, local_files_only=True, trust_remote_code=False)
-    if not outer.is_fast:
-        raise ConfigError("the tokenizer has no tokenizer.json, nor files that one can be made of", where=str(folder))
+    outer = open_tokenizer(folder)
     tokenizer: Tokenizer = outer.backend_tokenizer
     end, end_id = outer.eos_token, outer.eos_token_id
     if layout.separate_by_end and end is not None and tokenizer.num_special_tokens_to_add(True) == 0:
@@ -192,9 +228,13 @@ def transformers_errors(folder: Path) -> Iterator[None]:
     logging.disable_progress_bar()
     try:
         yield
-    except (OSError, ValueError, KeyError, TypeError, ImportError, RuntimeError, SafetensorError) as error:
+    except GraftworkError:
+        raise
+    except KNOWN as error:
         reason = str(error).strip().splitlines() or [type(error).__name__]
         raise StorageError(f"transformers can't open this folder: {reason[0]}", where=str(folder)) from error
+    except BaseException as error:
+        raise unreadable(error, folder) from error
     finally:
         logging.set_verbosity(verbosity)
         if bars:

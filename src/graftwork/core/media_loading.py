@@ -10,16 +10,19 @@ from typing import Any
 import torch
 from torch import nn
 from torch.nn.utils import parametrize
-from transformers import AutoConfig, AutoFeatureExtractor, PreTrainedModel
+from transformers import AutoFeatureExtractor, PreTrainedModel
 
 from graftwork.core.backbone import ROLES, BackboneCard, Inputs
 from graftwork.core.chained import Architecture, ChainedBackbone, Reader, shapes_of
+from graftwork.core.configuration import configuration
 from graftwork.core.hearing import MOST_SECONDS, SpectrogramReader, WaveReader
-from graftwork.core.loading import fresh, pretrained, transformers_errors
-from graftwork.core.model_folder import locate, model_type, reading_files, weight_files
-from graftwork.core.vision import PATCH, ImageReader, Preparation
+from graftwork.core.loading import fresh_of_folder, pretrained, transformers_errors
+from graftwork.core.model_folder import locate, model_file, model_type, reading_files, weight_files
+from graftwork.core.model_json import checked_sizes
+from graftwork.core.tokenizer_folder import checked_copy
+from graftwork.core.vision import PATCH, PREPARED, ImageReader, Preparation
 from graftwork.errors import ConfigError
-from graftwork.files import digest, file_digest, read_json
+from graftwork.files import digest, file_digest
 
 UNUSED = ("pooler", "masked_spec_embed")  # made for what nothing here reads or does
 
@@ -65,12 +68,11 @@ def open_network(source: str, architectures: Mapping[str, Architecture], random_
     """Read config and weights; frozen, in eval mode, batch norms in fp32 whatever the rest is in."""
     folder = locate(source)
     with transformers_errors(folder):
-        config = AutoConfig.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
+        config = configuration(folder)
         if random_seed is None:
-            weight_files(folder)
             module = pretrained(folder, config, bf16=False)
         else:
-            module = fresh(config, random_seed, bf16=False)
+            module = fresh_of_folder(folder, config, random_seed, bf16=False)
     for name in UNUSED:
         if getattr(module, name, None) is not None:
             setattr(module, name, None)
@@ -141,7 +143,9 @@ class SoundFamily:
 
 def _of_spectrograms(opened: Opened, dtype: torch.dtype) -> ChainedBackbone:
     with transformers_errors(opened.folder):
-        extractor = AutoFeatureExtractor.from_pretrained(opened.folder, local_files_only=True, trust_remote_code=False)
+        checked_sizes(model_file(opened.folder, PREPARED))
+        with checked_copy(opened.folder) as copy:
+            extractor = AutoFeatureExtractor.from_pretrained(copy, local_files_only=True, trust_remote_code=False)
     frames = torch.zeros(1, extractor.max_length, extractor.num_mel_bins, dtype=dtype)
     sample = {"input_values": frames, "attention_mask": torch.ones(1, 1)}
     positions = shapes_of(opened.architecture.unroll(opened.module), sample)[0][0]
@@ -152,15 +156,15 @@ def _of_spectrograms(opened: Opened, dtype: torch.dtype) -> ChainedBackbone:
 
 def _stated(folder: Path) -> dict[str, Any]:
     """What preprocessor_config.json says of how sounds are read."""
-    if not (folder / "preprocessor_config.json").is_file():
+    path = model_file(folder, PREPARED)
+    if not path.is_file():
         raise ConfigError(
             "the folder does not say how sounds are read",
             where=str(folder),
-            expected="preprocessor_config.json",
+            expected=PREPARED,
             do="copy it from where the weights come from",
         )
-    stated: dict[str, Any] = read_json(folder / "preprocessor_config.json")
-    return stated
+    return checked_sizes(path)
 
 
 def _in_bf16(module: PreTrainedModel) -> PreTrainedModel:

@@ -3,25 +3,38 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import huggingface_hub
 from huggingface_hub.errors import HfHubHTTPError
 
 from graftwork.core.backbone import POOLINGS
 from graftwork.core.layout import Layout
-from graftwork.errors import ConfigError, StorageError, nearest
-from graftwork.files import file_digest, read_json
+from graftwork.core.model_json import checked_json
+from graftwork.errors import ConfigError, StorageError, clip, nearest
+from graftwork.files import file_digest, read_json, require_finite, safe_load, storage_errors, tensors_of
+from graftwork.limited import SMALL
+from graftwork.plain_files import inside
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 SENTENCE_TOWERS = 2  # a pair in a network trained to embed sentences: each text by itself
 WEIGHTS = "model.safetensors"
 INDEX = "model.safetensors.index.json"
+MODULES = "modules.json"
+MOST_SHARDS = 1_000
 READ_WITH = (
     "config.json", "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json",
     "vocab.txt", "vocab.json", "merges.txt", "spiece.model", "spm.model", "sentencepiece.bpe.model",
     "modules.json", "sentence_bert_config.json", "1_Pooling/config.json", "preprocessor_config.json",
 )  # fmt: skip
+COMMIT = re.compile(r"[0-9a-f]{40}")
 HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?")
 SENTENCE_POOLINGS = {
     "pooling_mode_mean_tokens": "mean", "pooling_mode_cls_token": "first", "pooling_mode_lasttoken": "last",
@@ -52,20 +65,37 @@ def locate(source: str) -> Path:
 
 
 def model_type(folder: Path) -> str:
-    """The architecture that config.json names. Raises `ConfigError` when it names none."""
-    config = read_json(folder / "config.json")
-    named = config.get("model_type") if isinstance(config, dict) else None
+    """The architecture that config.json names. Raises `ConfigError` when it names none, `StorageError`."""
+    config = checked_json(model_file(folder, "config.json"))
+    named = config.get("model_type")
     if not isinstance(named, str):
         raise ConfigError("config.json does not say its model_type", where=str(folder / "config.json"))
     return named
 
 
+def model_file(folder: Path, name: str, told_by: Path | None = None) -> Path:
+    """The file `name` of a model's folder, which may not be there. Raises `StorageError` for a link out of the folder.
+
+    The links by which the hub's cache keeps its files once are followed.
+    """
+    path = folder / name
+    if path.is_symlink() and folder.parent.name == "snapshots":
+        kept = (folder.parent.parent / "blobs").resolve()
+        if path.resolve().is_relative_to(kept):
+            return path
+    with storage_errors(path):
+        try:
+            return inside(folder, name, told_by)
+        except FileNotFoundError:
+            return path
+
+
 def weight_files(folder: Path) -> list[Path]:
-    """The safetensors files of the network. Raises `StorageError` when there are none."""
-    if (folder / WEIGHTS).is_file():
-        return [folder / WEIGHTS]
-    if (folder / INDEX).is_file():
-        return [folder / name for name in sorted(set(read_json(folder / INDEX)["weight_map"].values()))]
+    """The safetensors files of the network. Raises `StorageError` when there are none, or they are elsewhere."""
+    if (whole := model_file(folder, WEIGHTS)).is_file():
+        return [whole]
+    if (index := model_file(folder, INDEX)).is_file():
+        return [model_file(folder, name, index) for name in _shards(index)]
     pickled = sorted(path.name for path in folder.glob("*.bin")) + sorted(path.name for path in folder.glob("*.pt"))
     if pickled:
         raise StorageError(
@@ -77,9 +107,41 @@ def weight_files(folder: Path) -> list[Path]:
     raise StorageError("the folder has no weights", where=str(folder), expected=WEIGHTS)
 
 
+def stored_weights(folder: Path) -> dict[str, Tensor]:
+    """The tensors of all weight files, mapped, every number finite. Raises `StorageError` or `IncompatibleModule`."""
+    stored: dict[str, Tensor] = {}
+    for path in weight_files(folder):
+        tensors = safe_load(path)
+        require_finite(tensors, path)
+        twice = next((name for name in tensors if name in stored), None)
+        if twice is not None:
+            raise StorageError(f"the tensor {clip(twice)} stands in two files", where=str(path))
+        stored |= tensors
+    return stored
+
+
+def stored_numbers(folder: Path) -> int:
+    """How many numbers the weight files hold, by their headers. Raises `StorageError`."""
+    return sum(place.numbers for path in weight_files(folder) for place in tensors_of(path).values())
+
+
+def _shards(index: Path) -> list[str]:
+    """The files that an index names. Raises `StorageError` where they are not safetensors files."""
+    content = read_json(index, SMALL)
+    named = content.get("weight_map") if isinstance(content, dict) else None
+    shards = sorted({str(name) for name in named.values()}) if isinstance(named, dict) else []
+    if not 0 < len(shards) <= MOST_SHARDS or not all(name.endswith(".safetensors") for name in shards):
+        raise StorageError(
+            "not an index of weights",
+            where=str(index),
+            expected=f"a weight_map of 1 to {MOST_SHARDS} .safetensors files",
+        )
+    return shards
+
+
 def reading_files(folder: Path) -> dict[str, str]:
     """Path -> sha256 of every file beside the weights that decides how texts are read."""
-    return {path: file_digest(folder / path) for path in READ_WITH if (folder / path).is_file()}
+    return {name: file_digest(path) for name in READ_WITH if (path := model_file(folder, name)).is_file()}
 
 
 def read_as_trained(folder: Path, layout: Layout) -> tuple[Layout, int | None]:
@@ -87,16 +149,15 @@ def read_as_trained(folder: Path, layout: Layout) -> tuple[Layout, int | None]:
 
     Of a network pre-trained here config.json states the pooling.
     """
-    own = read_json(folder / "config.json").get("graftwork", {}).get("pooling")
-    layout = replace(layout, pooling=own) if own in POOLINGS else layout
-    listed = read_json(folder / "modules.json") if (folder / "modules.json").is_file() else []
-    paths = [part["path"] for part in listed if part["type"].endswith(".Pooling")] or ["1_Pooling"]
-    settings = folder / paths[0] / "config.json"
+    own = checked_json(model_file(folder, "config.json")).get("graftwork")
+    own = own.get("pooling") if isinstance(own, dict) else None
+    layout = replace(layout, pooling=own) if isinstance(own, str) and own in POOLINGS else layout
+    settings = model_file(folder, f"{_pooling(folder)}/config.json", folder / MODULES)
     if not settings.is_file():
         return layout, None
-    stated = read_json(settings)
+    stated = checked_json(settings)
     modes = {mode for mode, chosen in stated.items() if mode.startswith("pooling_mode_") and chosen is True}
-    modes |= {stated["pooling_mode"]} if "pooling_mode" in stated else set()
+    modes |= {str(stated["pooling_mode"])} if "pooling_mode" in stated else set()
     if len(modes) != 1 or not modes <= SENTENCE_POOLINGS.keys():
         raise ConfigError(
             "the folder states a pooling that is not known here",
@@ -104,14 +165,46 @@ def read_as_trained(folder: Path, layout: Layout) -> tuple[Layout, int | None]:
             got=", ".join(sorted(modes)) or "none",
             expected=f"one of {', '.join(SENTENCE_POOLINGS)}",
         )
-    limits = folder / "sentence_bert_config.json"
-    length = read_json(limits).get("max_seq_length") if limits.is_file() else None
+    limits = model_file(folder, "sentence_bert_config.json")
+    length = checked_json(limits).get("max_seq_length") if limits.is_file() else None
+    if length is not None and not (type(length) is int and length > 0):
+        raise ConfigError("max_seq_length is no number of tokens", where=str(limits), got=clip(str(length)))
     return replace(layout, pooling=SENTENCE_POOLINGS[modes.pop()], towers=SENTENCE_TOWERS), length
+
+
+def _pooling(folder: Path) -> str:
+    """The folder in which sentence-transformers keeps the settings of the pooling."""
+    path = model_file(folder, MODULES)
+    listed = read_json(path, SMALL) if path.is_file() else []
+    if not isinstance(listed, list) or not all(isinstance(part, dict) for part in listed):
+        raise StorageError("not a list of modules", where=str(path))
+    named = [str(part.get("path")) for part in listed if str(part.get("type")).endswith(".Pooling")]
+    return named[0] if named else "1_Pooling"
 
 
 def _folders_beside(folder: Path) -> list[str]:
     parent = folder.parent
     return [entry.name for entry in parent.iterdir() if entry.is_dir()] if parent.is_dir() else []
+
+
+_KEPT_ONLY: ContextVar[bool] = ContextVar("kept_only", default=False)
+
+
+@contextmanager
+def kept_only() -> Iterator[None]:
+    """In this block no hub name starts a download: it was named by a file, and by nobody who asked for it."""
+    token = _KEPT_ONLY.set(True)
+    try:
+        yield
+    finally:
+        _KEPT_ONLY.reset(token)
+
+
+def hub_revision(folder: Path) -> str | None:
+    """The commit of a folder in the hub's cache; None for another folder."""
+    named = folder.resolve().parts[-3:]
+    at_commit = len(named) == 3 and named[0].startswith("models--") and named[1] == "snapshots"
+    return named[2] if at_commit and COMMIT.fullmatch(named[2]) else None
 
 
 def _from_hub(name: str) -> Path:
@@ -123,6 +216,12 @@ def _from_hub(name: str) -> Path:
             return kept
     except (OSError, ValueError):
         pass  # no local copy yet
+    if _KEPT_ONLY.get():
+        raise StorageError(
+            "this backbone is not on this machine, and a file that names one starts no download",
+            where=name,
+            do=f"if you trust it, fetch it: hf download {name}",
+        )
     try:
         return Path(huggingface_hub.snapshot_download(name, allow_patterns=[*wanted, "pytorch_model.bin.index.json"]))
     except (HfHubHTTPError, OSError, ValueError) as error:

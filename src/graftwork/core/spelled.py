@@ -20,6 +20,7 @@ from tokenizers.processors import TemplateProcessing
 from graftwork.core.backbone import Encoded, Inputs
 from graftwork.core.characters import WORD_LENGTH, letters_of, sentence_end_ids, sentence_start_ids, spelled_ids
 from graftwork.core.example import Example
+from graftwork.core.tokenizer_file import read_tokenizer
 from graftwork.core.windows import Windowing
 
 # As the Penn Treebank cuts English ("do n't", "it 's"), and as the texts are cut that the published networks have read.
@@ -64,7 +65,7 @@ class Cutting:
     @classmethod
     def of_file(cls, path: Path) -> Cutting:
         """That of a tokenizer.json, whatever its vocabulary."""
-        tokenizer = Tokenizer.from_file(str(path))
+        tokenizer = read_tokenizer(path)
         return cls(tokenizer.pre_tokenizer or WhitespaceSplit(), tokenizer.normalizer)
 
     def words(self, text: str) -> list[str]:

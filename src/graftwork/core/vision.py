@@ -16,12 +16,16 @@ from graftwork.core.backbone import Encoded, Inputs
 from graftwork.core.decoding import KeptArrays, decode_image
 from graftwork.core.example import Example
 from graftwork.core.media import Media
+from graftwork.core.model_folder import model_file
+from graftwork.core.model_json import checked_sizes
 from graftwork.errors import ConfigError
 
 if TYPE_CHECKING:
     from PIL.Image import Image
 
 AREA, RATIO = (0.5, 1.0), (3 / 4, 4 / 3)  # of a random crop: share of the image, width by height
+PREPARED = "preprocessor_config.json"
+LARGEST_SIDE = 2048  # pixels that an image is brought to
 PATCH = 16  # pixels: where maps shrink from block to block, an image counts as so many positions as it has patches
 
 
@@ -41,16 +45,21 @@ class Preparation:
         """As preprocessor_config.json states, missing values as transformers completes them. Raises `ConfigError`."""
         from transformers import AutoImageProcessor
 
-        if not (folder / "preprocessor_config.json").is_file():
+        from graftwork.core.tokenizer_folder import checked_copy
+
+        path = model_file(folder, PREPARED)
+        if not path.is_file():
             raise ConfigError(
                 "the folder does not say how images are prepared",
                 where=str(folder),
-                expected="preprocessor_config.json",
+                expected=PREPARED,
                 do="copy it from where the weights come from",
             )
-        stated = AutoImageProcessor.from_pretrained(
-            folder, backend="pil", local_files_only=True, trust_remote_code=False
-        )
+        checked_sizes(path)
+        with checked_copy(folder) as copy:
+            stated = AutoImageProcessor.from_pretrained(
+                copy, backend="pil", local_files_only=True, trust_remote_code=False
+            )
         resize, side = _sizes(stated, folder)
         return cls(
             resize=resize,
@@ -161,10 +170,17 @@ def _sizes(stated: Any, folder: Path) -> tuple[int | tuple[int, int], int]:
     resize = edge or (size.height, size.width)
     side = (crop.height, crop.width) if crop else resize
     if stated.do_resize and isinstance(side, tuple) and side[0] == side[1] and side[0]:
+        if max(side[0], *([resize] if isinstance(resize, int) else resize)) > LARGEST_SIDE:
+            raise ConfigError(
+                "images of this size are not read",
+                where=str(folder / PREPARED),
+                got=f"size {size}, crop {crop}",
+                expected=f"at most {LARGEST_SIDE:,} pixels a side",
+            )
         return resize, int(side[0])
     raise ConfigError(
         "images that are not brought to one square are not known here",
-        where=str(folder / "preprocessor_config.json"),
+        where=str(folder / PREPARED),
         got=f"size {size}, crop {crop}",
         expected="a square size, or a shorter side and a square crop",
     )

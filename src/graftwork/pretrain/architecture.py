@@ -12,7 +12,8 @@ from torch import Tensor, nn
 from transformers import AutoConfig, PreTrainedConfig, PreTrainedModel
 
 from graftwork.core.attention import NAME as ATTENTION
-from graftwork.core.loading import require_whole, transformers_errors
+from graftwork.core.configuration import configuration
+from graftwork.core.loading import require_whole, transformers_errors, weighted
 from graftwork.core.model_folder import model_type
 from graftwork.errors import ConfigError, UnknownName
 from graftwork.files import storage_errors
@@ -68,16 +69,7 @@ def opened(make: Any, folder: Path, known: Collection[str], seed: int) -> tuple[
         raise UnknownName("architecture for this objective", architecture, known, where=str(folder))
     with transformers_errors(folder), torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        network, report = make.from_pretrained(
-            folder,
-            dtype=torch.float32,
-            attn_implementation="eager",
-            use_safetensors=True,
-            local_files_only=True,
-            trust_remote_code=False,
-            output_loading_info=True,
-        )
-    return network, sorted(report["missing_keys"])
+        return weighted(make, folder, configuration(folder), torch.float32)
 
 
 def require_heads_only(missing: Collection[str], heads: Collection[str], folder: Path) -> None:

@@ -15,8 +15,11 @@ from tokenizers import Tokenizer
 from tokenizers.processors import TemplateProcessing
 
 from graftwork.core.characters import character_ids, sentence_end_ids, sentence_start_ids
-from graftwork.errors import ConfigError, StorageError
-from graftwork.files import digest, read_json, write_bytes, write_json
+from graftwork.core.model_folder import model_file
+from graftwork.core.model_json import checked_json
+from graftwork.core.tokenizer_file import read_tokenizer
+from graftwork.errors import ConfigError
+from graftwork.files import digest, write_bytes, write_json
 
 TOKENIZER, CONFIG = "tokenizer.json", "tokenizer_config.json"
 CLASS = "PreTrainedTokenizerFast"  # of transformers
@@ -174,26 +177,21 @@ class Vocabulary:
     @classmethod
     def open(cls, folder: Path) -> Vocabulary:
         """The vocabulary of a folder, ours or one of transformers. Raises `StorageError` or `ConfigError`."""
-        config = read_json(folder / CONFIG) if (folder / CONFIG).is_file() else {}
+        path = model_file(folder, CONFIG)
+        config = checked_json(path) if path.is_file() else {}
         if config.get("tokenizer_class") == CLASS and all(config.get(NAMES[part]) for part in ("pad", "start", "end")):
-            try:
-                tokenizer = Tokenizer.from_str((folder / TOKENIZER).read_text(encoding="utf-8"))
-            except Exception as error:  # the library raises no other class
-                raise StorageError("no tokenizer can be read", where=str(folder / TOKENIZER), got=str(error)) from None
+            tokenizer = read_tokenizer(model_file(folder, TOKENIZER))
             own: dict[str, Any] = {part: config.get(name) for part, name in NAMES.items()}
             return cls(tokenizer, Specials(**(own | {"unk": own["unk"] or own["end"]})))
         return _of_transformers(folder)
 
 
 def _of_transformers(folder: Path) -> Vocabulary:
-    from transformers import AutoTokenizer
-
     from graftwork.core.loading import transformers_errors
+    from graftwork.core.tokenizer_folder import open_tokenizer
 
     with transformers_errors(folder):
-        outer = AutoTokenizer.from_pretrained(folder, use_fast=True, local_files_only=True, trust_remote_code=False)
-    if not outer.is_fast:
-        raise ConfigError("no tokenizer.json, nor files that one can be made of", where=str(folder))
+        outer = open_tokenizer(folder)
     tokenizer, end = Tokenizer.from_str(outer.backend_tokenizer.to_str()), outer.sep_token or outer.eos_token
     if end is not None:
         start = outer.cls_token or outer.bos_token or end
