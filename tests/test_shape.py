@@ -25,7 +25,7 @@ DOCUMENTS = sorted([*CHECKOUT.glob("*.md"), *(CHECKOUT / "docs").rglob("*.md")])
 PARTS = ("backbones", "kinds", "methods", "metrics", "meters", "suites")
 LAYERS = (  # an import points to a lower line
     ("__init__", "__main__", "testing"),
-    ("cli",), ("serve",), ("pretrain",), ("benchmark",), ("compare",), ("bank",), ("compress",), ("run",),
+    ("cli",), ("serve",), ("doctor",), ("pretrain",), ("benchmark",), ("compare",), ("bank",), ("compress",), ("run",),
     *((part,) for part in PARTS),
     ("data",), ("train",), ("core",),
     ("errors", "registry", "config", "units", "files", "limited", "plain_files", "tensor_file", "torch_archive"),

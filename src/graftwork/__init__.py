@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from graftwork.compare.many_tasks import compare_tasks
     from graftwork.core.run import RunResult
     from graftwork.core.task import Task
+    from graftwork.doctor.examine import doctor
     from graftwork.errors import GraftworkError
     from graftwork.pretrain.pretraining import pretrain
     from graftwork.run.bulk import predict_many
@@ -46,6 +47,7 @@ __all__ = [
     "compare_tasks",
     "curve",
     "data_report",
+    "doctor",
     "predict_many",
     "pretrain",
     "shift",
@@ -65,6 +67,7 @@ _HOMES = {
     "compare_tasks": "graftwork.compare.many_tasks",
     "curve": "graftwork.compare.curve",
     "data_report": "graftwork.run.data_report",
+    "doctor": "graftwork.doctor.examine",
     "predict_many": "graftwork.run.bulk",
     "pretrain": "graftwork.pretrain.pretraining",
     "shift": "graftwork.run.domain_shift",

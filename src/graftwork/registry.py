@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from graftwork.core.method import Method
     from graftwork.core.metric import Metric
     from graftwork.core.suite import Suite
+    from graftwork.doctor.check import Check
     from graftwork.pretrain.objective import Objective
     from graftwork.pretrain.vocabulary import TokenizerKind
 
@@ -82,4 +83,5 @@ meters: Registry[type[Meter]] = Registry("meter", "graftwork.meters")
 suites: Registry[Suite] = Registry("suite", "graftwork.suites")
 objectives: Registry[type[Objective]] = Registry("objective", "graftwork.pretrain.objectives")
 tokenizers: Registry[TokenizerKind] = Registry("tokenizer", "graftwork.pretrain.tokenizers")
+checks: Registry[Check] = Registry("check", "graftwork.doctor.checks")
 registries: tuple[Registry[Any], ...] = (backbones, kinds, methods, metrics, meters)  # the parts of a run

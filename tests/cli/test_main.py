@@ -22,6 +22,7 @@ COMMANDS = (
     "compare",
     "curve",
     "data",
+    "doctor",
     "ls",
     "nearest",
     "predict",

@@ -42,7 +42,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code.
 
     0: done. 2: a mistake the user can mend, told in one message. 130: stopped by Ctrl-C, 143: by SIGTERM. 1: a mistake
-    of ours, a comparison in which no method finished, or a stream in which a task could not be learnt.
+    of ours, a comparison in which no method finished, a stream in which a task could not be learnt, or a machine that
+    is not well.
     """
     given = list(sys.argv[1:] if arguments is None else arguments)
     rest = _without_debug(given)

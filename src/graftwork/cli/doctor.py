@@ -1,0 +1,63 @@
+"""What this machine has, and what will fail or be slow on it, and why, and what to do."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import click
+
+from graftwork.errors import ConfigError, printable
+
+CLOSING = {
+    "fails": "what will fail",
+    "slow": "what will be slow, and why, and what to do",
+    "note": "worth knowing",
+}
+
+
+@click.command("doctor")
+@click.option("--backbone", default="minilm", show_default=True, metavar="NAME", help="The backbone to open.")
+@click.option("--runs", default="runs", show_default=True, metavar="DIR", help="Where runs would be kept.")
+@click.option("--cache", metavar="DIR", help="The cache.  [default: $GRAFTWORK_CACHE or ~/.cache/graftwork]")
+@click.option("--seconds", default=0.3, show_default=True, metavar="S", help="Of each measurement; 0 measures nothing.")
+@click.option("--json", "as_json", is_flag=True, help="Print all of it as JSON.")
+def command(backbone: str, runs: str, cache: str | None, seconds: float, as_json: bool) -> int:
+    """Look at this machine before it works: processor, memory, disks, libraries, and how fast they are.
+
+    Makes no folder and fetches nothing. The exit code is 1 when something will fail.
+    """
+    if not 0 <= seconds < 3600:
+        raise ConfigError("--seconds is no number of seconds to measure for", got=str(seconds), expected="0 … 3600")
+    from graftwork.doctor.examine import doctor
+
+    told = doctor(backbone=backbone, runs=runs, cache=cache, seconds=seconds)
+    click.echo(json.dumps(told, indent=1, ensure_ascii=False) if as_json else printable("\n".join(report_lines(told))))
+    return 0 if told["well"] else 1
+
+
+def report_lines(told: Mapping[str, Any]) -> list[str]:
+    """As a person reads it: what there is, group by group, then what is not as it should be."""
+    lines: list[str] = []
+    group = ""
+    for name, one in told["checks"].items():
+        said = [finding["says"] for finding in one["findings"] if finding["level"] == "ok"]
+        said = said or [finding["says"] for finding in one["findings"][:1]]
+        if said and one["group"] != group:
+            group = one["group"]
+            lines += ["", group] if lines else [group]
+        lines += [f"  {title:<14}{says}" for title, says in zip([name] + [""] * len(said), said, strict=False)]
+    for level, title in CLOSING.items():
+        listed = list(_advice(told, level))
+        lines += ["", title, *listed] if listed else []
+    return lines if not told["well"] else [*lines, "", "Nothing will fail."]
+
+
+def _advice(told: Mapping[str, Any], level: str) -> Iterator[str]:
+    from graftwork.doctor.examine import advice
+
+    for one in advice(told["checks"], level):
+        yield f"  {', '.join(one['checks'])}: {one['says']}{': ' if one['why'] else ''}{one['why']}"
+        if one["do"]:
+            yield f"    do: {one['do']}"

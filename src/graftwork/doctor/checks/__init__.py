@@ -1,0 +1,1 @@
+"""One file per check; the file's name is the check's name."""

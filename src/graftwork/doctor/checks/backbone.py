@@ -1,0 +1,52 @@
+"""The backbone that is asked for: whether it can be opened, and how large it is."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import huggingface_hub
+
+from graftwork.core.model_folder import HUB_NAME
+from graftwork.core.opening import FOLDER, FRESH, open_backbone
+from graftwork.doctor.check import Asked, Check, Finding
+from graftwork.errors import GraftworkError
+from graftwork.registry import checks
+from graftwork.run.environment import numerics
+from graftwork.units import duration, show
+
+
+def look(asked: Asked) -> Iterator[Finding]:
+    """Fails where it can't be opened. Nothing is fetched: of a hub name without a local copy that is all it says."""
+    if to_be_fetched(asked.backbone):
+        why = "the first run waits for the network"
+        yield Finding(f"{asked.backbone} is not on this machine", "note", why, "see hub for what is")
+        return
+    begun = time.perf_counter()
+    try:
+        opened = open_backbone(asked.backbone, precision=numerics("auto", "cpu")["precision"])
+    except GraftworkError as error:
+        where = f"{error.where}: " if error.where else ""
+        expected = f"expected {error.expected}" if error.expected else ""
+        yield Finding(f"{where}{error.what}", "fails", expected, error.do or "name another by --backbone")
+        return
+    seconds = time.perf_counter() - begun
+    card = opened.card
+    facts = {"id": card.id, "revision": card.revision, "parameters": card.parameters, "seconds": seconds}
+    size = f"{show(card.parameters, 'parameters')} parameters"
+    yield Finding(f"{card.id} opens in {duration(seconds)}: {size}, reads {card.modality}s", facts=facts)
+
+
+def to_be_fetched(name: str) -> bool:
+    """Whether opening it would need the network."""
+    source = name.removeprefix(FRESH)
+    if not source.startswith(FOLDER):
+        return False
+    source = source.removeprefix(FOLDER)
+    if Path(source).expanduser().exists() or not HUB_NAME.fullmatch(source):
+        return False
+    return not isinstance(huggingface_hub.try_to_load_from_cache(source, "config.json"), str)
+
+
+checks.register("backbone")(Check("software", look))

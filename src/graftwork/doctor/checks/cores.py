@@ -1,0 +1,34 @@
+"""The cores that this process may use, by its affinity and its control group."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Iterator
+
+from graftwork.doctor.check import Asked, Check, Finding
+from graftwork.registry import checks
+from graftwork.run.cgroup import core_quota
+from graftwork.run.environment import usable_cores
+
+
+def worth_of_cores() -> int:
+    """Threads that can run at once: the cores of the affinity, or a quota's worth of them."""
+    cores = usable_cores() or 1
+    quota = core_quota()
+    return cores if quota is None else max(1, min(cores, math.ceil(quota)))
+
+
+def look(asked: Asked) -> Iterator[Finding]:
+    """Slow where a quota stops all threads for a part of every period."""
+    cores, usable, quota = os.cpu_count(), usable_cores(), core_quota()
+    facts = {"cores": cores, "usable": usable, "quota": quota}
+    of = "" if usable == cores else f" of {cores}, by its affinity"
+    limit = "" if quota is None else f"; a control group gives {quota:g} cores' worth of time"
+    yield Finding(f"{usable}{of}{limit}", facts=facts)
+    if quota is not None and quota < 1:
+        why = "every thread stands still for a part of each tenth of a second"
+        yield Finding(f"a control group gives {quota:g} of a core", "slow", why, "ask for a whole core at least")
+
+
+checks.register("cores")(Check("machine", look))

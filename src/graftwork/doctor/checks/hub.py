@@ -1,0 +1,33 @@
+"""The cache of the model hub: which backbones can be opened without the network."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from huggingface_hub import constants
+
+from graftwork.doctor.check import Asked, Check, Finding
+from graftwork.registry import checks
+from graftwork.units import show
+
+MODELS = "models--"
+
+
+def look(asked: Asked) -> Iterator[Finding]:
+    """The models that are here, their size, and whether others would be fetched."""
+    root = Path(constants.HF_HUB_CACHE)
+    sizes = {folder.name.removeprefix(MODELS).replace("--", "/"): _bytes(folder) for folder in root.glob(f"{MODELS}*")}
+    offline = bool(constants.HF_HUB_OFFLINE)
+    others = "nothing is fetched (HF_HUB_OFFLINE)" if offline else "others are fetched on first use"
+    facts = {"folder": str(root), "models": sizes, "offline": offline}
+    models = f"{len(sizes):,} model{'' if len(sizes) == 1 else 's'}"
+    yield Finding(f"{show(sum(sizes.values()), 'bytes')} in {models} under {root}; {others}", facts=facts)
+
+
+def _bytes(folder: Path) -> int:
+    """Of the files themselves; snapshots are links to them."""
+    return sum(path.stat().st_size for path in folder.glob("blobs/*") if path.is_file())
+
+
+checks.register("hub")(Check("folders", look))

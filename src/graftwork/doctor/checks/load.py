@@ -1,0 +1,63 @@
+"""What else this machine is doing: the load, and the processes that take most of it."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from graftwork.doctor.check import Asked, Check, Finding
+from graftwork.registry import checks
+from graftwork.run.environment import load_average, usable_cores
+
+PROCESSES = Path("/proc")
+BUSY = 0.2  # of a core: below it nobody is told of
+MOST = 5  # processes that are named
+SHARE = 0.25  # of the cores that others may take before it is slow
+
+
+def ticks() -> dict[int, tuple[str, int]]:
+    """Process -> its name and its processor time in clock ticks; empty where the system does not tell."""
+    found = {}
+    for folder in PROCESSES.glob("[0-9]*"):
+        try:
+            head, _, rest = (folder / "stat").read_text().rpartition(")")
+        except OSError:  # it ended meanwhile, or belongs to somebody else
+            continue
+        fields = rest.split()
+        found[int(folder.name)] = (head.partition("(")[2], int(fields[11]) + int(fields[12]))
+    return found
+
+
+def others(seconds: float) -> dict[str, float]:
+    """Name of a busy process -> cores that it took while we looked, the busiest first; ours left out."""
+    before, begun = ticks(), time.perf_counter()
+    time.sleep(seconds)
+    after, passed = ticks(), time.perf_counter() - begun
+    taken: dict[str, float] = {}
+    for process, (name, count) in after.items():
+        if process in before and process != os.getpid():
+            share = (count - before[process][1]) / os.sysconf("SC_CLK_TCK") / passed
+            taken[name] = taken.get(name, 0.0) + share
+    busy = {name: round(share, 2) for name, share in taken.items() if share >= BUSY}
+    return dict(sorted(busy.items(), key=lambda item: -item[1]))
+
+
+def look(asked: Asked) -> Iterator[Finding]:
+    """Slow where others take a quarter of the cores or more: times and energy of runs are then theirs too."""
+    load, cores = load_average(), usable_cores() or 1
+    busy = others(asked.seconds) if asked.seconds > 0 and PROCESSES.is_dir() else {}
+    listed = ", ".join(f"{name} {share:g}" for name, share in list(busy.items())[:MOST])
+    means = "unknown" if load is None else f"{load[0]:g}, {load[1]:g}, {load[2]:g} over 1, 5, 15 minutes"
+    facts = {"load_average": load, "cores_taken": busy}
+    yield Finding(f"{means}{f'; cores taken now: {listed}' if listed else ''}", facts=facts)
+    if sum(busy.values()) >= SHARE * cores:
+        why = "runs share the cores with them, and their times and energy are no longer their own"
+        yield Finding(f"other processes take cores: {listed}", "slow", why, "end them, or wait")
+    elif not busy and load is not None and load[0] > 2 * cores:
+        why = "more processes want a core than there are"
+        yield Finding(f"a load of {load[0]:g} on {cores} cores", "slow", why, "see top for what is running")
+
+
+checks.register("load")(Check("machine", look))

@@ -1,0 +1,64 @@
+"""Memory: of the machine, what is free of it, and what this process may have."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import torch
+
+from graftwork.compare.workers import BYTES_PER_RUN, at_once
+from graftwork.doctor.check import Asked, Check, Finding
+from graftwork.registry import checks
+from graftwork.run.cgroup import memory_limit, memory_used
+from graftwork.run.environment import memory_bytes, resolve_device
+from graftwork.units import show
+
+NEEDED = 1_500_000_000  # bytes: a run of `full` on minilm takes 1.46 GB (README.md)
+INFO = Path("/proc/meminfo")
+
+
+def free_bytes() -> int | None:
+    """What the kernel could give without swapping; None where it does not tell."""
+    try:
+        lines = INFO.read_text().splitlines()
+    except OSError:
+        return None
+    return next((int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:")), None)
+
+
+def own_limit() -> int | None:
+    """What `ulimit -v` leaves to a process; None without a limit."""
+    if sys.platform == "win32":
+        return None
+    import resource
+
+    soft = resource.getrlimit(resource.RLIMIT_AS)[0]
+    return None if soft == resource.RLIM_INFINITY else soft
+
+
+def look(asked: Asked) -> Iterator[Finding]:
+    """Fails where a run cannot fit, slow where the system would have to swap or to kill."""
+    whole, free, group, held, own = memory_bytes(), free_bytes(), memory_limit(), memory_used(), own_limit()
+    limit = min((size for size in (whole, group, own) if size is not None), default=None)
+    facts = {"bytes": whole, "free_bytes": free, "group_limit_bytes": group, "group_used_bytes": held}
+    told = f"{show(free, 'bytes')} of {show(whole, 'bytes')} free"
+    bounded = limit is not None and limit != whole
+    yield Finding(f"{told}; limited to {show(limit, 'bytes')}" if bounded else told, facts=facts | {"ulimit": own})
+    if limit is not None and limit < NEEDED:
+        why = f"training the whole of minilm takes {show(NEEDED, 'bytes')}"
+        yield Finding(
+            f"at most {show(limit, 'bytes')} of memory", "fails", why, "raise the limit, or take linear_probe"
+        )
+    elif free is not None and free < NEEDED:
+        why = "the system swaps, or kills what takes most"
+        yield Finding(f"{show(free, 'bytes')} of memory are free", "slow", why, "end what else is running")
+    runs = at_once(None, torch.get_num_threads(), resolve_device("auto"))
+    carried = max(1, (limit or 0) // BYTES_PER_RUN)
+    if bounded and runs > carried:
+        why = f"a limit of {show(limit, 'bytes')} carries {carried} at {show(BYTES_PER_RUN, 'bytes')} each"
+        yield Finding(f"graft compare would start {runs} runs at once", "slow", why, f"--jobs {carried}")
+
+
+checks.register("memory")(Check("machine", look))

@@ -1,0 +1,31 @@
+"""Libraries that the main job does not need: which are missing, and what they would bring."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from graftwork.doctor.check import Asked, Check, Finding
+from graftwork.doctor.tested import installed, of_extra
+from graftwork.registry import checks
+
+EXTRAS = {
+    "elmo": "ELMo's published weights, which are HDF5",
+    "hub": "data sets by name, hub:NAME",
+    "parquet": "data in Parquet files",
+    "vectors": "training of word vectors; opening them needs nothing more",
+}
+
+
+def look(asked: Asked) -> Iterator[Finding]:
+    """What each extra brings, of those that are not installed."""
+    lacking = {extra: [one.name for one in of_extra(extra) if installed(one.name) is None] for extra in EXTRAS}
+    missing = {extra: names for extra, names in lacking.items() if names}
+    facts = {"missing": missing}
+    if not missing:
+        yield Finding("all are installed", facts=facts)
+    for extra, names in missing.items():
+        says = f"no {', '.join(names)}: {EXTRAS[extra]} (pip install 'graftwork[{extra}]')"
+        yield Finding(says, facts=facts)
+
+
+checks.register("optional")(Check("software", look))

@@ -1,0 +1,49 @@
+"""The processor, the instructions that it multiplies with, and whether torch uses them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import torch
+
+from graftwork.doctor.check import Asked, Check, Finding
+from graftwork.registry import checks
+from graftwork.run.environment import MKLDNN, processor
+
+INSTRUCTIONS = {  # what people call them -> torch's names, one of which is enough
+    "AVX2": ("avx2",),
+    "AVX512": ("avx512_f",),
+    "VNNI": ("avx512_vnni", "avx_vnni"),
+    "AVX512-BF16": ("avx512_bf16",),
+    "AMX": ("amx_bf16", "amx_int8"),
+    "NEON": ("neon",),
+    "SVE": ("sve", "sve2"),
+    "bf16 of Arm": ("bf16",),
+}
+HOLD_BACK = ("ATEN_CPU_CAPABILITY", "ONEDNN_MAX_CPU_ISA", "DNNL_MAX_CPU_ISA", "MKL_ENABLE_INSTRUCTIONS")
+
+
+def instructions() -> list[str]:
+    """Those that this processor has, by the names that people know."""
+    able: Mapping[str, Any] = torch.cpu.get_capabilities()
+    return [name for name, flags in INSTRUCTIONS.items() if any(able.get(flag, False) for flag in flags)]
+
+
+def look(asked: Asked) -> Iterator[Finding]:
+    """Slow where a variable holds instructions back, or torch came without oneDNN."""
+    found, used = instructions(), torch.backends.cpu.get_cpu_capability()
+    held = {name: os.environ[name] for name in HOLD_BACK if name in os.environ}
+    facts = {"name": processor(), "instructions": found, "used": used, "onednn": MKLDNN, "held_back_by": held}
+    yield Finding(f"{processor() or 'unknown'}: {', '.join(found) or 'none of the fast instructions'}", facts=facts)
+    if held:
+        said = ", ".join(f"{name}={value}" for name, value in held.items())
+        why = "the fastest instructions may be left out, and numbers differ from those of other machines"
+        yield Finding(f"torch multiplies with {used}, under {said}", "slow", why, f"unset {', '.join(held)}")
+    if not MKLDNN:
+        why = "products of matrices take several times as long, and none is in bf16"
+        yield Finding("torch was built without oneDNN", "slow", why, "install the torch of pytorch.org or PyPI")
+
+
+checks.register("processor")(Check("machine", look))

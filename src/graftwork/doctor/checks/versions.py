@@ -1,0 +1,43 @@
+"""The installed libraries against those that Graftwork needs and those that it was tested with."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Iterator
+
+from packaging.requirements import Requirement
+
+from graftwork import __version__
+from graftwork.doctor.check import Asked, Check, Finding
+from graftwork.doctor.tested import installed, of_extra, versions_tested
+from graftwork.registry import checks
+
+
+def look(asked: Asked) -> Iterator[Finding]:
+    """Fails where a library is missing or too old; a note where it is not the tested one."""
+    needed, tested = of_extra(""), versions_tested()
+    here = {one.name: installed(one.name) for one in needed}
+    pinned = {name: tested.get(name) for name in here}
+    facts = {"graftwork": __version__, "python": platform.python_version(), "installed": here, "tested": pinned}
+    wrong = [one for one in needed if not _fits(one, here[one.name])]
+    other = [name for name, version in here.items() if version and pinned[name] not in (None, version)]
+    same = (
+        f"{sum(version == pinned[name] for name, version in here.items())} of {len(here)} libraries are the tested ones"
+    )
+    known = same if tested and here else "the tested versions are not known here"
+    yield Finding(f"graftwork {__version__}, Python {platform.python_version()}; {known}", facts=facts)
+    for one in wrong:
+        why = f"{one.name}{one.specifier} is needed"
+        has = f"{one.name} is missing" if here[one.name] is None else f"{one.name} {here[one.name]}"
+        yield Finding(has, "fails", why, f"pip install '{one.name}{one.specifier}'")
+    if other:
+        why = "last bits, and so runs' ids, may differ from those of the tested versions"
+        listed = ", ".join(f"{name} {here[name]} (tested: {pinned[name]})" for name in other)
+        yield Finding(listed, "note", why, f"pip install {' '.join(f'{name}=={pinned[name]}' for name in other)}")
+
+
+def _fits(needed: Requirement, version: str | None) -> bool:
+    return version is not None and needed.specifier.contains(version, prereleases=True)
+
+
+checks.register("versions")(Check("software", look))

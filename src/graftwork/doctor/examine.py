@@ -1,0 +1,57 @@
+"""Every check in turn, and what it comes to."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from graftwork.doctor.check import GROUPS, Asked, Finding
+from graftwork.registry import checks
+
+FORMAT = 1
+
+
+def doctor(
+    *,
+    backbone: str = "minilm",
+    runs: str | Path = "runs",
+    cache: str | Path | None = None,
+    seconds: float = 0.3,
+) -> dict[str, Any]:
+    """What this machine has, and what will fail or be slow on it, as JSON.
+
+    `checks` holds a line per check: its `group`, and `findings` with what each `says`, a `level` ("ok", "note", "slow",
+    "fails"), `why` it matters, what to `do`, and the `facts` in SI units. `well` is true when nothing will fail. Every
+    measurement takes `seconds`; 0 measures nothing. No folder is made, and nothing is fetched.
+    """
+    asked = Asked(backbone, Path(runs), None if cache is None else str(cache), seconds)
+    found = {name: examined(name, asked) for name in checks.names()}
+    order = sorted(found, key=lambda name: GROUPS.index(found[name]["group"]))
+    told = {name: found[name] for name in order}
+    return {"format": FORMAT, "well": not advice(told, "fails"), "checks": told}
+
+
+def examined(name: str, asked: Asked) -> dict[str, Any]:
+    """One check. One that breaks says so, and stops no other: a torn library must not silence the rest."""
+    group = GROUPS[0]
+    try:
+        check = checks.get(name)
+        group = check.group
+        findings = list(check.look(asked))
+    except Exception as error:
+        what = f"cannot be looked at: {type(error).__name__}: {error}"
+        do = "install the library anew" if isinstance(error, ImportError) else "see graft doctor --json"
+        findings = [Finding(what, "fails", do=do)]
+    return {"group": group, "findings": [asdict(finding) for finding in findings]}
+
+
+def advice(checked: Mapping[str, Any], level: str) -> list[dict[str, Any]]:
+    """The findings of one level with the names of those that say the same, in order."""
+    listed: dict[tuple[str, str, str], list[str]] = {}
+    for name, one in checked.items():
+        for finding in one["findings"]:
+            if finding["level"] == level:
+                listed.setdefault((finding["says"], finding["why"], finding["do"]), []).append(name)
+    return [{"checks": names, "says": says, "why": why, "do": do} for (says, why, do), names in listed.items()]

@@ -1,0 +1,71 @@
+"""What Linux lets a process have of its machine: the cores and the memory of its control groups."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+OWN = Path("/proc/self/cgroup")  # which groups this process is in
+MOUNT = Path("/sys/fs/cgroup")
+NO_LIMIT = 1 << 60  # bytes; the first version writes a number near 2^63 where there is no limit
+
+
+def core_quota() -> float | None:
+    """Cores' worth of time a second that this process and its neighbours in the group share; None without a limit."""
+    found = [quota for folder in _folders("cpu") if (quota := _quota(folder)) is not None]
+    return min(found, default=None)
+
+
+def memory_limit() -> int | None:
+    """Bytes at which the group's processes are killed; None without a limit."""
+    return _least("memory", "memory.max", "memory.limit_in_bytes")
+
+
+def memory_used() -> int | None:
+    """Bytes that the innermost limited group holds now, kept files among them; None without a limit."""
+    for folder in _folders("memory"):
+        if (_number(folder / "memory.max") or _number(folder / "memory.limit_in_bytes")) is not None:
+            return _number(folder / "memory.current") or _number(folder / "memory.usage_in_bytes")
+    return None
+
+
+def _folders(controller: str) -> Iterator[Path]:
+    """The group of this process and those that hold it, innermost first, in both versions of control groups."""
+    try:
+        lines = OWN.read_text().splitlines()
+    except OSError:
+        return
+    for line in lines:
+        _, controllers, path = line.split(":", 2)
+        if controllers and controller not in controllers.split(","):
+            continue
+        root = MOUNT / controller if controllers else MOUNT
+        folder = root / path.lstrip("/")
+        while folder != root and root in folder.parents:
+            yield folder
+            folder = folder.parent
+        yield root
+
+
+def _least(controller: str, *files: str) -> int | None:
+    numbers = (_number(folder / file) for folder in _folders(controller) for file in files)
+    return min((number for number in numbers if number is not None), default=None)
+
+
+def _number(path: Path) -> int | None:
+    """None where there is no such file, no limit ("max", or too large to be meant)."""
+    try:
+        number = int(path.read_text())
+    except (OSError, ValueError):
+        return None
+    return number if number < NO_LIMIT else None
+
+
+def _quota(folder: Path) -> float | None:
+    try:
+        quota, period = (folder / "cpu.max").read_text().split()
+        return None if quota == "max" else int(quota) / int(period)
+    except (OSError, ValueError):
+        pass
+    quota_us, period_us = (_number(folder / f"cpu.cfs_{name}_us") for name in ("quota", "period"))
+    return quota_us / period_us if quota_us is not None and quota_us > 0 and period_us else None
