@@ -17,6 +17,7 @@ FOLDERS = {
     "budget": "table.py",
     "ladder": "table.py",
     "data_report": "table.py",
+    "snli": "../boards.py",
     "superglue": "../boards.py",
     "tagging": "../boards.py",
 }
