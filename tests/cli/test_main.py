@@ -14,6 +14,7 @@ import pytest
 from graftwork import __version__
 from graftwork.cli import main as cli
 from graftwork.errors import DataError
+from graftwork.train.signals import Terminated
 
 COMMANDS = (
     "bank",
@@ -141,8 +142,8 @@ def test_a_mistake_of_ours_says_how_to_see_more(
 @pytest.mark.parametrize(
     ("command", "words"),
     [
-        ("compare", "; finished runs are kept, and the same command goes on with the missing ones"),
-        ("train", "; finished runs are kept, and the same command goes on with the missing ones"),
+        ("compare", "; what is done is kept, and the same command goes on from there"),
+        ("train", "; what is done is kept, and the same command goes on from there"),
         ("predict", "; no file was written or changed"),
         ("ls", ""),
     ],
@@ -153,6 +154,14 @@ def test_interrupt_says_what_is_left(
     failing(KeyboardInterrupt(), command)
     assert cli.main([command]) == 130
     assert capsys.readouterr().err.strip() == f"graft: stopped{words}"
+
+
+def test_sigterm_ends_with_a_code_of_its_own(
+    failing: Callable[..., None], capsys: pytest.CaptureFixture[str]
+) -> None:
+    failing(Terminated(), "train")
+    assert cli.main(["train"]) == 143
+    assert capsys.readouterr().err.strip().startswith("graft: stopped; what is done is kept")
 
 
 def test_debug_after_a_bare_double_dash_is_data() -> None:

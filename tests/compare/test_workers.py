@@ -19,6 +19,7 @@ from graftwork.core.meter import Cost
 from graftwork.core.run import Recipe
 from graftwork.core.task import Task
 from graftwork.errors import ConfigError, GraftworkError
+from graftwork.files import read_json
 from graftwork.registry import meters, methods, registries
 from graftwork.run.setup import OpenedBy, Setup
 from graftwork.run.train import train
@@ -108,8 +109,8 @@ class _Replaced:
 
 
 @pytest.mark.slow
-def test_an_interrupted_worker_leaves_nothing_behind(data: Path, tmp_path: Path) -> None:
-    """Told to end in the middle of a run: no folder stays, and nothing is printed but the signs of progress."""
+def test_an_interrupted_worker_leaves_a_checkpoint_only(data: Path, tmp_path: Path) -> None:
+    """Told to end in the middle of a run, it keeps what was done; nothing is printed but the signs of progress."""
     (tmp_path / "runs").mkdir()
     line = opening(data, tmp_path).line()
     order = {"method": {"name": "bitfit", "version": 1}, "recipe": {"epochs": 500}, "seed": 0}
@@ -123,12 +124,12 @@ def test_an_interrupted_worker_leaves_nothing_behind(data: Path, tmp_path: Path)
         worker.terminate()
         assert worker.wait(timeout=30) == 130
         assert "Traceback" not in worker.stderr.read()
-    assert not list((tmp_path / "runs").iterdir())
+    only_a_checkpoint(tmp_path / "runs")
 
 
 @pytest.mark.slow
 def test_a_worker_to_which_nobody_listens_ends(data: Path, tmp_path: Path) -> None:
-    """Its reader gone in the middle of a run: it ends by itself, and no folder stays."""
+    """Its reader gone in the middle of a run: it ends by itself, and keeps what was done."""
     (tmp_path / "runs").mkdir()
     order = {"method": {"name": "bitfit", "version": 1}, "recipe": {"epochs": 500}, "seed": 0}
     pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
@@ -140,7 +141,13 @@ def test_a_worker_to_which_nobody_listens_ends(data: Path, tmp_path: Path) -> No
         worker.stdout.close()
         assert worker.wait(timeout=30) == 130
         assert "Traceback" not in worker.stderr.read()
-    assert not list((tmp_path / "runs").iterdir())
+    only_a_checkpoint(tmp_path / "runs")
+
+
+def only_a_checkpoint(runs: Path) -> None:
+    (folder,) = runs.iterdir()
+    assert folder.name.endswith(".checkpoint")
+    assert read_json(folder / "1.json")["numbers"]["training"]["step"] > 0
 
 
 def opening(data: Path, folder: Path, digest: str = "") -> Opening:

@@ -5,6 +5,9 @@ from __future__ import annotations
 import io
 import json
 import signal
+import subprocess
+import sys
+import time
 from collections.abc import Callable, Collection, Sequence
 from itertools import product
 from pathlib import Path
@@ -26,6 +29,8 @@ from graftwork.run.execute import execute
 from graftwork.run.keeping import Keeping
 from graftwork.run.methods import parse_method
 from graftwork.testing import tiny_bench, tiny_dataset
+from graftwork.testing.media import tiny_media
+from graftwork.testing.networks import write_network
 from graftwork.train.checkpoint import FORMAT, Checkpoints
 from graftwork.train.signals import ending_cleanly
 
@@ -127,6 +132,18 @@ def test_every_step_of_gradual_unfreezing_can_be_the_last(step: int, precision: 
     attempts = Attempts(tiny_dataset(), open_backbone("tiny_text", precision=precision), "ulmfit", kept_share=0.5)
     attempts.killed(tmp_path / "broken", step)
     require_equal(attempts, tmp_path / "whole", tmp_path / "broken")
+
+
+@pytest.mark.parametrize("method", ["full", "lora"])
+def test_augmented_images_are_shown_again_as_they_were(method: str, tmp_path: Path) -> None:
+    network = write_network(tmp_path / "network", "vit")
+    backbone, data = open_backbone(f"hf:{network}", precision="fp32"), tiny_media(tmp_path / "files", "image")
+    attempts = Attempts(data, backbone, method, augmentation="as the backbone does")
+    plain, _ = Attempts(data, backbone, method).fit(tmp_path / "plain")
+    attempts.killed(tmp_path / "broken", 5)
+    require_equal(attempts, tmp_path / "whole", tmp_path / "broken")
+    shown, _ = attempts.fit(tmp_path / "shown")
+    assert not all(torch.equal(tensor, plain.delta()[name]) for name, tensor in shown.delta().items())
 
 
 class Board:
@@ -234,3 +251,48 @@ def test_other_arithmetic_begins_anew_and_says_so(
     monkeypatch.setattr(keeping, "arithmetic", lambda numerics: arithmetic(numerics) | {"cpu_capability": "AVX9"})
     assert "attempts" not in read_json(board.run("broken") / "result.json")["facts"]
     assert "computed otherwise (cpu_capability): beginning anew" in caplog.text
+
+
+COMMAND = "import sys; from graftwork.run import keeping; keeping.EVERY_SECONDS = 0.0; "
+COMMAND += "from graftwork.cli.main import main; sys.exit(main())"
+
+
+def graft(data: Path, runs: Path, method: str) -> list[str]:
+    words = ["train", str(data), "--method", method, "--backbone", "tiny_text", "--epochs", "40", "--threads", "1"]
+    return [sys.executable, "-c", COMMAND, *words, "--precision", "fp32", "--runs", str(runs), "--json"]
+
+
+def stopped_by(number: int, command: list[str], runs: Path, after: int) -> tuple[int, str]:
+    """Sent the signal as soon as so many checkpoints were written: its exit code, and what it said."""
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    while max((int(path.stem) for path in runs.glob(".*.checkpoint/*.json")), default=0) < after:
+        assert process.poll() is None, "it ended before it could be stopped"
+        time.sleep(0.005)
+    process.send_signal(number)
+    _, said = process.communicate(timeout=60)
+    return process.returncode, said.strip()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("method", ["full", "ulmfit"])
+def test_killed_in_the_middle_a_command_ends_as_if_it_had_not_been(method: str, write: Any, tmp_path: Path) -> None:
+    data, whole, broken = write(), tmp_path / "whole", tmp_path / "broken"
+    subprocess.run(graft(data, whole, method), check=True, capture_output=True)
+    for after in (10, 40):
+        assert stopped_by(signal.SIGKILL, graft(data, broken, method), broken, after) == (-signal.SIGKILL, "")
+    subprocess.run(graft(data, broken, method), check=True, capture_output=True)
+    (one,), (other,) = whole.glob("[!.]*"), broken.glob("[!.]*")
+    assert one.name == other.name and not list(broken.glob(".*.checkpoint"))
+    for name in ("module/delta.safetensors", "predictions.jsonl"):
+        assert (one / name).read_bytes() == (other / name).read_bytes(), name
+    assert read_json(other / "result.json")["facts"]["attempts"] == 3
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_asked_to_end_a_command_says_one_line_and_keeps_what_was_done(
+    number: int, code: int, write: Any, tmp_path: Path
+) -> None:
+    ended = stopped_by(number, graft(write(), tmp_path, "full"), tmp_path, 5)
+    assert ended == (code, "graft: stopped; what is done is kept, and the same command goes on from there")
+    assert [path.name.endswith(".checkpoint") for path in tmp_path.glob(".*")] == [True]

@@ -1,0 +1,98 @@
+"""Signals that wait for the end of a step."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from graftwork.train.signals import ENDING, Terminated, ending_cleanly, waiting
+
+
+class Heard(Exception):
+    """What the handlers of these tests raise."""
+
+
+@pytest.fixture(autouse=True)
+def handlers() -> Iterator[None]:
+    """SIGINT and SIGTERM raise `Heard`, and are afterwards what they were."""
+
+    def hear(number: int, frame: object) -> None:
+        raise Heard(number)
+
+    before = {number: signal.signal(number, hear) for number in ENDING}
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
+@pytest.mark.parametrize("number", ENDING)
+def test_a_signal_acts_when_it_is_let_go(number: signal.Signals) -> None:
+    done = []
+    before = signal.getsignal(number)
+    with pytest.raises(Heard), waiting() as signals:
+        signal.raise_signal(number)
+        done.append(bool(signals.came))
+        signals.let_go()
+        done.append(False)
+    assert done == [True]
+    assert signal.getsignal(number) is before
+
+
+def test_one_that_nobody_looks_for_acts_at_the_end() -> None:
+    done = []
+    with pytest.raises(Heard):
+        with waiting():
+            signal.raise_signal(signal.SIGTERM)
+            done.append(1)
+        done.append(2)
+    assert done == [1]
+
+
+def test_two_of_different_sorts_wait_both_and_a_second_of_one_sort_does_not() -> None:
+    done = []
+    with pytest.raises(Heard), waiting():
+        signal.raise_signal(signal.SIGINT)
+        signal.raise_signal(signal.SIGTERM)
+        done.append(1)
+        signal.raise_signal(signal.SIGINT)
+        done.append(2)
+    assert done == [1]
+
+
+def test_an_error_is_not_lost_without_a_signal() -> None:
+    with pytest.raises(ZeroDivisionError), waiting():
+        raise ZeroDivisionError
+
+
+def test_an_ignored_signal_stays_ignored() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    with waiting() as signals:
+        signal.raise_signal(signal.SIGINT)
+        assert not signals.came
+    assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+
+
+def test_outside_of_the_main_thread_nothing_changes() -> None:
+    found = []
+
+    def work() -> None:
+        before = signal.getsignal(signal.SIGINT)
+        with waiting() as signals, ending_cleanly():
+            found.append(signal.getsignal(signal.SIGINT) is before and not signals.came)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    assert found == [True]
+
+
+def test_sigterm_is_an_interrupt_unless_something_else_was_set() -> None:
+    with pytest.raises(Heard), ending_cleanly():
+        signal.raise_signal(signal.SIGTERM)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    with pytest.raises(Terminated), ending_cleanly():
+        signal.raise_signal(signal.SIGTERM)
+    assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
