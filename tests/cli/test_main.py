@@ -156,9 +156,7 @@ def test_interrupt_says_what_is_left(
     assert capsys.readouterr().err.strip() == f"graft: stopped{words}"
 
 
-def test_sigterm_ends_with_a_code_of_its_own(
-    failing: Callable[..., None], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_sigterm_ends_with_a_code_of_its_own(failing: Callable[..., None], capsys: pytest.CaptureFixture[str]) -> None:
     failing(Terminated(), "train")
     assert cli.main(["train"]) == 143
     assert capsys.readouterr().err.strip().startswith("graft: stopped; what is done is kept")

@@ -94,7 +94,9 @@ def test_it_learns_and_counts(tokens: TokenisedCorpus, vocabulary: Vocabulary) -
     assert seconds > 0
     logged: list[dict[str, Any]] = []
     progress = Progress(steps=STEPS)
-    nothing = Keeping(lambda line: logged.append(dict(line)), lambda p, t, now: None, lambda p, loss: None, lambda: False)
+    nothing = Keeping(
+        lambda line: logged.append(dict(line)), lambda p, t, now: None, lambda p, loss: None, lambda: False
+    )
     go_on(made, progress, 3, nothing)
     assert progress.step == STEPS
     scores = [line["validation"]["validation"] for line in logged if "validation" in line]

@@ -37,6 +37,7 @@ from graftwork.train.signals import ending_cleanly
 SHORT = Recipe(epochs=3, batch_size=8)
 OpenShop = Callable[..., Any]
 
+
 class Killed(BaseException):
     """Stands for a kill in the middle of a run: nothing cleans up."""
 
@@ -84,7 +85,9 @@ def require_equal(attempts: Attempts, whole: Path, broken: Path) -> None:
     assert deltas[0].keys() == deltas[1].keys()
     for name, tensor in deltas[0].items():
         assert torch.equal(tensor, deltas[1][name]), name
-    assert np.array_equal(flat(one.logits(attempts.data.test.examples)), flat(other.logits(attempts.data.test.examples)))
+    assert np.array_equal(
+        flat(one.logits(attempts.data.test.examples)), flat(other.logits(attempts.data.test.examples))
+    )
     assert json.dumps(one.facts, default=str) == json.dumps(other.facts, default=str)
     assert without_times(lines) == without_times(more)
 
@@ -125,7 +128,8 @@ def test_every_kind_goes_on_exactly(kind: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("step", "precision"), slow_but([*product(range(1, 13), ("fp32", "bf16"))], {(3, "fp32"), (4, "bf16"), (12, "fp32")})
+    ("step", "precision"),
+    slow_but([*product(range(1, 13), ("fp32", "bf16"))], {(3, "fp32"), (4, "bf16"), (12, "fp32")}),
 )
 def test_every_step_of_gradual_unfreezing_can_be_the_last(step: int, precision: str, tmp_path: Path) -> None:
     """Of four epochs with three steps each, the first ones above a frozen block; half of the way back is kept."""

@@ -37,7 +37,9 @@ def require_same(found: Checkpoint | None, step: int) -> None:
     for name, tensor in expected.tensors.items():
         there = found.tensors[name]
         assert (there.dtype, there.shape) == (tensor.dtype, tensor.shape), name
-        assert torch.equal(there.contiguous().view(-1).view(torch.uint8), tensor.contiguous().view(-1).view(torch.uint8))
+        assert torch.equal(
+            there.contiguous().view(-1).view(torch.uint8), tensor.contiguous().view(-1).view(torch.uint8)
+        )
 
 
 def test_the_last_one_is_read_and_the_one_before_is_kept(tmp_path: Path) -> None:
@@ -136,7 +138,9 @@ def test_one_of_another_run_is_refused(tmp_path: Path) -> None:
         Checkpoints(tmp_path, "other", {}).read()
 
 
-@pytest.mark.parametrize("here", [{"threads": 2, "variables": {}}, {"threads": 1}, {"threads": 1, "variables": {"A": "1"}}])
+@pytest.mark.parametrize(
+    "here", [{"threads": 2, "variables": {}}, {"threads": 1}, {"threads": 1, "variables": {"A": "1"}}]
+)
 def test_other_arithmetic_is_told_and_not_gone_on_with(
     here: dict[str, object], tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

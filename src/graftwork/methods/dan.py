@@ -265,9 +265,7 @@ class Dan:
                 keep(learning.checkpoint)
         network.load_state_dict(learning.kept)
         bench.tally.add_model(3 * len(learning.scores) * _flops(network, train))  # backward is twice forward
-        return {
-            "epochs": len(learning.scores), "best_epoch": learning.at, "validation_by_epoch": learning.scores
-        }
+        return {"epochs": len(learning.scores), "best_epoch": learning.at, "validation_by_epoch": learning.scores}
 
     def _epoch(self, bench: Workbench, network: Network, learning: _Learning, train: Bags) -> float:
         """One pass over train; its mean loss."""
@@ -280,6 +278,7 @@ class Dan:
             learning.step(loss)
             losses.append(float(loss.detach()))
         return sum(losses) / len(losses)
+
 
 def _dropped(rows: list[int], share: float, random: np.random.Generator) -> list[int]:
     """`rows` without a share of them; never without all."""

@@ -36,7 +36,7 @@ log = logging.getLogger("graftwork")  # with no handler set up, a warning is one
 
 
 class Checkpoints:
-    """Those of one run. `computed_in` is the arithmetic: bits that other arithmetic has computed are not gone on with."""
+    """Those of one run. `computed_in` is its arithmetic: what other arithmetic has computed is not gone on with."""
 
     def __init__(self, folder: Path, run: str, computed_in: Mapping[str, Any]):
         self.folder, self.run = folder, run

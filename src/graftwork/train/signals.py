@@ -65,7 +65,7 @@ class Waiting:
 
 @contextmanager
 def waiting() -> Iterator[Waiting]:
-    """Within it signals wait; leaving it lets them act. Outside of the main thread, where none arrive, nothing changes."""
+    """Within it signals wait; leaving it lets them act. Outside of the main thread none arrive: nothing changes."""
     signals = Waiting()
     if threading.current_thread() is threading.main_thread():
         signals.hold()
