@@ -16,6 +16,7 @@ from graftwork.plain_files import LOOKED_AT, foreign
 
 MOST_TENSORS = 100_000
 MOST_DIMENSIONS = 16
+LARGEST = 1 << 48  # numbers of a tensor, an empty side counted as 1
 ABOUT = "__metadata__"
 BYTES = {
     "BOOL": 1, "U8": 1, "I8": 1, "F8_E4M3": 1, "F8_E5M2": 1, "U16": 2, "I16": 2, "F16": 2, "BF16": 2, "U32": 4,
@@ -87,6 +88,8 @@ def _placed(name: str, told: Any) -> Placed:
         raise BeyondLimits(f"{called} has a shape that is not up to {MOST_DIMENSIONS} numbers from 0 on")
     if not _counts(offsets) or len(offsets) != 2 or offsets[0] > offsets[1]:
         raise BeyondLimits(f"{called} has no range of bytes")
+    if prod(max(1, length) for length in shape) > LARGEST:
+        raise BeyondLimits(f"{called} has a shape that no memory holds")
     bytes_ = prod(shape) * BYTES[dtype]
     if bytes_ != offsets[1] - offsets[0]:
         raise BeyondLimits(f"{called} takes {bytes_:,} bytes by its shape and {offsets[1] - offsets[0]:,} by its range")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import re
 from collections.abc import Iterable, Mapping
@@ -13,9 +12,13 @@ from pathlib import Path
 
 from graftwork.errors import StorageError
 from graftwork.files import canonical, storage_errors
+from graftwork.limited import Limits, parse_json
+from graftwork.plain_files import read_plain
 
 START = "0" * 64  # stands for the line before the first
 NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9_.-]{0,63}")  # of a task
+LONGEST = 256 << 20  # bytes: a million changes
+LINE = Limits(bytes=4096, lists=8, values=64)
 ACTIONS = ("create", "add", "remove", "rename", "rollback")
 
 
@@ -76,7 +79,7 @@ class Kept:
 def read_ledger(path: Path, head: str) -> Ledger:
     """The changes up to the one whose hash is `head`. Raises `StorageError` when the chain is broken before it."""
     with storage_errors(path):
-        raw = path.read_bytes()
+        raw = read_plain(path, LONGEST)
     changes: list[Change] = []
     previous, length = START, 0
     for line in raw.split(b"\n")[:-1]:
@@ -164,7 +167,7 @@ def require_agreement(told: Mapping[str, tuple[int, str]], ledger: Ledger, where
 def _parsed(line: bytes) -> Change | None:
     """A line as a change, or None. Names and versions become paths: they are looked at."""
     try:
-        change = Change(**json.loads(line))
+        change = Change(**parse_json(line, LINE))
         named = [name for name in (change.task, change.to) if name is not None]
         sound = change.action in ACTIONS and type(change.version) in (int, type(None))
         return change if sound and all(map(NAME.fullmatch, named)) else None

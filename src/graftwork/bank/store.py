@@ -36,11 +36,14 @@ from graftwork.bank.version import (
 )
 from graftwork.errors import ConfigError, GraftworkError, IncompatibleModule, StorageError, UnknownName, clip, nearest
 from graftwork.files import read_json, storage_errors, sync_folder, write_json
+from graftwork.limited import MODULE
+from graftwork.plain_files import inside, require_plain_folder
 
 if sys.platform != "win32":
     import fcntl
 
 FORMAT = 1
+OWN = ("bank.json", "ledger.jsonl", ".lock", "tasks")  # what a bank writes
 TASKS = "tasks"  # the folder of the task modules, by name and version
 DESCRIBED = {"task", "roles", "method", "precision", "backbone", "backbone_seed", "delta_sha256", "scores"}
 SHOWN = 20  # names in a message, at most
@@ -130,14 +133,16 @@ class BankFolder:
     def state(self) -> State:
         """What is in the bank now. Raises `StorageError` when there is none, `IncompatibleModule` for a damaged one."""
         path = self.root / "bank.json"
-        if not path.is_file():
+        if not path.is_file() and not path.is_symlink():
             raise StorageError(
                 "no bank here",
                 where=str(self.root),
                 expected="a folder with bank.json in it",
                 do=f"check the path, or make one: graft bank create {self.root}",
             )
-        content = read_json(path)
+        for name in OWN:
+            self._require_own(name)
+        content = read_json(path, MODULE)
         try:
             if content.pop("format") != FORMAT:
                 raise IncompatibleModule(
@@ -152,6 +157,11 @@ class BankFolder:
             raise IncompatibleModule(
                 "bank.json is damaged", where=str(path), got=f"{type(error).__name__}: {error}"
             ) from None
+
+    def _require_own(self, name: str) -> None:
+        """Raises `StorageError` where a part of the bank is a link: what is written would go elsewhere."""
+        with storage_errors(self.root / name), contextlib.suppress(FileNotFoundError):
+            inside(self.root, name)
 
     def ledger(self, state: State) -> Ledger:
         """The changes that led to this state. Raises `StorageError` when the chain is broken or leads elsewhere."""
@@ -174,7 +184,8 @@ class BankFolder:
             placed = self._former(state, name, version)
         folder = self.folder(name, placed.version)
         require_there(folder)
-        description = read_json(folder / "module.json")
+        self._require_own(f"{TASKS}/{name}/{placed.version}/module.json")
+        description = read_json(folder / "module.json", MODULE)
         _require_description(description, folder)
         board = (folder / BOARD).is_file()
         description.pop("facts", None)
@@ -193,7 +204,8 @@ class BankFolder:
         `IncompatibleModule` for another backbone, `StorageError`.
         """
         module = module_folder(module)
-        description = read_json(module / "module.json")
+        require_plain_folder(module)
+        description = read_json(module / "module.json", MODULE)
         _require_description(description, module)
         name = name if name is not None else str(description["task"]["name"])
         require_name(name)

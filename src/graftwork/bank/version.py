@@ -9,6 +9,8 @@ from typing import Any
 
 from graftwork.errors import IncompatibleModule, StorageError
 from graftwork.files import digest, file_digest, read_json, storage_errors, writing
+from graftwork.limited import MODULE
+from graftwork.plain_files import require_plain_folder
 
 BOARD = "leaderboard.json"  # of the comparison behind a module, beside its own files
 
@@ -24,12 +26,13 @@ def module_folder(folder: Path) -> Path:
 def copy_module(module: Path, folder: Path, board: Path | None = None) -> None:
     """The files of `module`, and the leaderboard of `board` (the file or its folder), on disk before this returns."""
     with storage_errors(module):
+        require_plain_folder(module)
         files = sorted(path for path in module.iterdir() if path.is_file() and not path.name.startswith("."))
     for path in files:
         _copy(path, folder / path.name)
     if board is not None:
         path = board / BOARD if board.is_dir() else board
-        content = read_json(path)
+        content = read_json(path, MODULE)
         if not isinstance(content, dict) or "rows" not in content:
             raise StorageError("not the leaderboard of a comparison", where=str(path), expected=f"DIR with {BOARD}")
         _copy(path, folder / BOARD)
@@ -49,6 +52,7 @@ def bytes_of(folder: Path) -> int:
 def digest_of(folder: Path) -> str:
     """sha256 over the names and contents of every file in `folder`. Raises `StorageError`."""
     with storage_errors(folder):
+        require_plain_folder(folder)
         files = sorted(path for path in folder.rglob("*") if not path.is_dir())
     return digest([[path.relative_to(folder).as_posix(), file_digest(path)] for path in files])
 

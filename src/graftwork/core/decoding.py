@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from graftwork.core.media import Media
 from graftwork.errors import DataError, clip
 from graftwork.files import file_digest, storage_errors
+from graftwork.plain_files import open_plain, read_plain
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -24,6 +25,10 @@ if TYPE_CHECKING:
 SMALL_SIDE, SMALL_SECONDS = 32, 0.25  # of the copies that a module keeps
 KEPT_BYTES = 1 << 30
 MOST_PIXELS = 89_478_485  # Pillow's own limit against decompression bombs
+MOST_BYTES = 1 << 29  # of a file: more than so many pixels take unpacked
+MOST_SAMPLES = 100_000_000  # of all channels of a recording: 17 minutes in stereo at 48 kHz
+FORMATS = ("JPEG", "PNG", "WEBP", "BMP", "GIF", "TIFF")  # of images
+SOUNDS = (b"RIFF", b"RF64", b"fLaC", b"OggS")  # first bytes of what is read, of all that libsndfile could
 
 
 class KeptArrays:
@@ -61,7 +66,7 @@ def identify(path: Path, role: str) -> Media:
         from PIL import Image
 
         decode_image(path, roughly=True)
-        with Image.open(path) as image:
+        with Image.open(path, formats=FORMATS) as image:
             return Media(str(path), file_digest(path), image.size)
     samples, rate = _samples(path)
     return Media(str(path), file_digest(path), (len(samples), rate))
@@ -77,9 +82,9 @@ def decode_image(path: Path | str, roughly: bool = False) -> Image:
 
     path = Path(path)
     try:
-        with storage_errors(path), path.open("rb") as stream:
-            content = stream.read()
-        image = Image.open(io.BytesIO(content))
+        with storage_errors(path):
+            content = read_plain(path, MOST_BYTES)
+        image = Image.open(io.BytesIO(content), formats=FORMATS)
         _refuse_large(path, image.size)
         if roughly:
             image.draft("RGB", (1, 1))
@@ -171,14 +176,29 @@ def _refuse_foreign(path: Path, content: bytes) -> NoReturn:
     )
 
 
+def _refuse_long(path: Path, frames: int, channels: int) -> None:
+    if frames * channels > MOST_SAMPLES:
+        raise DataError(
+            "the recording is too long to be decoded safely",
+            where=str(path),
+            got=f"{frames:,} frames of {channels:,} channels",
+            expected=f"at most {MOST_SAMPLES:,} samples",
+            do="cut it into parts, or take it out of the data",
+        )
+
+
 def _samples(path: Path) -> tuple[NDArray[np.float32], int]:
     """(T,) samples of a file as it is, and how many of them a second has."""
     import soundfile
 
     remedy = "record it again, or take it out of the data"
-    with storage_errors(path), path.open("rb") as stream:
+    with storage_errors(path), open_plain(path) as stream:
         try:
-            channels, rate = soundfile.read(stream, dtype="float32", always_2d=True)
+            if stream.peek(4)[:4] not in SOUNDS:
+                raise ValueError("none of these formats")
+            with soundfile.SoundFile(stream) as sound:
+                _refuse_long(path, sound.frames, sound.channels)
+                channels, rate = sound.read(dtype="float32", always_2d=True), sound.samplerate
         except (soundfile.LibsndfileError, RuntimeError, ValueError) as error:
             raise DataError(
                 "not a sound that can be decoded",

@@ -175,11 +175,18 @@ class Model(nn.Module):
         ]
 
     def load_delta(self, delta: dict[str, Tensor]) -> None:
-        """Copy stored values into the trainable parameters. Raises `ConfigError` when the names differ."""
+        """Copy stored values into the trainable parameters. Raises `ConfigError` when names or shapes differ."""
         own = self.delta()
         if own.keys() != delta.keys():
             odd = sorted(own.keys() ^ delta.keys())
             raise ConfigError("the stored delta does not belong to this method and backbone", got=", ".join(odd[:5]))
+        for name, parameter in own.items():
+            if parameter.shape != delta[name].shape:
+                raise ConfigError(
+                    f"the stored delta has another shape than this method and backbone, in {name}",
+                    got=str(tuple(delta[name].shape)),
+                    expected=str(tuple(parameter.shape)),
+                )
         with torch.no_grad():
             for name, parameter in own.items():
                 parameter.copy_(delta[name])

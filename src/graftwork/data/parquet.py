@@ -12,6 +12,9 @@ if TYPE_CHECKING:
     from pyarrow.parquet import ParquetFile
 
 ROWS_AT_ONCE = 1024
+MOST_OF_A_GROUP = 2 << 30  # bytes of a group of rows, unpacked
+MOST_ROWS = 50_000_000  # of a group
+MOST_OF_A_FOOTER, MOST_NAMED = 64 << 20, 1_000_000  # bytes and entries of what the file says of itself
 
 
 def header_of(path: Path) -> tuple[str, ...]:
@@ -63,6 +66,23 @@ def _open(path: Path) -> ParquetFile:
             do='install it: pip install "graftwork[parquet]", or write the table as CSV (UTF-8)',
         ) from None
     try:
-        return ParquetFile(path)
+        opened = ParquetFile(path, thrift_string_size_limit=MOST_OF_A_FOOTER, thrift_container_size_limit=MOST_NAMED)
     except ArrowException as error:
         raise DataError(f"not a whole Parquet file: {error}", where=str(path), do="write it again") from None
+    _refuse_large(path, opened)
+    return opened
+
+
+def _refuse_large(path: Path, opened: ParquetFile) -> None:
+    """Raises `DataError` where a group of rows, which is unpacked at once, takes far more memory than the file."""
+    told = opened.metadata
+    for number in range(told.num_row_groups):
+        group = told.row_group(number)
+        if group.total_byte_size > MOST_OF_A_GROUP or group.num_rows > MOST_ROWS:
+            raise DataError(
+                "a group of rows is too large to be unpacked safely",
+                where=str(path),
+                got=f"{group.total_byte_size:,} bytes, {group.num_rows:,} rows",
+                expected=f"at most {MOST_OF_A_GROUP:,} bytes and {MOST_ROWS:,} rows",
+                do="write it with smaller groups: row_group_size",
+            )

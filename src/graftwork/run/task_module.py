@@ -16,16 +16,18 @@ from graftwork.core.decoding import identify, small_copy
 from graftwork.core.example import Example
 from graftwork.core.media import MEDIA, Media
 from graftwork.core.method import SHIFT, Fitted, Logits, Setting
+from graftwork.core.model_folder import kept_only
 from graftwork.core.opening import open_backbone
 from graftwork.core.ragged import flat, from_lists
 from graftwork.core.task import Task
 from graftwork.errors import ConfigError, IncompatibleModule, StorageError
-from graftwork.files import file_digest, read_json, safe_load, write_json, write_tensors, write_text
+from graftwork.files import file_digest, read_json, write_json, write_tensors, write_text
 from graftwork.registry import kinds
 from graftwork.run.bulk import predict_many
 from graftwork.run.environment import resolve_device
 from graftwork.run.given import Text, example_of_given
 from graftwork.run.methods import method_from_config
+from graftwork.run.module_files import media_file, read_delta, read_description, read_self_test, require_fitting
 from graftwork.run.shifted import shifted
 from graftwork.units import show
 
@@ -66,12 +68,12 @@ class TaskModule:
             folder = folder / "module"
         if not (folder / "module.json").is_file():
             raise StorageError("not a task module", where=str(folder), expected="a folder with module.json in it")
-        description = read_json(folder / "module.json")
+        description = read_description(folder)
         try:
             _check_format(folder, description)
             module = cls.restore(folder, description, device, backbone)
-            module.difference = module._self_test(read_json(folder / "selftest.json"), folder)
-        except (KeyError, TypeError, AttributeError) as error:
+            module.difference = module._self_test(read_self_test(folder), folder)
+        except (KeyError, TypeError, AttributeError, ValueError, IndexError, OverflowError) as error:
             raise IncompatibleModule(
                 "module.json or selftest.json is damaged", where=str(folder), got=f"{type(error).__name__}: {error}"
             ) from error
@@ -101,7 +103,8 @@ class TaskModule:
             _require_revision(backbone, BackboneCard(**description["backbone"]), folder)
         setting = Setting(task, kinds.get(task.kind), backbone)
         method = method_from_config(description["method"])
-        delta = safe_load(folder / "delta.safetensors", mapped=False)  # whatever becomes of the file
+        delta = read_delta(folder)
+        require_fitting(method, setting, delta, description["facts"], folder)
         fitted = method.restore(setting, delta, description["facts"])
         return cls(folder, task, shifted(fitted, description["facts"].get(SHIFT)), description, backbone)
 
@@ -158,7 +161,7 @@ def _inputs(stored: Mapping[str, Any], folder: Path) -> dict[str, Any]:
 
     def restored(role: str, given: Any) -> Any:
         if role in MEDIA:
-            return identify(folder / given, role)
+            return identify(media_file(folder, given), role)
         return tuple(given) if isinstance(given, list) else given
 
     return {role: restored(role, given) for role, given in stored.items()}
@@ -174,7 +177,8 @@ def known_backbone(folder: Path, description: Mapping[str, Any], device: str) ->
     key = (stored.id, stored.revision, precision, device)
     backbone = _OPEN.get(key)
     if backbone is None:
-        backbone = open_backbone(stored.id, precision=precision, device=device, seed=description["backbone_seed"])
+        with kept_only():
+            backbone = open_backbone(stored.id, precision=precision, device=device, seed=description["backbone_seed"])
         _require_revision(backbone, stored, folder)
         _OPEN[key] = backbone
     return backbone

@@ -18,13 +18,15 @@ from graftwork.bank.exchange.readme import write_readme
 from graftwork.core.activation import ACTIVATIONS
 from graftwork.core.backbone import Backbone
 from graftwork.core.classifier_head import NO_LAYER
+from graftwork.core.model_json import checked_json
 from graftwork.errors import ConfigError, IncompatibleModule
-from graftwork.files import read_json, safe_load, write_json, write_tensors
+from graftwork.files import require_finite, safe_load, write_json, write_tensors
 from graftwork.methods.adapterhub import SITES
 from graftwork.run.task_module import TaskModule
 
 FORMAT, VERSION = "adapters", "adapters.1.3.0"
 CONFIG, HEAD_CONFIG = "adapter_config.json", "head_config.json"
+LARGEST_SIZE = 16  # of a bottleneck, in widths of the network
 WEIGHTS, HEAD_WEIGHTS = "adapter.safetensors", "model_head.safetensors"
 PICKLED = {WEIGHTS: "pytorch_adapter.bin", HEAD_WEIGHTS: "pytorch_model_head.bin"}
 PARTS = ("attention", "mlp")
@@ -67,7 +69,7 @@ def is_ours(config: Mapping[str, Any]) -> bool:
 
 def read(folder: Path, backbone: Backbone) -> Found:
     """A bottleneck adapter and its head. Raises `ConfigError` for what can't be expressed, `IncompatibleModule`."""
-    config = read_json(folder / CONFIG)
+    config = checked_json(folder / CONFIG)
     where = folder / CONFIG
     if config["model_type"] != backbone.card.family:
         raise IncompatibleModule(
@@ -80,6 +82,7 @@ def read(folder: Path, backbone: Backbone) -> Found:
     family, parts = _family(backbone, where), settings["parts"].split("+")
     file, head_file = (_weights(folder, name) for name in (WEIGHTS, HEAD_WEIGHTS))
     stored = safe_load(file)
+    require_finite(stored, file)
     tensors = {_current(name): tensor.float() for name, tensor in stored.items()}
     known = {
         f"{block}.{getattr(family, part)}.adapters.{config['name']}": (part, place)
@@ -98,6 +101,8 @@ def read(folder: Path, backbone: Backbone) -> Found:
             )
         found.setdefault(known[site], {})[tail] = tensor
     size = max((part["adapter_down.0.weight"].shape[0] for part in found.values()), default=0)
+    if size > LARGEST_SIZE * backbone.card.width:
+        raise IncompatibleModule("the bottleneck is far wider than the network", where=str(file), got=f"{size:,}")
     delta: dict[str, Tensor] = {}
     for part in parts:
         for place, site in enumerate(backbone.sites(SITES[part, settings["reads"]])):
@@ -199,7 +204,7 @@ def _filled(
 
 def _read_head(folder: Path, file: Path, backbone: Backbone) -> tuple[str, dict[str, Tensor], tuple[str, ...]]:
     """The activation of the hidden layer, the layers as a delta has them, and the labels."""
-    config = read_json(folder / HEAD_CONFIG)
+    config = checked_json(folder / HEAD_CONFIG)
     inner, where = config.get("config"), folder / HEAD_CONFIG
     tensors = {name: tensor.float() for name, tensor in safe_load(file).items()}
     named = (inner or config).get("label2id") or {}

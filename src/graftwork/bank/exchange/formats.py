@@ -12,8 +12,10 @@ from typing import Any
 from graftwork.bank.exchange import adapters_bottleneck, peft_lora
 from graftwork.bank.exchange.imported import Found
 from graftwork.core.backbone import Backbone
+from graftwork.core.model_json import checked_json
 from graftwork.errors import IncompatibleModule, StorageError, UnknownName
-from graftwork.files import read_json, storage_errors, sync_folder
+from graftwork.files import storage_errors, sync_folder
+from graftwork.plain_files import require_plain_folder
 from graftwork.run.task_module import TaskModule
 
 CONFIG = "adapter_config.json"
@@ -42,9 +44,10 @@ def read_folder(folder: Path, backbone: Backbone) -> Found:
             where=str(folder),
             expected=f"a folder with {CONFIG} in it",
         )
-    config = read_json(folder / CONFIG)
+    require_plain_folder(folder)
+    config = checked_json(folder / CONFIG)
     for known in FORMATS.values():
-        if isinstance(config, dict) and known.is_ours(config):
+        if known.is_ours(config):
             try:
                 return known.read(folder, backbone)
             except (KeyError, TypeError, AttributeError, ValueError, IndexError, RuntimeError) as error:

@@ -17,14 +17,16 @@ from graftwork.bank.exchange.imported import Found
 from graftwork.bank.exchange.names import name_elsewhere, targets, without_prefix
 from graftwork.bank.exchange.readme import write_readme
 from graftwork.core.backbone import Backbone
+from graftwork.core.model_json import checked_json
 from graftwork.core.transformer import site_size
 from graftwork.errors import ConfigError, IncompatibleModule
-from graftwork.files import read_json, safe_load, write_json, write_tensors
+from graftwork.files import require_finite, safe_load, write_json, write_tensors
 from graftwork.methods.peft_lora import MAPS
 from graftwork.run.task_module import TaskModule
 
 FORMAT = "peft"
 CONFIG, WEIGHTS, PICKLED = "adapter_config.json", "adapter_model.safetensors", "adapter_model.bin"
+LARGEST_RANK = 256  # whatever the network
 PREFIX = "base_model.model."
 MATRIX = re.compile(r"(.+)\.lora_([AB])\.weight")
 OTHER = (  # what changes the arithmetic, and is not known here
@@ -41,10 +43,11 @@ def is_ours(config: Mapping[str, Any]) -> bool:
 
 def read(folder: Path, backbone: Backbone) -> Found:
     """A LoRA and its classifier. Raises `ConfigError` for what can't be expressed, `IncompatibleModule`."""
-    config = read_json(folder / CONFIG)
+    config = checked_json(folder / CONFIG)
     _require_plain(config, folder / CONFIG)
     file = folder / WEIGHTS if (folder / WEIGHTS).is_file() else folder / PICKLED
     stored = safe_load(file)
+    require_finite(stored, file)
     tensors = {
         name.removeprefix(PREFIX).replace(".modules_to_save.", "."): tensor.float() for name, tensor in stored.items()
     }
@@ -64,6 +67,8 @@ def read(folder: Path, backbone: Backbone) -> Found:
     if not matrices or any(pair.keys() != {"A", "B"} for pair in matrices.values()):
         raise IncompatibleModule("no pair of matrices for each adapted map", where=str(file))
     rank = max(pair["A"].shape[0] for pair in matrices.values())
+    if rank > max(LARGEST_RANK, backbone.card.width):
+        raise IncompatibleModule("the rank is larger than the network is wide", where=str(file), got=f"{rank:,}")
     used = [role for role in MAPS if role in {roles[site] for site in matrices}]
     alpha = float(config["lora_alpha"]) * (math.sqrt(rank) if config.get("use_rslora") else 1.0)
     delta: dict[str, Tensor] = {}
