@@ -34,8 +34,10 @@ LONGEST_PATTERN = 4_000  # characters
 MOST_LONGER = 64  # times that all replacements together may lengthen a text
 LONGEST_TEMPLATE = 64  # texts and special tokens
 MOST_ADDED = 100_000
-# A group that repeats, and has something in it that repeats: "(a+)+" tries every way to cut a word.
-NESTED = re.compile(r"\((?:[^()\\\[]|\\.|\[(?:[^\]\\]|\\.)*\])*(?:[+*]|\{\d*,\})\)?[^()]*\)(?:[+*]|\{\d*,\})(?!\+)")
+REPEATS = r"(?:[+*]|\{\d*,\})"  # without end
+GROUP = re.compile(rf"\((?:\?[a-z-]*[:=!]|\?<[=!])?((?:[^()\\\[]|\\.|\[(?:[^\]\\]|\\.)*\])*)\)({REPEATS})?", re.DOTALL)
+ATOM = re.compile(rf"(?:\\.|\[(?:[^\]\\]|\\.)*\]|[^\\\[])(?:({REPEATS})|(\?|\{{[\d,]*\}}))?[?+]?", re.DOTALL)
+IN_CLASS = re.compile(r"\\.|\[(?:[^\]\\]|\\.)*\]", re.DOTALL)
 
 
 def read_tokenizer(path: Path) -> Tokenizer:
@@ -70,7 +72,7 @@ def checked_tokenizer(path: Path) -> bytes:
         _require_parts([part for section in SECTIONS for part in _parts(told.get(section))])
     except ValueError as rule:
         raise StorageError(
-            f"this tokenizer is not read: {rule}",
+            f"no tokenizer can be read: {rule}",
             where=str(path),
             do="get the file again from where it comes, if you trust that",
         ) from None
@@ -138,10 +140,24 @@ def _require_parts(parts: list[dict[str, Any]]) -> None:
 
 
 def _require_quick(pattern: str) -> None:
+    """Raises `BeyondLimits` for a pattern that could take for ever: "(a+)+" tries every way to cut a word."""
     if len(pattern) > LONGEST_PATTERN:
         raise BeyondLimits(f"a pattern of {len(pattern):,} characters, where at most {LONGEST_PATTERN:,} are read")
-    if NESTED.search(pattern):
-        raise BeyondLimits(f"a pattern that repeats what repeats: {clip(pattern)}")
+    left = pattern
+    while (group := GROUP.search(left)) is not None:
+        if group[2] and any(map(_all_repeated, _alternatives(group[1]))):
+            raise BeyondLimits(f"a pattern that repeats what repeats: {clip(pattern)}")
+        left = f"{left[: group.start()]}g{group[2] or ''}{left[group.end() :]}"
+
+
+def _alternatives(body: str) -> list[str]:
+    return IN_CLASS.sub(lambda one: one[0].replace("|", "/"), body).split("|")
+
+
+def _all_repeated(alternative: str) -> bool:
+    """Whether every sign may repeat or be left out, and one of them repeats: nothing says where a repetition begins."""
+    atoms = ATOM.findall(alternative)
+    return any(repeats for repeats, _ in atoms) and all(repeats or optional for repeats, optional in atoms)
 
 
 def _require_short(template: dict[str, Any]) -> None:

@@ -18,7 +18,7 @@ from transformers import AutoTokenizer
 from transformers.models.auto import feature_extraction_auto, image_processing_auto, tokenization_auto
 
 from graftwork.core.model_folder import model_file
-from graftwork.core.model_json import checked_json, checked_sizes
+from graftwork.core.model_json import checked_json
 from graftwork.core.tokenizer_file import checked_tokenizer
 from graftwork.errors import ConfigError, StorageError, clip
 from graftwork.files import storage_errors
@@ -43,9 +43,10 @@ def checked_copy(folder: Path) -> Iterator[Path]:
     """A folder for this block with the files that say how a model reads, all of them checked. Raises `StorageError`."""
     with tempfile.TemporaryDirectory(prefix="graftwork-") as made:
         copy = Path(made)
-        config = checked_sizes(model_file(folder, "config.json"))
-        _write(copy / "config.json", {key: config[key] for key in KEPT_OF_CONFIG if key in config})
-        _require_class(config, folder / "config.json")
+        if (path := model_file(folder, "config.json")).is_file():
+            config = checked_json(path)
+            _require_class(config, path)
+            _write(copy / path.name, {key: config[key] for key in KEPT_OF_CONFIG if key in config})
         for name in OBJECTS:
             path = model_file(folder, name)
             if path.is_file():

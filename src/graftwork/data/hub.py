@@ -6,6 +6,7 @@ NAME may be a local folder of data files too. Classes that the set names become 
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from datasets import Dataset
 
 SCHEME = "hub:"
+COMMIT = re.compile(r"@([0-9a-f]{40})/")  # in the address of a file of the hub
 HIDDEN = -1  # the class of a row whose label is not published
 SPLITS = {"validation": ("validation", "dev", "val", "valid"), "test": ("test",)}
 
@@ -75,6 +77,15 @@ def rows(path: Path, wanted: Sequence[str], label: str | None) -> Iterator[tuple
                     for cell, column in zip(cells, wanted, strict=True)
                 ),
             )
+
+
+def hub_commit(path: Path) -> str | None:
+    """The commit of the hub's repository that a set was read from; None where its files do not say."""
+    try:
+        found = COMMIT.search(" ".join(map(str, _set(path).info.download_checksums or ())))
+    except StorageError:
+        return None
+    return found[1] if found else None
 
 
 def _parts(path: Path) -> list[str]:

@@ -20,6 +20,7 @@ from graftwork.files import storage_errors, writing
 HEADER = re.compile(rb"(\d{1,12}) (\d{1,12})[ \r]*\n")
 WIDEST = 100_000  # numbers of a vector
 LONGEST_WORD = 10_000  # bytes
+MOST_UNPACKED = 64  # times a gzip file: numbers of trained vectors shrink to a third
 LOOKED_AT = 1 << 16  # bytes that tell text from binary
 OF_TEXT = frozenset(range(0x20, 0x100)) | frozenset(b"\t\r\n")
 FASTTEXT_MODEL, GZIP = b"\xba\x16\x4f\x2f", b"\x1f\x8b"
@@ -153,8 +154,14 @@ def _until_space(stream: IO[bytes]) -> bytes:
 def _table(path: Path, rows: Iterator[Row], stated: int | None) -> WordVectors:
     places: dict[str, int] = {}
     numbers, read = bytearray(), 0
+    most = MOST_UNPACKED * path.stat().st_size + LOOKED_AT if path.suffix == ".gz" else None
     for where, word, vector in rows:
         read += 1
+        if most is not None and len(numbers) > most:
+            raise DataError(
+                "the gzip file unpacks to far more than word vectors would", where=str(path),
+                expected=f"at most {MOST_UNPACKED} times the file",
+            )  # fmt: skip
         if not np.isfinite(np.frombuffer(vector, "<f4")).all():
             raise DataError(f"the vector of {clip(word)} has what is no number", where=where)
         if word and places.setdefault(word, len(places)) == len(numbers) // len(vector):

@@ -8,16 +8,19 @@ from typing import Any
 
 import torch
 
-from graftwork.core.model_folder import WEIGHTS
+from graftwork.core.model_folder import WEIGHTS, model_file
+from graftwork.core.model_json import checked_json
 from graftwork.core.opening import backbone_folder
 from graftwork.core.word_vectors import WordVectors
 from graftwork.data.word_vector_files import read_word_vectors
 from graftwork.errors import DataError, IncompatibleModule, StorageError
-from graftwork.files import read_json, safe_load, storage_errors, write_json, write_tensors, write_text
+from graftwork.files import require_finite, safe_load, storage_errors, write_json, write_tensors, write_text
+from graftwork.plain_files import read_plain
 
 MODEL_TYPE = "word_vectors"
 CONFIG, WORDS, TABLE = "config.json", "words.txt", "embedding.weight"
 FORMAT = 1
+MOST_OF_WORDS = 1 << 30  # bytes
 
 
 def open_word_vectors(path: Path) -> WordVectors:
@@ -46,15 +49,16 @@ def write_folder(folder: Path, vectors: WordVectors, facts: Mapping[str, Any] | 
 
 def read_folder(folder: Path) -> WordVectors:
     """What `write_folder` wrote. Raises `StorageError`, or `IncompatibleModule` where parts don't belong together."""
-    config = read_json(folder / CONFIG)
-    if not isinstance(config, dict) or config.get("model_type") != MODEL_TYPE:
+    config = checked_json(model_file(folder, CONFIG))
+    if config.get("model_type") != MODEL_TYPE:
         raise StorageError("not a folder of word vectors", where=str(folder), expected=f"model_type {MODEL_TYPE!r}")
     if config.get("format") != FORMAT:
         raise StorageError(
             "word vectors of another format", where=str(folder), got=str(config.get("format")), expected=str(FORMAT)
         )
-    words = _words(folder / WORDS)
-    tensors = safe_load(folder / WEIGHTS)
+    words = _words(model_file(folder, WORDS))
+    tensors = safe_load(model_file(folder, WEIGHTS))
+    require_finite(tensors, folder / WEIGHTS)
     table = tensors.get(TABLE)
     if table is None or table.shape != (len(words), config.get("width")) or len(words) != config.get("words"):
         raise IncompatibleModule(
@@ -68,7 +72,7 @@ def read_folder(folder: Path) -> WordVectors:
 
 def _words(path: Path) -> tuple[str, ...]:
     with storage_errors(path):
-        content = path.read_bytes()
+        content = read_plain(path, MOST_OF_WORDS)
     try:
         return tuple(content.decode().split("\n")[:-1])
     except UnicodeDecodeError as error:

@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from graftwork.core.model_folder import hub_revision
 from graftwork.core.opening import FRESH, backbone_folder
 from graftwork.core.run import ENGINE, RunResult, RunSpec
 from graftwork.errors import StorageError
@@ -174,6 +175,7 @@ def _model(shop: Shop) -> dict[str, Any]:
     paths = [Path(path) for path in files]
     above = {parent for path in paths[:1] for parent in path.parents if all(parent in one.parents for one in paths)}
     folder = max(above, key=lambda path: len(path.parts), default=None)
+    commit = hub_revision(folder) if folder else None
     return {
         "id": card.id,
         "revision": card.revision,
@@ -185,7 +187,7 @@ def _model(shop: Shop) -> dict[str, Any]:
         "parameters": card.parameters,
         "pooling": card.pooling,
         "max_length": card.max_length,
-    }
+    } | ({"commit": commit} if commit else {})  # of the hub's repository
 
 
 def _model_files(shop: Shop) -> dict[str, str]:

@@ -13,7 +13,7 @@ from typing import Any
 from graftwork.core.example import Example, plain
 from graftwork.core.media import Media
 from graftwork.core.task import BUILTIN, Dataset, Split, Task
-from graftwork.data.hub import is_hub
+from graftwork.data.hub import hub_commit, is_hub
 from graftwork.data.split import SALT
 from graftwork.files import canonical, digest, file_digest, storage_errors
 
@@ -60,7 +60,8 @@ def recorded_file(path: Path) -> dict[str, Any]:
     """
     told: dict[str, Any] = {"path": lasting_path(path)}
     if is_hub(path):
-        return told | {"files": 0, "bytes": 0, "sha256": None}
+        commit = hub_commit(path)
+        return told | {"files": 0, "bytes": 0, "sha256": None} | ({"commit": commit} if commit else {})
     with storage_errors(path):
         files = sorted(file for file in path.rglob("*") if file.is_file()) if path.is_dir() else [path]
         size = sum(file.stat().st_size for file in files)
