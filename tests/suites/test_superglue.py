@@ -60,10 +60,10 @@ def test_words_and_mentions_are_marked(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("line", "what"),
     [
-        ("{", "not a row of SuperGLUE"),
+        ("{", "not a whole JSON object"),
         ('{"question": "a", "label": true}', "the key 'passage' is missing"),
-        ('{"question": 1, "passage": "b", "label": true}', "1 is no text"),
-        ("[]", "not a row of SuperGLUE"),
+        ('{"question": 1, "passage": "b", "label": true}', "'1' is no text"),
+        ("[]", "not a JSON object"),
     ],
 )
 def test_a_bad_line(tmp_path: Path, line: str, what: str) -> None:
@@ -71,7 +71,7 @@ def test_a_bad_line(tmp_path: Path, line: str, what: str) -> None:
     asked.train.path.write_text(f"{asked.train.path.read_text()}{line}\n")
     with pytest.raises(DataError, match=what) as caught:
         list(asked.train.read())
-    assert caught.value.where == f"{asked.train.path}:2"
+    assert caught.value.where.startswith(f"{asked.train.path}:2")
 
 
 def test_through_the_benchmark(tmp_path: Path) -> None:

@@ -11,7 +11,8 @@ from graftwork.core.kind import OfChoices
 from graftwork.core.metric import score
 from graftwork.core.suite import OfficialTask, Row, Source
 from graftwork.core.task import Task
-from graftwork.data.load import find_columns, read_records
+from graftwork.data.columns import find_columns
+from graftwork.data.load import read_records
 from graftwork.data.table import open_table
 from graftwork.files import storage_errors, writing
 from graftwork.registry import kinds, metrics

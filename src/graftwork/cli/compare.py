@@ -81,6 +81,11 @@ def command(
     use_threads(running.threads)
     calls = [(task, _settings(said, given, running) | {"no_transfer": no_transfer}) for task, said in asked]
     if len(calls) > 1:
+        if flags.get("rejects") is not None:
+            raise ConfigError(
+                "--rejects is for one task: those of several would overwrite one another",
+                do='name a file in each task file: rejects = "bad.jsonl"',
+            )
         with progress_bar() as progress:
             over = compare_each(calls, against=against, out=out, progress=progress)
         _show_tasks(over, as_json)

@@ -80,6 +80,12 @@ def task_flags(function: F) -> F:
             default=None,
             help="Take rows out of train that stand, exactly or nearly, in validation or test.",
         ),
+        click.option(
+            "--rejects",
+            metavar="FILE",
+            help="Write rows that can't be read to FILE, with the reason, and use the rest.  "
+            "[default: the first is an error]",
+        ),
         click.option("--validation", metavar="FILE", help="Rows to choose on.  [default: split off by content hash]"),
         click.option("--test", metavar="FILE", help="Rows to score on.  [default: split off by content hash]"),
         click.option("--split-seed", type=int, metavar="N", help="Draw another split of the same rows.  [default: 0]"),

@@ -43,6 +43,7 @@ class Task:
     stray_tags: str = "repair"  # tagging: I- tags that continue nothing are read as B-, or with "refuse" an error
     realign: bool = False  # span: an answer that does not stand at its offset is taken where it stands nearest to it
     drop_leaks: bool = False  # rows of train that stand, exactly or nearly, in validation or test are taken out
+    rejects: str | None = None  # the file for rows that can't be read; None: the first of them is an error
     thresholds: str | None = None  # multilabel: chosen on "validation" for F1 (None), or a probability of a "half"
     positive: str | None = None  # the class that `f1` is of; None: the rarer one of two
     scale: tuple[float, float] = (0.0, 1.0)  # mean and sd of the training targets (regression)
@@ -119,7 +120,7 @@ _TASK_KEYS: Mapping[str, type] = {
     "name": str, "data": str, "validation": str, "test": str, "kind": str, "text": str, "text_a": str,
     "text_b": str, "image": str, "sound": str, "label": str, "labels": list, "metrics": list, "positive": str,
     "stray_tags": str, "realign": bool, "choices": list, "count_from": str, "thresholds": str, "split_seed": int,
-    "drop_leaks": bool,
+    "drop_leaks": bool, "rejects": str,
 }  # fmt: skip
 _COMPARE_KEYS: Mapping[str, type] = {
     "backbone": str, "methods": list, "seeds": int, "epochs": int, "exhaustive": bool,
@@ -141,6 +142,8 @@ def read_task_file(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
     for key in ("data", "validation", "test"):
         if key in content and not content[key].startswith(("builtin:", "hub:")):
             content[key] = path.parent / content[key]
+    if "rejects" in content:
+        content["rejects"] = str(path.parent / content["rejects"])
     comparison = {key: content.pop(key) for key in _COMPARE_KEYS if key in content}
     return {"name": path.stem} | content, comparison
 

@@ -11,13 +11,15 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from graftwork.data.lines import read_lines
-from graftwork.data.offsets import Mark, Tagged, tagged
+from graftwork.data.lines import each_line, read_lines, without_eol
+from graftwork.data.offsets import Mark, tagged
+from graftwork.data.rejects import Bad
 from graftwork.errors import DataError, clip
 
 HEADER = ("tokens", "tags")
-_SPAN = re.compile(r"(T\d+)\t(\S+) (\d+) (\d+)\t(.*)")
-_OTHER = re.compile(r"[REAMN#*]")
+Found = tuple[int, tuple[tuple[str, ...], tuple[str, ...]], int, int]  # line, words and tags, rounded, last line
+_SPAN = re.compile(r"(T[0-9]+)\t(\S+) ([0-9]{1,12}) ([0-9]{1,12})\t(.*)")
+_OTHER = re.compile(r"(?:[REAMN#][0-9]+|\*)\t.*")
 
 
 def is_brat(path: Path) -> bool:
@@ -25,32 +27,58 @@ def is_brat(path: Path) -> bool:
     return path.is_dir() and any(path.glob("*.ann"))
 
 
-def rows(folder: Path) -> Iterator[tuple[int, Tagged]]:
-    """Number of the first line, and words and tags of every row, file by file.
+def rows(folder: Path) -> Iterator[Found | Bad]:
+    """First line, words and tags, spans that were rounded, and last line of every row, file by file.
 
-    Raises `DataError` with file:line for a broken annotation, or one that is not about this text.
+    Where an annotation is broken, or not about this text, all rows of the text are bad: any of them may lack it.
     """
+    _require_texts(folder)
     for path in sorted(folder.glob("*.txt")):
         lines = [line for _, line in read_lines(path)]
         text = "".join(lines)
-        marks = _marks(path.with_suffix(".ann"), text)
-        for number, start, end in _pieces(lines, marks):
+        wrong: DataError | None = None
+        marks: list[Mark] = []
+        try:
+            marks = _marks(path.with_suffix(".ann"), text)
+        except DataError as error:
+            wrong = error
+        for first, last, start, end in _pieces(lines, marks):
             piece = text[start:end]
+            if not piece.strip():
+                continue
             inside = [mark for mark in marks if start <= mark.start < end]
-            if piece.strip():
-                moved = [replace(mark, start=mark.start - start, end=mark.end - start) for mark in inside]
-                yield number, tagged(piece, moved)
+            try:
+                if wrong is not None:
+                    raise wrong
+                found = tagged(
+                    piece, [replace(mark, start=mark.start - start, end=mark.end - start) for mark in inside]
+                )
+            except DataError as error:
+                yield Bad(path, first, error, last)
+            else:
+                yield first, (found.words, found.tags), found.rounded, last
 
 
-def _pieces(lines: list[str], marks: list[Mark]) -> Iterator[tuple[int, int, int]]:
-    """Number of the first line, first character and the one behind the last of every row."""
+def _require_texts(folder: Path) -> None:
+    for path in sorted(folder.glob("*.ann")):
+        if not path.with_suffix(".txt").is_file():
+            raise DataError(
+                "annotations without their text",
+                where=str(path),
+                expected=f"{path.stem}.txt beside it",
+                do="put the text back, or remove the annotations",
+            )
+
+
+def _pieces(lines: list[str], marks: list[Mark]) -> Iterator[tuple[int, int, int, int]]:
+    """Number of the first and the last line, first character and the one behind the last of every row."""
     crossed = sorted((mark.start, mark.end) for mark in marks)
     number, begin, at = 1, 0, 0
     for place, line in enumerate(lines, 1):
         at += len(line)
         if any(start < at < end for start, end in crossed):
             continue
-        yield number, begin, at
+        yield number, place, begin, at
         number, begin = place + 1, at
 
 
@@ -63,19 +91,31 @@ def _marks(path: Path, text: str) -> list[Mark]:
             do="make an empty one if there are none",
         )
     marks = []
-    for number, line in read_lines(path):
-        content, where = line.rstrip("\r\n"), f"{path}:{number}"
+    places: dict[str, int] = {}  # id -> line
+    for number, line in each_line(path):
+        if isinstance(line, DataError):
+            raise line
+        content, where = without_eol(line), f"{path}:{number}"
         found = _SPAN.fullmatch(content)
         if found is None:
-            if content and not _OTHER.match(content):
+            if content and not _OTHER.fullmatch(content):
                 _refuse(content, where)
             continue
+        if places.setdefault(found[1], number) != number:
+            raise DataError(
+                f"the id {found[1]} stands twice",
+                where=where,
+                got=f"it stands in line {places[found[1]]}, too",
+                expected="an id of its own for every span",
+                do="remove the span that is there again, or give it another id",
+            )
         start, end = int(found[3]), int(found[4])
-        if " ".join(text[start:end].split()) != " ".join(found[5].split()):
+        if not (start < end <= len(text) and text[start:end].split() == found[5].split() != []):
             raise DataError(
                 "the annotation is of another text",
                 where=where,
                 got=f"{clip(found[5])}, where characters {start} to {end} are {clip(text[start:end])}",
+                expected=f"a stretch of {path.with_suffix('.txt').name}, which has {len(text):,} characters",
                 do="take the .txt that was annotated, with its own line ends",
             )
         marks.append(Mark(start, end, found[2], where))

@@ -34,11 +34,13 @@ def report(
     made: str,
     mended: Mapping[str, Mapping[str, int]] = {},
     dropped: Mapping[str, int] = {},
+    rejected: Mapping[str, int] = {},
 ) -> dict[str, Any]:
     """Everything found in the splits of a resolved task, as JSON; `warnings` are sentences for a person.
 
     `made` says in words how the splits came about, `mended` what was mended on the way, and in how many places of each,
-    `dropped` how many rows were taken out of train because they stand, exactly or nearly, in another split.
+    `dropped` how many rows were taken out of train because they stand, exactly or nearly, in another split, `rejected`
+    how many rows of each split's file can't be read and were set aside.
     """
     train = splits["train"].examples
     everything = [example for split in splits.values() for example in split.examples]
@@ -60,6 +62,8 @@ def report(
     }
     if dropped:
         found["dropped"] = dict(dropped)
+    if rejected:
+        found["rejected"] = dict(rejected)
     found = {name: value for name, value in found.items() if value != {} or name == "classes"}
     if task.labels:
         found["majority_share"] = {
@@ -230,6 +234,7 @@ def _spoken(text: str) -> str:
 def _warnings(found: Mapping[str, Any], task: Task) -> Iterable[str]:
     """What a person should know before believing a score, as sentences."""
     rows, noun = found["rows"], task.reads
+    yield from _rejected_warnings(found.get("rejected", {}), task)
     for name, count in found["duplicates_across"]["rows"].items():
         if count:
             yield (
@@ -269,6 +274,13 @@ def _warnings(found: Mapping[str, Any], task: Task) -> Iterable[str]:
     yield from cue_warnings(found.get("cues", {}))
     if task.labels:
         yield from _label_warnings(found, task)
+
+
+def _rejected_warnings(rejected: Mapping[str, int], task: Task) -> Iterable[str]:
+    files = {"train": task.data, "validation": task.validation, "test": task.test}
+    listed = [f"{count:,} of {path.name}" for name, count in rejected.items() if count and (path := files[name])]
+    if listed:
+        yield f"Rows that can't be read, set aside with the reason in {task.rejects} and not used: {', '.join(listed)}."
 
 
 def _near_warnings(found: Mapping[str, Any], noun: str) -> Iterable[str]:

@@ -8,11 +8,13 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import groupby
+from dataclasses import replace
+from itertools import chain
 from typing import Any
 
 from graftwork.core.choices import check_choices, parse_marks
 from graftwork.core.task import Split, Task
+from graftwork.data.rejects import Bad
 from graftwork.data.table import Row, Table
 from graftwork.errors import ConfigError, DataError, clip, nearest
 
@@ -109,28 +111,37 @@ def _is_json(table: Table) -> bool:
     return table.path.name.lower().removesuffix(".gz").endswith(".jsonl")
 
 
-def choice_rows(table: Table, task: Task) -> Iterator[Row]:
-    """Of every example its text and its candidates, and where `task.label` is set a tuple of "0" and "1", one for each.
-
-    Raises `DataError` with file:line at the first bad row.
-    """
+def choice_rows(table: Table, task: Task) -> Iterator[Row | Bad]:
+    """Of every example its text and its candidates, and where `task.label` is set a tuple of "0" and "1", one for each;
+    or what is wrong with it."""
     assert task.text is not None
     texts = _parts(task.text, table)
     columns = [*texts, *task.choices, *([task.label] if task.label else [])]
     single = len(task.choices) == 1
     of_lists = single and _is_json(table)
-    found = table.rows(columns, label=task.label, words=task.choices[0] if of_lists else None)
-    rows = (_joined(row, texts, len(task.choices), of_lists) for row in found)
+    found = table.readings(columns, label=task.label, words=task.choices[0] if of_lists else None)
+    rows = (row if isinstance(row, Bad) else _joined(row, texts, len(task.choices), of_lists) for row in found)
     if single and not of_lists:
         yield from _grouped(rows, table)
         return
     for row in rows:
-        text, choices, *labels = row.cells
-        assert isinstance(choices, tuple)
-        where = f"{table.path}:{row.line}"
-        check_choices(choices, where)
-        marks = [_marks(label, choices, () if of_lists else task.choices, task, where) for label in labels]
-        yield Row(row.line, (text, choices, *marks))
+        if isinstance(row, Bad):
+            yield row
+            continue
+        try:
+            marked = _marked(row, () if of_lists else task.choices, task, f"{table.path}:{row.line}")
+        except DataError as error:
+            yield Bad(table.path, row.line, error, row.last)
+        else:
+            yield marked
+
+
+def _marked(row: Row, columns: Sequence[str], task: Task, where: str) -> Row:
+    """With a mark for each choice in place of the label."""
+    text, choices, *labels = row.cells
+    assert isinstance(choices, tuple)
+    check_choices(choices, where)
+    return replace(row, cells=(text, choices, *(_marks(label, choices, columns, task, where) for label in labels)))
 
 
 def _joined(row: Row, texts: Sequence[str], choices: int, of_lists: bool) -> Row:
@@ -139,28 +150,66 @@ def _joined(row: Row, texts: Sequence[str], choices: int, of_lists: bool) -> Row
              for name, cell in zip(texts, row.cells, strict=False)]  # fmt: skip
     end = len(texts) + choices
     listed = row.cells[len(texts)] if of_lists else tuple(map(str, row.cells[len(texts) : end]))
-    return Row(row.line, (" ".join(filter(None, parts)), listed, *row.cells[end:]))
+    return replace(row, cells=(" ".join(filter(None, parts)), listed, *row.cells[end:]))
 
 
-def _grouped(rows: Iterator[Row], table: Table) -> Iterator[Row]:
-    """Rows of one candidate each, those of the same text together. A text that comes back later is an error."""
+def _grouped(rows: Iterator[Row | Bad], table: Table) -> Iterator[Row | Bad]:
+    """Rows of one candidate each, those of the same text together. A text that comes back later is an error.
+
+    A text next to a bad row is bad as a whole: the row may be of one of its candidates.
+    """
     begun: dict[str, int] = {}  # text -> line
-    for text, group in groupby(rows, key=lambda row: str(row.cells[0])):
-        listed = list(group)
-        line = listed[0].line
-        if text in begun:
-            raise DataError(
-                "the candidates of a text do not stand together",
-                where=f"{table.path}:{line}",
-                got=f"{clip(text)} again, first in line {begun[text]}",
-                do="sort the file by its texts",
-            )
-        begun[text] = line
-        marks = [(str(label), row.line) for row in listed for label in row.cells[2:]]
-        for mark, place in marks:
-            parse_marks(mark, f"{table.path}:{place}")
-        candidates = tuple(choice for row in listed for choice in row.cells[1])
-        yield Row(line, (text, candidates, *([tuple(mark for mark, _ in marks)] if marks else [])))
+    for found in _stretches(rows):
+        if isinstance(found, Bad):
+            yield found
+            continue
+        group, wrong = found
+        try:
+            if wrong is not None:
+                raise wrong
+            whole = _of_group(group, begun, table)
+        except DataError as error:
+            yield Bad(table.path, group[0].line, error, group[-1].last)
+        else:
+            yield whole
+
+
+def _stretches(rows: Iterator[Row | Bad]) -> Iterator[tuple[list[Row], DataError | None] | Bad]:
+    """Rows of the same text that follow one another, with what is wrong with a row between or beside them."""
+    group: list[Row] = []
+    wrong: DataError | None = None
+    before: DataError | None = None  # right before the row
+    for row in chain(rows, [None]):
+        if isinstance(row, Bad):
+            yield row
+            wrong, before = wrong or row.error, row.error
+            continue
+        if group and (row is None or row.cells[0] != group[0].cells[0]):
+            yield group, wrong
+            group, wrong = [], before
+        if row is not None:
+            group.append(row)
+        before = None
+
+
+def _of_group(group: Sequence[Row], begun: dict[str, int], table: Table) -> Row:
+    """A text with all its candidates."""
+    text, line = str(group[0].cells[0]), group[0].line
+    if text in begun:
+        raise DataError(
+            "the candidates of a text do not stand together",
+            where=f"{table.path}:{line}",
+            got=f"{clip(text)} again, first in line {begun[text]}",
+            expected="all rows of a text, one after another",
+            do="sort the file by its texts",
+        )
+    begun[text] = line
+    marks = [(str(label), row.line) for row in group for label in row.cells[2:]]
+    for mark, place in marks:
+        parse_marks(mark, f"{table.path}:{place}")
+    candidates = tuple(choice for row in group for choice in row.cells[1])
+    cells = (text, candidates, *([tuple(mark for mark, _ in marks)] if marks else []))
+    return Row(line, cells, 0, group[-1].last)
 
 
 def _marks(

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 
-from graftwork.data.lines import read_lines
+from graftwork.data.lines import each_line, without_eol
+from graftwork.data.rejects import Bad
 from graftwork.errors import DataError, clip
 
 SUFFIXES = (".conll", ".conllu", ".bio", ".iob")
@@ -22,7 +24,7 @@ _SPACES = " \t\r\n"
 _NO_WORD = re.compile(r"\d+[-.]\d+")  # an id such as 3-4 or 8.1
 _COMMENT = re.compile(r"#\s*(\S+\s*=|newdoc\b|newpar\b)")  # as in # text = …; a lone # is a word
 
-Sentence = tuple[int, list[tuple[str, ...]]]  # number of the first line, the fields of each word
+Sentence = tuple[int, list[tuple[str, ...]], int]  # number of the first line, the fields of each word, of the last line
 
 
 def header_of(path: Path) -> tuple[str, ...] | None:
@@ -32,45 +34,59 @@ def header_of(path: Path) -> tuple[str, ...] | None:
     first = next(_fields(path), None)
     if first is None:
         return None
+    if isinstance(first[1], DataError):
+        raise first[1]
     count = len(first[1])
     return (WORDS, *(str(column) for column in range(2, count)), TAGS)[: max(1, count)]
 
 
 def columns_of(
     path: Path, header: Sequence[str], wanted: Sequence[str]
-) -> Iterator[tuple[int, tuple[tuple[str, ...], ...]]]:
-    """Of every sentence the number of its first line, and of each `wanted` column its fields.
+) -> Iterator[tuple[int, tuple[tuple[str, ...], ...], int] | Bad]:
+    """Of every sentence its first line, of each `wanted` column its fields, and its last line.
 
-    Raises `DataError` with file:line where a line has more or fewer fields than the file's first.
+    A sentence is bad where one of its lines has more or fewer fields than the file's first.
     """
     chosen = [header.index(name) for name in wanted]
-    for line, words in sentences(path, len(header)):
-        yield line, tuple(tuple(fields[column] for fields in words) for column in chosen)
+    for found in sentences(path, len(header)):
+        if isinstance(found, Bad):
+            yield found
+        else:
+            line, words, last = found
+            yield line, tuple(tuple(fields[column] for fields in words) for column in chosen), last
 
 
-def sentences(path: Path, width: int) -> Iterator[Sentence]:
+def sentences(path: Path, width: int) -> Iterator[Sentence | Bad]:
     """The sentences, each word's `width` fields; those of documents' first lines and without words are left out."""
-    begun = 0
+    begun = last = 0
     words: list[tuple[str, ...]] = []
-    for number, fields in _fields(path, blanks=True):
+    wrong: DataError | None = None
+    for number, fields in chain(_fields(path, blanks=True), [(0, [])]):
         if not fields:
-            if words:
-                yield begun, words
-            words = []
+            if wrong is not None:
+                yield Bad(path, begun, wrong, last)
+            elif words:
+                yield begun, words, last
+            words, begun, wrong = [], 0, None
             continue
-        if len(fields) != width or not all(fields):
-            _refuse(path, number, fields, width)
-        begun = begun if words else number
-        words.append(tuple(fields))
-    if words:
-        yield begun, words
+        begun, last = begun or number, number
+        if isinstance(fields, DataError):
+            wrong = wrong or fields
+        elif len(fields) != width or not all(fields):
+            wrong = wrong or _wrong_width(path, number, fields, width)
+        else:
+            words.append(tuple(fields))
 
 
-def _fields(path: Path, blanks: bool = False) -> Iterator[tuple[int, list[str]]]:
-    """Number and fields of every line that holds a word; with `blanks` no fields where a sentence ends."""
+def _fields(path: Path, blanks: bool = False) -> Iterator[tuple[int, list[str] | DataError]]:
+    """Number and fields of every line that holds a word, or what is wrong with it; with `blanks` no fields where a
+    sentence ends."""
     tabs: bool | None = None
     universal, at_start = _universal(path), True
-    for number, line in read_lines(path):
+    for number, line in each_line(path):
+        if isinstance(line, DataError) or "\r" in without_eol(line):
+            yield number, line if isinstance(line, DataError) else _old_line_ends(path, number, line)
+            continue
         content = line.strip(_SPACES)
         if not content:
             at_start = True
@@ -96,9 +112,19 @@ def _is_comment(content: str, universal: bool, tabs: bool | None, at_start: bool
     return at_start and bool(_COMMENT.match(content)) and "\t" not in content
 
 
-def _refuse(path: Path, number: int, fields: Sequence[str], width: int) -> None:
+def _old_line_ends(path: Path, number: int, line: str) -> DataError:
+    return DataError(
+        "a carriage return inside the line",
+        where=f"{path}:{number}",
+        got=clip(without_eol(line)),
+        expected="lines that end in LF or CRLF",
+        do="the file has line ends of the old Mac kind: save it again with LF",
+    )
+
+
+def _wrong_width(path: Path, number: int, fields: Sequence[str], width: int) -> DataError:
     empty = len(fields) == width
-    raise DataError(
+    return DataError(
         "a field is empty" if empty else f"the line has too {'many' if len(fields) > width else 'few'} fields",
         where=f"{path}:{number}",
         got=f"{len(fields)} field{'' if len(fields) == 1 else 's'}, {clip(' | '.join(fields))}",

@@ -11,24 +11,27 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NoReturn
 
-from graftwork.data.lines import read_lines
+from graftwork.data.json_text import DECODER, json_object, reason, require_characters, shown
+from graftwork.data.lines import LONGEST_DOCUMENT, each_line, read_lines
 from graftwork.data.offsets import Mark, tagged
+from graftwork.data.rejects import Bad
 from graftwork.errors import DataError, clip
 
 Item = Mapping[str, Any]
 Cells = dict[str, Any]  # column -> cell
+Found = tuple[int, Cells, int, int]  # line, cells, spans that were rounded, last line
 MARKED = ("label", "labels", "entities")  # where doccano's versions keep spans
-_SKIPPED = re.compile(r"[\s,]*")
+TASK = 'tasks such as {"id": 1, "data": {"text": "…"}, "annotations": [{"result": […]}]}'
+_SPACE = re.compile(r"[ \t\r\n]*")
 
 
 def has_spans(path: Path) -> bool:
     """Whether a JSONL file is doccano's with spans: its first label that is no empty list is a list of them."""
-    for _, line in read_lines(path):
-        try:
-            item = json.loads(line)
-        except ValueError:
-            return False  # the reader of JSONL says what is wrong with it
-        given = _marked(item) if isinstance(item, dict) and isinstance(item.get("text"), str) else None
+    for number, line in each_line(path):
+        item = json_object(line, f"{path}:{number}") if isinstance(line, str) else line
+        if isinstance(item, DataError):
+            continue  # the reader of JSONL says what is wrong with it
+        given = _marked(item) if isinstance(item.get("text"), str) else None
         if not isinstance(given, list):
             return False
         if given:
@@ -36,21 +39,28 @@ def has_spans(path: Path) -> bool:
     return False
 
 
-def doccano_rows(path: Path) -> Iterator[tuple[int, Cells, int]]:
-    """Line, words and tags, and how many spans were rounded, of every text. Raises `DataError` with file:line."""
-    for number, line in read_lines(path):
-        where = f"{path}:{number}"
-        if not line.strip():
+def doccano_rows(path: Path) -> Iterator[Found | Bad]:
+    """Line, words and tags, and how many spans were rounded, of every text."""
+    for number, line in each_line(path):
+        if isinstance(line, str) and not line.strip():
             continue
         try:
-            item = json.loads(line)
-            text, given = item["text"], _marked(item)
-        except (ValueError, TypeError, KeyError, AttributeError):
-            item, text, given = None, None, None
-        if not (isinstance(text, str) and isinstance(given, list) and all(_is_triple(mark) for mark in given)):
-            _refuse("not a row of doccano's spans", where, line, '{"text": "…", "label": [[0, 5, "TYPE"]]}')
-        found = tagged(text, [_mark(mark, where) for mark in given])
-        yield number, {"tokens": found.words, "tags": found.tags}, found.rounded
+            cells, rounded = _of_doccano(line, f"{path}:{number}")
+        except DataError as error:
+            yield Bad(path, number, error, number)
+        else:
+            yield number, cells, rounded, number
+
+
+def _of_doccano(line: str | DataError, where: str) -> tuple[Cells, int]:
+    item = json_object(line, where) if isinstance(line, str) else line
+    if isinstance(item, DataError):
+        raise item
+    text, given = item.get("text"), _marked(item)
+    if not (isinstance(text, str) and isinstance(given, list) and all(_is_triple(mark) for mark in given)):
+        _refuse("not a row of doccano's spans", where, shown(item), '{"text": "…", "label": [[0, 5, "TYPE"]]}')
+    found = tagged(text, [_mark(mark, where) for mark in given])
+    return {"tokens": found.words, "tags": found.tags}, found.rounded
 
 
 def _marked(item: Item) -> Any:
@@ -58,9 +68,8 @@ def _marked(item: Item) -> Any:
 
 
 def _is_triple(mark: Any) -> bool:
-    if isinstance(mark, dict):
-        return {"start_offset", "end_offset", "label"} <= mark.keys()
-    return isinstance(mark, list) and [type(part) for part in mark] == [int, int, str]
+    parts = [mark.get(key) for key in ("start_offset", "end_offset", "label")] if isinstance(mark, dict) else mark
+    return isinstance(parts, list) and [type(part) for part in parts] == [int, int, str]
 
 
 def _mark(mark: Any, where: str) -> Mark:
@@ -73,80 +82,164 @@ def _mark(mark: Any, where: str) -> Mark:
 def label_studio_header(path: Path) -> tuple[str, ...] | None:
     """`text` and `label` where the tasks have choices, `tokens` and `tags` where they have spans; None for no task."""
     found: dict[str, None] = {}
-    for _, _, _, results in _tasks(path):
-        for result in results:
+    tasks, wrong = 0, None
+    for _, _, task in _tasks(path):
+        tasks += 1
+        if isinstance(task, DataError):
+            wrong = wrong or task
+            continue
+        for result in task[1]:
             found |= dict.fromkeys({"choices": ("text", "label"), "labels": ("tokens", "tags")}.get(result["type"], ()))
         if len(found) == 4:
             break
-    return tuple(found) or None
+    if found or not tasks:
+        return tuple(found) or None
+    if wrong is not None:
+        raise wrong
+    raise DataError(
+        "the tasks have neither choices nor spans",
+        where=str(path),
+        got=f"{tasks:,} tasks",
+        expected='results of the type "choices" or "labels"',
+        do="export a project that labels texts or spans of them",
+    )
 
 
-def label_studio_rows(path: Path) -> Iterator[tuple[int, Cells, int]]:
-    """Line, cells, and how many spans were rounded, of every task. Raises `DataError` with file:line and the id."""
-    for number, where, text, results in _tasks(path):
-        choices = [choice for result in results for choice in result["value"].get("choices", ())]
-        marks = [_region(result["value"], text, where) for result in results if result["type"] == "labels"]
-        found = tagged(text, marks)
+def label_studio_rows(path: Path) -> Iterator[Found | Bad]:
+    """Line, cells, and how many spans were rounded, of every task. What is wrong is told with file:line and the id."""
+    for number, where, task in _tasks(path):
+        try:
+            if isinstance(task, DataError):
+                raise task
+            text, results = task
+            choices = [choice for result in results for choice in _choices(result, where)]
+            found = tagged(text, [_region(result, text, where) for result in results if result["type"] == "labels"])
+        except DataError as error:
+            yield Bad(path, number, error)
+            continue
         label = choices[0] if len(choices) == 1 else tuple(choices)
-        yield number, {"text": text, "label": label, "tokens": found.words, "tags": found.tags}, found.rounded
+        yield number, {"text": text, "label": label, "tokens": found.words, "tags": found.tags}, found.rounded, 0
 
 
-def _tasks(path: Path) -> Iterator[tuple[int, str, str, list[Any]]]:
-    """Line, place, text and results of every task."""
-    expected = 'tasks such as {"id": 1, "data": {"text": "…"}, "annotations": [{"result": […]}]}'
+def _tasks(path: Path) -> Iterator[tuple[int, str, tuple[str, list[Any]] | DataError]]:
+    """Line, place, and text and results of every task, or what is wrong with it."""
     for number, item in _items(path):
-        place = f"{path}:{number}"
-        if not (isinstance(item, dict) and isinstance(item.get("data"), dict) and "annotations" in item):
-            _refuse("not a task of Label Studio's JSON export", place, json.dumps(item), expected)
-        where = f"{place} (task {item.get('id')})"
-        texts = {key: value for key, value in item["data"].items() if isinstance(value, str)}
-        if "text" not in texts and len(texts) != 1:
-            _refuse("no text, or more than one", where, ", ".join(item["data"]), "data with a text called text")
-        done = [one["result"] for one in item["annotations"] if not one.get("was_cancelled")]
-        if not done or any(result != done[0] for result in done):
-            what = "several annotators answered, and not the same" if done else "nobody has annotated the task"
-            _refuse(what, where, next(iter(texts.values())), "one annotation of each task")
-        yield number, where, texts.get("text", next(iter(texts.values()))), done[0]
+        where = f"{path}:{number}"
+        try:
+            if not (isinstance(item, dict) and isinstance(item.get("data"), dict) and "annotations" in item):
+                _refuse("not a task of Label Studio's JSON export", where, shown(item), TASK)
+            where += f" (task {str(item.get('id'))[:40]})" if isinstance(item.get("id"), int | str) else ""
+            yield number, where, (_text(item["data"], where), _results(item["annotations"], where))
+        except DataError as error:
+            yield number, where, error
 
 
-def _region(value: Item, text: str, where: str) -> Mark:
-    start, end, types = value["start"], value["end"], value["labels"]
-    if len(types) != 1:
-        _refuse("a span with more than one label", where, ", ".join(types), "one label for each span")
-    if "text" in value and text[start:end] != value["text"]:
+def _text(data: Item, where: str) -> str:
+    texts = {key: value for key, value in data.items() if isinstance(value, str)}
+    if "text" not in texts and len(texts) != 1:
+        what = "no text, or more than one"
+        _refuse(what, where, clip(", ".join(data)), "data with a text called text")
+    return texts.get("text", next(iter(texts.values())))
+
+
+def _results(annotations: Any, where: str) -> list[Any]:
+    """Those of the one annotation, each an object with a type."""
+    if not isinstance(annotations, list) or not all(isinstance(one, dict) for one in annotations):
+        _refuse("the annotations are no list of objects", where, shown(annotations), TASK)
+    done = [one.get("result") for one in annotations if not one.get("was_cancelled")]
+    if not done or any(result != done[0] for result in done):
+        what = "several annotators answered, and not the same" if done else "nobody has annotated the task"
+        _refuse(what, where, shown(annotations), "one annotation of each task")
+    found = done[0]
+    if not isinstance(found, list) or not all(isinstance(one, dict) and "type" in one for one in found):
+        _refuse("the results are no list of objects with a type", where, shown(found), TASK)
+    return found
+
+
+def _value(result: Item, where: str) -> Item:
+    value = result.get("value")
+    if not isinstance(value, dict):
+        _refuse("a result without its value", where, shown(result), '{"type": "choices", "value": {"choices": ["…"]}}')
+    return value
+
+
+def _choices(result: Item, where: str) -> list[str]:
+    if result["type"] != "choices":
+        return []
+    found = _value(result, where).get("choices")
+    if not isinstance(found, list) or not all(isinstance(choice, str) for choice in found):
+        _refuse("the choices are no list of texts", where, shown(found), '{"choices": ["…"]}')
+    return found
+
+
+def _region(result: Item, text: str, where: str) -> Mark:
+    value = _value(result, where)
+    start, end, types = value.get("start"), value.get("end"), value.get("labels")
+    if not (type(start) is int and type(end) is int and isinstance(types, list)):
+        _refuse("not a span", where, shown(value), '{"start": 0, "end": 5, "labels": ["TYPE"]}')
+    if len(types) != 1 or not isinstance(types[0], str):
+        _refuse("a span with more than one label", where, shown(types), "one label for each span")
+    if "text" in value and (start < 0 or text[start:end] != value["text"]):
         _refuse(
             "the span's own text is another",
             where,
-            f"{value['text']} where characters {start} to {end} are {text[start:end]}",
+            f"{shown(value['text'])} where characters {start} to {end} are {clip(text[max(0, start) : max(0, end)])}",
             "offsets that count characters; those of texts with emoji may count half characters",
         )
     return Mark(start, end, types[0], where)
 
 
 def _items(path: Path) -> Iterator[tuple[int, Any]]:
-    """Line and value of every item of a JSON list."""
-    text = "".join(line for _, line in read_lines(path))
-    decoder, at = json.JSONDecoder(), len(text) - len(text.lstrip())
+    """Line and value of every item of a JSON list. Raises `DataError` where it breaks off."""
+    text = "".join(line for _, line in read_lines(path, LONGEST_DOCUMENT))
+    at, line, counted, comma = _past(text, 0), 1, 0, False
     if text[at : at + 1] != "[":
+        if not text.strip():
+            return
         _refuse(
             "not a list of tasks",
             f"{path}:1",
-            text[at : at + 200],
+            clip(text[at : at + 200]),
             "the JSON export of Label Studio; for that of SQuAD: --kind span",
         )
-    at, line, counted = at + 1, 1, 0
-    while True:
-        skipped = _SKIPPED.match(text, at)
-        at = skipped.end() if skipped else at
-        if text[at : at + 1] == "]":
-            return
+    at = _past(text, at + 1)
+    while comma or text[at : at + 1] != "]":
         line, counted = line + text.count("\n", counted, at), at
-        try:
-            item, at = decoder.raw_decode(text, at)
-        except ValueError as error:
-            raise DataError(f"not whole JSON: {error}", where=f"{path}:{line}", do="export it again") from None
+        item, at = _item(text, at, f"{path}:{line}")
         yield line, item
+        at = _past(text, at)
+        comma = text[at : at + 1] == ","
+        if not comma and text[at : at + 1] != "]":
+            _refuse("a list that breaks off", f"{path}:{line + text.count(chr(10), counted, at)}",
+                    clip(text[at : at + 80]), "a comma between tasks, and ] behind the last")  # fmt: skip
+        at = _past(text, at + 1) if comma else at
+    rest = _past(text, at + 1)
+    if text[rest:]:
+        place = f"{path}:{1 + text.count(chr(10), 0, rest)}"
+        _refuse("more stands behind the list of tasks", place, clip(text[rest : rest + 80]), "one list in a file")
+
+
+def _past(text: str, at: int) -> int:
+    """The place behind the white space that stands at `at`."""
+    space = _SPACE.match(text, at)
+    return space.end() if space else at
+
+
+def _item(text: str, at: int, where: str) -> tuple[Any, int]:
+    try:
+        item, end = DECODER.raw_decode(text, at)
+        require_characters(item, text[at:end])
+    except (ValueError, RecursionError) as error:
+        raise DataError(
+            f"not whole JSON: {reason(error)}",
+            where=f"{where}:{error.colno}" if isinstance(error, json.JSONDecodeError) else where,
+            got=clip(text[at : at + 200]),
+            expected=TASK,
+            do="export it again",
+        ) from None
+    return item, end
 
 
 def _refuse(what: str, where: str, got: str, expected: str) -> NoReturn:
-    raise DataError(what, where=where, got=clip(got.strip()), expected=expected, do="mend it, or export it again")
+    """`got` has been cut to what fits in a message."""
+    raise DataError(what, where=where, got=got, expected=expected, do="mend it, or export it again")

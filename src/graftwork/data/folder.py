@@ -11,6 +11,7 @@ from graftwork.errors import DataError, clip, nearest
 from graftwork.files import storage_errors
 
 LABEL = "label"  # what the column of the class folders' names is called
+LONGEST_NAME, LONGEST_PATH = 255, 4095  # bytes of what may name a file
 LEFT_BEHIND = ("thumbs.db", "desktop.ini")  # by file managers
 SPLIT_NAMES = ("train", "training", "val", "valid", "validation", "dev", "test")
 
@@ -59,9 +60,10 @@ def media_of(cell: str, role: str, source: Path, where: str) -> Media:
     """
     folder = source if source.is_dir() else source.parent
     path = folder / cell
-    if cell.strip() and path.is_file():
+    may_be = bool(cell.strip()) and len(path.name.encode()) <= LONGEST_NAME and len(bytes(path)) <= LONGEST_PATH
+    if may_be and path.is_file():
         return identify(path, role)
-    siblings = [entry.name for entry in path.parent.iterdir()] if path.parent.is_dir() else []
+    siblings = [entry.name for entry in path.parent.iterdir()] if may_be and path.parent.is_dir() else []
     near = nearest(path.name, siblings) if cell.strip() else None
     raise DataError(
         f"the {role} is not there" if cell.strip() else f"no {role} is named",

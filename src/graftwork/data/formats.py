@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from graftwork.data import brat, conll, exports, folder, hub, parquet
+from graftwork.data.rejects import Bad
 
 Cells = tuple[Any, ...]
-Reading = tuple[int, Cells, int]  # line, cells, and how many of its spans were rounded to whole words
+Reading = tuple[int, Cells, int, int] | Bad  # line, cells, how many spans were rounded to whole words, and last line
 ROUNDED = "Spans whose borders cut through a word, widened to whole words"  # as the data report calls it
 
 
@@ -38,31 +39,44 @@ def format_of(path: Path) -> Format | None:
 
 
 def _conll(path: Path, header: Sequence[str], wanted: Sequence[str], label: str | None) -> Iterator[Reading]:
-    return ((line, cells, 0) for line, cells in conll.columns_of(path, header, wanted))
+    for found in conll.columns_of(path, header, wanted):
+        yield found if isinstance(found, Bad) else (found[0], found[1], 0, found[2])
 
 
 def _parquet(path: Path, header: Sequence[str], wanted: Sequence[str], label: str | None) -> Iterator[Reading]:
-    return ((number, cells, 0) for number, cells in parquet.rows(path, wanted, label))
+    return map(_without_lines, parquet.rows(path, wanted, label))
 
 
 def _hub(path: Path, header: Sequence[str], wanted: Sequence[str], label: str | None) -> Iterator[Reading]:
-    return ((number, cells, 0) for number, cells in hub.rows(path, wanted, label))
+    return map(_without_lines, hub.rows(path, wanted, label))
+
+
+def _without_lines(found: tuple[int, Cells] | Bad) -> Reading:
+    return found if isinstance(found, Bad) else (*found, 0, 0)
 
 
 def _brat(path: Path, header: Sequence[str], wanted: Sequence[str], label: str | None) -> Iterator[Reading]:
-    for line, found in brat.rows(path):
-        cells = {"tokens": found.words, "tags": found.tags}
-        yield line, tuple(cells[name] for name in wanted), found.rounded
+    places = [brat.HEADER.index(name) for name in wanted]
+    for found in brat.rows(path):
+        if isinstance(found, Bad):
+            yield found
+        else:
+            line, cells, rounded, last = found
+            yield line, tuple(cells[place] for place in places), rounded, last
 
 
 def _folder(path: Path, header: Sequence[str], wanted: Sequence[str], label: str | None) -> Iterator[Reading]:
-    return ((number, tuple(cells[name] for name in wanted), 0) for number, cells in folder.rows(path))
+    return ((number, tuple(cells[name] for name in wanted), 0, 0) for number, cells in folder.rows(path))
 
 
-def _named(rows: Callable[[Path], Iterator[tuple[int, dict[str, Any], int]]]) -> Any:
+def _named(rows: Callable[[Path], Iterator[tuple[int, dict[str, Any], int, int] | Bad]]) -> Any:
     def read(path: Path, header: Sequence[str], wanted: Sequence[str], label: str | None) -> Iterator[Reading]:
-        for line, cells, rounded in rows(path):
-            yield line, tuple(cells[name] for name in wanted), rounded
+        for found in rows(path):
+            if isinstance(found, Bad):
+                yield found
+            else:
+                line, cells, rounded, last = found
+                yield line, tuple(cells[name] for name in wanted), rounded, last
 
     return read
 

@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from graftwork.core.task import Task
-from graftwork.data.parquet import ROWS_AT_ONCE, cell_of
-from graftwork.errors import ConfigError, DataError, StorageError, UnknownName
+from graftwork.data.parquet import ROWS_AT_ONCE, row_of
+from graftwork.data.rejects import Bad
+from graftwork.errors import ConfigError, DataError, StorageError, UnknownName, clip
 
 if TYPE_CHECKING:
     from datasets import Dataset
@@ -58,10 +59,10 @@ def header_of(path: Path) -> tuple[str, ...]:
     return tuple(_set(path).column_names)
 
 
-def rows(path: Path, wanted: Sequence[str], label: str | None) -> Iterator[tuple[int, tuple[Any, ...]]]:
+def rows(path: Path, wanted: Sequence[str], label: str | None) -> Iterator[tuple[int, tuple[Any, ...]] | Bad]:
     """Number (1 is the first) and `wanted` cells of every row, as a row of JSONL has them.
 
-    Raises `DataError` with the number of a row whose class is not published, or with a cell that is no text.
+    A row is bad whose class is not published, or that has a cell that is no text.
     """
     found = _set(path).select_columns(list(dict.fromkeys(wanted)))
     names = {column: given for column in wanted if (given := _class_names(found.features[column])) is not None}
@@ -69,14 +70,13 @@ def rows(path: Path, wanted: Sequence[str], label: str | None) -> Iterator[tuple
     for batch in found.iter(batch_size=ROWS_AT_ONCE):
         for cells in zip(*(batch[column] for column in wanted), strict=True):
             number += 1
-            where = f"{path}:{number}"
-            yield (
-                number,
-                tuple(
-                    cell_of(_named(cell, names.get(column), where), column, label, where)
-                    for cell, column in zip(cells, wanted, strict=True)
-                ),
-            )
+            try:
+                where = f"{path}:{number}"
+                values = [_named(cell, names.get(name), where) for cell, name in zip(cells, wanted, strict=True)]
+            except DataError as error:
+                yield Bad(path, number, error)
+            else:
+                yield row_of(values, wanted, label, path, number)
 
 
 def hub_commit(path: Path) -> str | None:
@@ -145,7 +145,21 @@ def _named(cell: Any, names: list[str] | None, where: str) -> Any:
     if isinstance(cell, list):
         return [_named(item, names, where) for item in cell]
     if cell == HIDDEN:
-        raise DataError("the label is not published", where=where, do="score on a split that has labels")
+        raise DataError(
+            "the label is not published",
+            where=where,
+            got=str(cell),
+            expected="the number of a class",
+            do="score on a split that has labels",
+        )
+    if not (type(cell) is int and 0 <= cell < len(names)):
+        raise DataError(
+            "no class of the set",
+            where=where,
+            got=clip(repr(cell)),
+            expected=f"a number from 0 to {len(names) - 1}",
+            do="mend the row or remove it",
+        )
     return names[cell]
 
 

@@ -10,52 +10,94 @@ from pathlib import Path
 from graftwork.errors import DataError, StorageError, clip
 from graftwork.files import storage_errors
 
+LONGEST_LINE = 1 << 26  # bytes
+LONGEST_DOCUMENT = 1 << 29  # bytes of a line that is a whole file of JSON
 _UTF8_BOM = b"\xef\xbb\xbf"
 _UTF16_BOMS = (b"\xff\xfe", b"\xfe\xff")
 
 
-def read_lines(path: Path) -> Iterator[tuple[int, str]]:
+def read_lines(path: Path, longest: int = LONGEST_LINE) -> Iterator[tuple[int, str]]:
     """Number and text, line end included, of every line of a UTF-8 file with or without a byte-order mark.
 
     Raises `DataError` with the place of the first byte that is not text, or of the other format the file has.
     """
+    for number, line in each_line(path, longest):
+        if isinstance(line, DataError):
+            raise line
+        yield number, line
+
+
+def each_line(path: Path, longest: int = LONGEST_LINE) -> Iterator[tuple[int, str | DataError]]:
+    """As `read_lines`, but in place of a line that is not text what is wrong with it: the next ones may be good.
+
+    Raises `DataError` for what is wrong with the whole file.
+    """
     offset = 0
-    for number, raw in enumerate(_raw_lines(path), 1):
+    for number, raw in enumerate(raw_lines(path, longest), 1):
         if number == 1:
             _refuse_foreign(path, raw)
         content = raw.removeprefix(_UTF8_BOM) if number == 1 else raw
         skipped = offset + len(raw) - len(content)
+        offset += len(raw)
         zero = content.find(b"\0")
         if zero >= 0:
-            raise DataError(
-                f"a NUL byte (byte {skipped + zero:,} of the file)",
-                where=f"{path}:{number}",
-                expected="text in UTF-8",
-                do="the file is damaged or not a text file: export it again",
+            yield (
+                number,
+                DataError(
+                    f"a NUL byte (byte {skipped + zero:,} of the file)",
+                    where=f"{path}:{number}",
+                    expected="text in UTF-8",
+                    do="the file is damaged or not a text file: export it again",
+                ),
             )
+            continue
         try:
             yield number, content.decode("utf-8")
         except UnicodeDecodeError as error:
-            raise DataError(
-                f"not UTF-8 (byte {skipped + error.start:,} of the file)",
-                where=f"{path}:{number}",
-                got=f"byte 0x{content[error.start]:02x} in {clip(content.decode('latin-1').rstrip())}",
-                expected="text in UTF-8",
-                do=f"if it is Windows text, {_conversion(path, 'WINDOWS-1252')}",
-            ) from None
-        offset += len(raw)
+            yield (
+                number,
+                DataError(
+                    f"not UTF-8 (byte {skipped + error.start:,} of the file)",
+                    where=f"{path}:{number}",
+                    got=f"byte 0x{content[error.start]:02x} in {clip(content.decode('latin-1').rstrip())}",
+                    expected="text in UTF-8",
+                    do=f"if it is Windows text, {_conversion(path, 'WINDOWS-1252')}",
+                ),
+            )
 
 
-def _raw_lines(path: Path) -> Iterator[bytes]:
-    """Lines end at LF only: other separators of Unicode may stand inside a text."""
+def without_eol(line: str) -> str:
+    """The line without LF or CRLF at its end."""
+    return line.removesuffix("\n").removesuffix("\r")
+
+
+def raw_lines(path: Path, longest: int = LONGEST_LINE) -> Iterator[bytes]:
+    """The bytes of every line, unpacked. Lines end at LF only: other separators of Unicode may stand inside a text.
+
+    Raises `DataError` for a torn gzip file and a line of `longest` bytes or more, `StorageError`.
+    """
+    number = 0
     try:
         with storage_errors(path), gzip.open(path) if path.suffix.lower() == ".gz" else path.open("rb") as stream:
-            yield from stream
+            while raw := stream.readline(longest):
+                number += 1
+                if len(raw) == longest and not raw.endswith(b"\n"):
+                    raise DataError(
+                        "the line is too long",
+                        where=f"{path}:{number}",
+                        got=f"more than {longest:,} bytes",
+                        expected="a row on every line",
+                        do="check that the file has line ends, LF or CRLF",
+                    )
+                yield raw
     except (EOFError, zlib.error, StorageError) as error:
         if isinstance(error, StorageError) and not isinstance(error.__cause__, gzip.BadGzipFile):
             raise
         raise DataError(
-            "not a whole gzip file", where=str(path), do="copy it again, or remove .gz from its name"
+            "not a whole gzip file",
+            where=f"{path}:{number + 1}",
+            got=f"{number:,} whole lines before the place where it is torn" if number else "no whole line",
+            do="copy it again, or remove .gz from its name",
         ) from None
 
 
@@ -68,12 +110,15 @@ def _refuse_foreign(path: Path, first: bytes) -> None:
         what = "UTF-16" if first.startswith(_UTF16_BOMS) else f"UTF-16{'LE' if little else 'BE'}"
         do = f"convert it: {_conversion(path, what)}"
     elif first.startswith(b"\x1f\x8b"):
-        what, do = "gzip", f"rename it to {path.name}.gz"
+        packed = path.suffix.lower() == ".gz"
+        what, do = "gzip", "unpack it: it is packed twice" if packed else f"rename it to {path.name}.gz"
     elif first.startswith(b"PK\x03\x04"):
         what, do = "a zip archive or a spreadsheet", "unpack it, or save the sheet as CSV (UTF-8)"
+    elif zeros and first[257:262] == b"ustar":
+        what, do = "a tar archive", "unpack it, and name the file inside it"
     else:
         return
-    raise DataError(f"the file is {what}, not UTF-8 text", where=f"{path}:1", do=do)
+    raise DataError(f"the file is {what}, not UTF-8 text", where=f"{path}:1", expected="text in UTF-8", do=do)
 
 
 def _conversion(path: Path, encoding: str) -> str:

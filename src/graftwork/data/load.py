@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,10 +17,12 @@ from graftwork.core.media import MEDIA
 from graftwork.core.task import SPLITS, Dataset, Split, Task
 from graftwork.data.checks import report
 from graftwork.data.choices import choice_rows, find_choice_columns
+from graftwork.data.columns import column_of, find_columns
 from graftwork.data.folder import media_of
 from graftwork.data.formats import ROUNDED
 from graftwork.data.hub import with_splits
 from graftwork.data.questions import read_questions
+from graftwork.data.rejects import Bad, Rejects, require_apart, write_rejects
 from graftwork.data.repeats import leaking
 from graftwork.data.split import draw, require_drawn, salt_of, seed_words
 from graftwork.data.table import Row, Table, open_table
@@ -27,8 +30,6 @@ from graftwork.errors import ConfigError, DataError, clip, nearest
 from graftwork.files import canonical
 from graftwork.registry import kinds, metrics
 
-COLUMNS = {False: ("text", "sentence"), True: ("tokens", "words")}  # names of a text's column, and of a list of words
-TARGETS = {False: ("label",), True: ("tags", "upos", "label")}
 FRACTIONS = {"test": 0.2, "validation": 0.1}  # of the rows of the training file, where no file is given
 FEWEST_ROWS = 10  # to draw splits from
 MOST_LISTED = 20  # labels in a message
@@ -50,7 +51,8 @@ def load(task: Task, checked: bool = True) -> Dataset:
     """Read, check, split and encode the data of `task`.
 
     Splits without a file are drawn from the training file: 20 % test, 10 % validation. Texts are passed on exactly as
-    they stand in the file. Without `checked` nothing is reported on but what was dropped: for data that another
+    they stand in the file. Where the task has `rejects`, bad rows are written there and the rest is used. Without
+    `checked` nothing is written and nothing reported on but what was set aside or dropped: for data that another
     process has reported on. Raises `ConfigError` for a setting that does not fit, `DataError` for a file that does not,
     `StorageError` for one that cannot be read.
     """
@@ -60,15 +62,19 @@ def load(task: Task, checked: bool = True) -> Dataset:
     task = with_splits(task)
     files = _files(task)
     require_drawn(task, files)
+    require_apart(task.rejects, files)
+    rejects = {name: Rejects(aside=task.rejects is not None) for name in files}
     if isinstance(kind, AsksPassages):
-        asked = read_questions(task, files)
+        with _kept_in(task, rejects, checked):
+            asked = read_questions(task, files, rejects)
         found, dropped = _without_leaks(task, asked.examples)
         task = kind.resolve(task, [example.target for example in found["train"]])
-        return _dataset(task, kind, found, files, asked.made, asked.mended, dropped, checked)
+        return _dataset(task, kind, found, files, asked.made, asked.mended, dropped, checked, rejects)
     table = open_table(task.data)
     of_choices = isinstance(kind, OfChoices)
     task = find_choice_columns(task, table) if of_choices else find_columns(task, table, kind.per_word)
-    read = {name: read_records(task, kind, path) for name, path in files.items()}
+    with _kept_in(task, rejects, checked):
+        read = {name: read_records(task, kind, path, rejects[name]) for name, path in files.items()}
     missing = {name: share for name, share in FRACTIONS.items() if name not in files}
     records = read | (draw_missing(read["train"], kind, missing, task.data, task.split_seed) if missing else {})
     records, dropped = _without_leaks(task, records)
@@ -79,7 +85,17 @@ def load(task: Task, checked: bool = True) -> Dataset:
         _require_trained_labels(records, name, files.get(name, task.data))
     examples = {name: _examples(name, records[name]) for name in SPLITS}
     made = _how_made(files, records, task)
-    return _dataset(task, kind, examples, files, made, _mended(records, kind), dropped, checked)
+    return _dataset(task, kind, examples, files, made, _mended(records, kind), dropped, checked, rejects)
+
+
+@contextmanager
+def _kept_in(task: Task, rejects: Mapping[str, Rejects], checked: bool) -> Iterator[None]:
+    """Write what this block sets aside into the task's file, also where it ends early."""
+    try:
+        yield
+    finally:
+        if task.rejects and checked:
+            write_rejects(Path(task.rejects), [bad for found in rejects.values() for bad in found.found])
 
 
 def _dataset(
@@ -91,6 +107,7 @@ def _dataset(
     mended: Mapping[str, Mapping[str, int]],
     dropped: Mapping[str, int],
     checked: bool,
+    rejects: Mapping[str, Rejects],
 ) -> Dataset:
     """Of the examples of every split of a resolved task: encoded, scored by every metric, and reported on."""
     splits = {
@@ -99,7 +116,10 @@ def _dataset(
     }
     for name in task.metrics:
         metrics.get(name).statistics(splits["test"].targets, splits["test"].targets, task)
-    found = report(task, splits, made, mended, dropped) if checked else {"warnings": [], "dropped": dict(dropped)}
+    rejected = {name: len(one.found) for name, one in rejects.items()} if task.rejects is not None else {}
+    found: dict[str, Any] = {"warnings": [], "dropped": dict(dropped), "rejected": rejected}
+    if checked:
+        found = report(task, splits, made, mended, dropped, rejected)
     seed = {"split_seed": task.split_seed or 0} if len(files) < len(SPLITS) else {}
     return Dataset(task, splits, digest(splits), seed | found)
 
@@ -137,85 +157,6 @@ def _mended(records: Mapping[str, Sequence[Record]], kind: Kind) -> dict[str, di
     return found | ({ROUNDED: rounded} if any(rounded.values()) else {})
 
 
-def find_columns(task: Task, table: Table, per_word: bool = False) -> Task:
-    """`task` with `text` (of a kind that answers words, theirs), or `text_a` and `text_b`, and `label` set to columns.
-
-    Raises `ConfigError` where a setting names no column or two settings contradict, `DataError` where none is set and
-    none is found by its name.
-    """
-    if task.text is not None and (task.text_a is not None or task.text_b is not None):
-        raise ConfigError("text and text_a, text_b are both set", do="set --text for one text, the others for a pair")
-    chosen = [role for role in ("text", "text_a", *MEDIA) if getattr(task, role) is not None]
-    if len(chosen) > 1:
-        raise ConfigError(f"{' and '.join(chosen)} are all set", do="set the one that the task reads")
-    if (task.text_a is None) != (task.text_b is None):
-        raise ConfigError("a pair needs two columns", do="set both --text-a and --text-b, or --text for one text")
-    if per_word and task.text_a is not None:
-        raise ConfigError(f"a pair has no words that the kind {task.kind!r} could answer", do="set --text for one text")
-    if per_word and task.reads != "text":
-        raise ConfigError(f"the kind {task.kind!r} answers words", got=f"--{task.reads}", do="set --text")
-    label = task.label or next((name for name in TARGETS[per_word] if name in table.header), TARGETS[per_word][0])
-    roles = _text_columns(task, table, per_word) | {"label": _column(table, "label", label, task.label)}
-    twice = [name for name, count in Counter(roles.values()).items() if count > 1]
-    if twice:
-        named = " and ".join(role for role, name in roles.items() if name == twice[0])
-        raise ConfigError(f"{named} are the same column, {twice[0]!r}", where=str(table.path))
-    return task.resolved(**roles)
-
-
-def _text_columns(task: Task, table: Table, per_word: bool) -> dict[str, str]:
-    """Role -> column."""
-    if task.text is not None:
-        return {"text": _column(table, "text", task.text, task.text)}
-    for role in MEDIA:
-        if (name := getattr(task, role)) is not None:
-            return {role: _column(table, role, name, name)}
-    if task.text_a is not None and task.text_b is not None:
-        chosen = {"text_a": task.text_a, "text_b": task.text_b}
-        return {role: _column(table, role, name, name) for role, name in chosen.items()}
-    found: list[dict[str, str]] = [{"text": name} for name in COLUMNS[per_word] if name in table.header]
-    if {"text_a", "text_b"} <= set(table.header) and not per_word:
-        found.append({"text_a": "text_a", "text_b": "text_b"})
-    if not (found or per_word):
-        found = [{role: role} for role in MEDIA if role in table.header][:1]
-    if not (found or per_word) and COLUMNS[True][0] in table.header:
-        raise DataError(
-            f"the file has words, and the kind {task.kind!r} reads texts",
-            where=f"{table.path}:1",
-            got=_columns(table),
-            do="to tag each word: --kind tagging",
-        )
-    if len(found) > 1:
-        raise DataError(
-            "more than one column could be the text",
-            where=f"{table.path}:1",
-            got=_columns(table),
-            do="say which: --text COLUMN, or --text-a and --text-b",
-        )
-    return found[0] if found else {"text": _column(table, "text", COLUMNS[per_word][0], None)}
-
-
-def _column(table: Table, role: str, name: str, setting: str | None) -> str:
-    """`name` if the table has it; else an error that lists the columns and names the nearest."""
-    if name in table.header:
-        return name
-    near = nearest(name, table.header)
-    flag = f"--{role.replace('_', '-')} {near or 'COLUMN'}"
-    known = {"text": "text, sentence, or text_a and text_b", "tokens": "tokens or words"}.get(name, name)
-    error = ConfigError if setting is not None else DataError
-    raise error(
-        f"no column {name!r}",
-        where=f"{table.path}:1",
-        got=_columns(table),
-        expected="" if setting is not None else f"a column called {known}",
-        do=f"did you mean {flag}?" if near else f"name it: {flag}",
-    )
-
-
-def _columns(table: Table) -> str:
-    return f"columns: {', '.join(table.header)}"
-
-
 def _files(task: Task) -> dict[str, Path]:
     """Split -> its file, train first. Raises `ConfigError` when two are the same."""
     named = {"train": task.data, "validation": task.validation, "test": task.test}
@@ -229,21 +170,42 @@ def _files(task: Task) -> dict[str, Path]:
     return files
 
 
-def read_records(task: Task, kind: Kind, path: Path) -> list[Record]:
-    """All rows of one file, targets parsed. Raises `DataError` with file:line at the first bad one."""
-    table = open_table(path)
+def read_records(task: Task, kind: Kind, path: Path, rejects: Rejects | None = None) -> list[Record]:
+    """All rows of one file, targets parsed. A bad one goes to `rejects`; without, it raises `DataError` with its place.
+
+    Raises `DataError` where no row is left, too.
+    """
+    table, rejects = open_table(path), rejects or Rejects()
     if isinstance(kind, OfChoices):
-        found = choice_rows(table, find_choice_columns(task, table))
-        return [_record(row, number, ("text", "choices"), task, kind, path) for number, row in enumerate(found, 1)]
+        rows, roles = choice_rows(table, find_choice_columns(task, table)), ("text", "choices")
+    else:
+        rows, roles = _rows_of_columns(table, task, kind)
+    records: list[Record] = []
+    for row in rows:
+        try:
+            if isinstance(row, Bad):
+                rejects.refuse(row)
+            else:
+                records.append(_record(row, len(records) + 1, roles, task, kind, path))
+        except DataError as error:
+            if isinstance(row, Bad):
+                raise
+            rejects.refuse(Bad(path, row.line, error, row.last))
+    rejects.require_rows(path, len(records))
+    return records
+
+
+def _rows_of_columns(table: Table, task: Task, kind: Kind) -> tuple[Iterator[Row | Bad], tuple[str, ...]]:
+    """The rows of the columns that the task names, the target last, and the roles of the others."""
     known = ("text", "text_a", "text_b", *MEDIA)
     columns = {role: name for role in known if (name := getattr(task, role)) is not None}
     assert task.label is not None
     for role, name in (columns | {"label": task.label}).items():
-        if path != task.data:
-            _column(table, role, name, None)
-    rows = table.rows([*columns.values(), task.label], label=task.label, words=task.text if kind.per_word else None)
-    roles = ("words",) if kind.per_word else tuple(columns)
-    return [_record(row, number, roles, task, kind, path) for number, row in enumerate(rows, 1)]
+        if table.path != task.data:
+            column_of(table, role, name, None)
+    words = task.text if kind.per_word else None
+    rows = table.readings([*columns.values(), task.label], label=task.label, words=words)
+    return rows, ("words",) if kind.per_word else tuple(columns)
 
 
 def _record(row: Row, number: int, roles: Sequence[str], task: Task, kind: Kind, path: Path) -> Record:

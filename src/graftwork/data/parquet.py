@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from graftwork.data.rejects import Bad
 from graftwork.errors import ConfigError, DataError, clip
+from graftwork.files import storage_errors
 
 if TYPE_CHECKING:
     from pyarrow.parquet import ParquetFile
@@ -22,18 +26,36 @@ def header_of(path: Path) -> tuple[str, ...]:
     return tuple(_open(path).schema_arrow.names)
 
 
-def rows(path: Path, wanted: Sequence[str], label: str | None) -> Iterator[tuple[int, tuple[Any, ...]]]:
+def rows(path: Path, wanted: Sequence[str], label: str | None) -> Iterator[tuple[int, tuple[Any, ...]] | Bad]:
     """Number (1 is the first) and `wanted` cells of every row, as a row of JSONL has them.
 
-    Texts and lists of texts are taken as they are, numbers and yes or no in the column `label` as JSON writes them.
-    Raises `DataError` with file:row for anything else.
+    Texts and lists of texts are taken as they are, numbers and yes or no in the column `label` as JSON writes them;
+    with anything else a row is bad.
     """
     number = 0
-    for batch in _open(path).iter_batches(batch_size=ROWS_AT_ONCE, columns=list(dict.fromkeys(wanted))):
-        columns = [batch.column(batch.schema.get_field_index(name)).to_pylist() for name in wanted]
+    for columns in _batches(path, wanted):
         for cells in zip(*columns, strict=True):
             number += 1
-            yield number, tuple(cell_of(*pair, label, f"{path}:{number}") for pair in zip(cells, wanted, strict=True))
+            yield row_of(cells, wanted, label, path, number)
+
+
+def row_of(
+    values: Sequence[Any], wanted: Sequence[str], label: str | None, path: Path, number: int
+) -> tuple[int, tuple[Any, ...]] | Bad:
+    """Row `number` of values as cells, or what is wrong with it."""
+    where = f"{path}:{number}"
+    try:
+        return number, tuple(cell_of(value, name, label, where) for value, name in zip(values, wanted, strict=True))
+    except DataError as error:
+        return Bad(path, number, error)
+
+
+def _batches(path: Path, wanted: Sequence[str]) -> Iterator[list[list[Any]]]:
+    """Of some rows at a time every `wanted` column's values."""
+    opened = _open(path)
+    with whole(path):
+        for batch in opened.iter_batches(batch_size=ROWS_AT_ONCE, columns=list(dict.fromkeys(wanted))):
+            yield [batch.column(batch.schema.get_field_index(name)).to_pylist() for name in wanted]
 
 
 def cell_of(value: Any, column: str, label: str | None, where: str) -> str | tuple[str, ...]:
@@ -44,31 +66,41 @@ def cell_of(value: Any, column: str, label: str | None, where: str) -> str | tup
         return tuple(value)
     if column == label and isinstance(value, bool):
         return "true" if value else "false"
-    if column == label and isinstance(value, int | float):
+    if column == label and isinstance(value, int | float) and math.isfinite(value):
         return repr(value)
     raise DataError(
-        f"the value of {column!r} is {'null' if value is None else 'no text'}",
+        f"the value of {column!r} is {'null' if value is None else 'no number' if _is_nan(value) else 'no text'}",
         where=where,
         got=clip(repr(value)),
         expected="a string, or of the target a number, true or false, or a list of strings",
-        do="remove the row or fill the value in" if value is None else "write it as a string",
+        do="remove the row or fill the value in" if value is None or _is_nan(value) else "write it as a string",
     )
+
+
+def _is_nan(value: Any) -> bool:
+    """Also an infinity: what a table of numbers has in place of one that is missing."""
+    return isinstance(value, float) and not math.isfinite(value)
 
 
 def _open(path: Path) -> ParquetFile:
     try:
-        from pyarrow import ArrowException
-        from pyarrow.parquet import ParquetFile
+        from pyarrow import parquet
     except ImportError:
         raise ConfigError(
             "reading Parquet needs pyarrow",
             where=str(path),
             do='install it: pip install "graftwork[parquet]", or write the table as CSV (UTF-8)',
         ) from None
-    try:
-        opened = ParquetFile(path, thrift_string_size_limit=MOST_OF_A_FOOTER, thrift_container_size_limit=MOST_NAMED)
-    except ArrowException as error:
-        raise DataError(f"not a whole Parquet file: {error}", where=str(path), do="write it again") from None
+    if path.suffix.lower() == ".gz":
+        raise DataError(
+            "a packed Parquet file", where=str(path), expected="one that is not packed: it is by itself", do="unpack it"
+        )
+    with storage_errors(path), path.open("rb"):
+        pass  # so that what follows is about its content
+    with whole(path):
+        opened = parquet.ParquetFile(
+            path, thrift_string_size_limit=MOST_OF_A_FOOTER, thrift_container_size_limit=MOST_NAMED
+        )
     _refuse_large(path, opened)
     return opened
 
@@ -86,3 +118,21 @@ def _refuse_large(path: Path, opened: ParquetFile) -> None:
                 expected=f"at most {MOST_OF_A_GROUP:,} bytes and {MOST_ROWS:,} rows",
                 do="write it with smaller groups: row_group_size",
             )
+
+
+@contextmanager
+def whole(path: Path) -> Iterator[None]:
+    """Turns what pyarrow says of a damaged file into a `DataError`."""
+    from pyarrow import ArrowException
+
+    try:
+        yield
+    except (ArrowException, OSError, ValueError, OverflowError, MemoryError) as error:
+        told = (str(error).strip().splitlines() or [type(error).__name__])[0]
+        raise DataError(
+            "not a whole Parquet file",
+            where=str(path),
+            got=clip(told, 200),
+            expected="a file that can be read to its end",
+            do="write it again",
+        ) from None

@@ -10,6 +10,7 @@ from pathlib import Path
 from graftwork.core.example import Example
 from graftwork.core.passages import Gold, Golds, Passage, question_of
 from graftwork.core.task import SPLITS, Task
+from graftwork.data.rejects import Bad, Rejects
 from graftwork.data.split import draw, salt_of, seed_words
 from graftwork.data.squad import Question, questions
 from graftwork.errors import ConfigError, DataError, clip
@@ -43,8 +44,10 @@ class _File:
     misplaced: list[str] = field(default_factory=list)  # where, and what
 
 
-def read_questions(task: Task, files: Mapping[str, Path]) -> Asked:
+def read_questions(task: Task, files: Mapping[str, Path], rejects: Mapping[str, Rejects]) -> Asked:
     """The examples of every split; splits without a file are drawn from the training file by article.
+
+    Bad questions go to the `rejects` of their split's file.
 
     Raises `ConfigError` for a setting about columns, `DataError` for a question, an answer or a file that is not right.
     """
@@ -57,7 +60,7 @@ def read_questions(task: Task, files: Mapping[str, Path]) -> Asked:
                 do=f"leave --{role.replace('_', '-')} out",
             )
     passages: dict[str, Passage] = {}
-    read = {split: _read(path, task.realign, passages) for split, path in files.items()}
+    read = {split: _read(path, task.realign, passages, rejects[split]) for split, path in files.items()}
     missing = {split: share for split, share in FRACTIONS.items() if split not in files}
     drawn = _drawn(read["train"], missing, task.split_seed) if missing else ["train"] * len(read["train"].examples)
     chosen = {split: [(read["train"], n) for n, name in enumerate(drawn) if name == split] for split in SPLITS}
@@ -72,31 +75,59 @@ def read_questions(task: Task, files: Mapping[str, Path]) -> Asked:
     return Asked(examples, _how_made(files, examples, read["train"], task), mended)
 
 
-def _read(path: Path, realign: bool, passages: dict[str, Passage]) -> _File:
+def _read(path: Path, realign: bool, passages: dict[str, Passage], rejects: Rejects) -> _File:
     """Raises `DataError` where a file has no questions, an id twice, or answers that are not where they should be."""
     file, seen = _File(path, realign, passages), dict[str, str]()
     for number, asked in enumerate(questions(path), 1):
-        if asked.id in seen:
-            raise DataError(
-                f"the id {clip(asked.id)} stands twice",
-                where=asked.where,
-                got=f"it stands at {seen[asked.id]}, too",
-                do="give every question an id of its own, or remove the one that is there again",
-            )
-        if asked.id is not None:
-            seen[asked.id] = asked.where
-        _add(file, number, asked)
+        if isinstance(asked, Bad):
+            rejects.refuse(asked)
+            continue
+        misplaced = len(file.misplaced)
+        try:
+            _require_new(asked, seen)
+            _add(file, number, asked)
+        except DataError as error:
+            rejects.refuse(Bad(path, asked.line, error))
+            continue
+        if rejects.aside and len(file.misplaced) > misplaced:
+            _take_back(file, rejects, asked)
+    rejects.require_rows(path, len(file.examples))
     if not file.examples:
         raise DataError("the file has no questions", where=str(path), do="check that it was written whole")
     if file.misplaced:
-        raise DataError(
-            "answers do not stand at their offsets",
-            where=str(path),
-            got=f"{len(file.misplaced):,} answers; the first: {file.misplaced[0]}",
-            expected="context[answer_start:] begins with the answer; offsets count characters, not bytes",
-            do="mend the offsets, or take each answer where it stands nearest to its offset: --realign",
-        )
+        raise _misplaced(file, f"{len(file.misplaced):,} answers; the first: {file.misplaced[0]}", str(path))
     return file
+
+
+def _require_new(asked: Question, seen: dict[str, str]) -> None:
+    if asked.id in seen:
+        raise DataError(
+            f"the id {clip(asked.id)} stands twice",
+            where=asked.where,
+            got=f"it stands at {seen[asked.id]}, too",
+            expected="an id of its own for every question",
+            do="give every question an id of its own, or remove the one that is there again",
+        )
+    if asked.id is not None:
+        seen[asked.id] = asked.where
+
+
+def _misplaced(file: _File, got: str, where: str) -> DataError:
+    return DataError(
+        "answers do not stand at their offsets",
+        where=where,
+        got=got,
+        expected="context[answer_start:] begins with the answer; offsets count characters, not bytes",
+        do="mend the offsets, or take each answer where it stands nearest to its offset: --realign",
+    )
+
+
+def _take_back(file: _File, rejects: Rejects, asked: Question) -> None:
+    """Set the last question aside: an answer of it is not where it should be."""
+    for listed in (file.examples, file.groups, file.mended):
+        listed.pop()
+    rejects.refuse(Bad(file.path, asked.line, _misplaced(file, file.misplaced[-1], asked.where)))
+    file.misplaced.clear()
 
 
 def _add(file: _File, number: int, asked: Question) -> None:

@@ -7,14 +7,13 @@ Rajpurkar et al. 2016, arXiv:1606.05250, and 2018, arXiv:1806.03822. A line of J
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
-from graftwork.data.lines import read_lines
-from graftwork.data.table import Literal, json_objects
+from graftwork.data.json_text import LONGEST_NUMBER, Literal, json_objects, shown, whole_json
+from graftwork.data.rejects import Bad
 from graftwork.errors import DataError, clip
 
 SUFFIXES = (".json", ".jsonl")
@@ -25,6 +24,7 @@ STARTS = ("answer_start", "start")  # what the place of an answer may be called
 class Question:
     """As it stands in the file."""
 
+    line: int  # of JSONL; else which question of the file it is, 1 is the first
     where: str  # file and place in it, with the question's id
     id: str | None
     title: str | None  # of the article that the passage is of
@@ -33,8 +33,8 @@ class Question:
     answers: tuple[tuple[str, int | None], ...]  # text and first character, None where the file gives none
 
 
-def questions(path: Path) -> Iterator[Question]:
-    """Those of a file, in order. Raises `DataError` with its place for what is not of the form."""
+def questions(path: Path) -> Iterator[Question | Bad]:
+    """Those of a file, in order, and what is not of the form. Raises `DataError` for a file that is not."""
     suffix = Path(path.name.lower().removesuffix(".gz")).suffix
     if suffix not in SUFFIXES:
         raise DataError(
@@ -46,33 +46,33 @@ def questions(path: Path) -> Iterator[Question]:
     return _of_lines(path) if suffix == ".jsonl" else _of_articles(path)
 
 
-def _of_lines(path: Path) -> Iterator[Question]:
+def _of_lines(path: Path) -> Iterator[Question | Bad]:
     for line, item in json_objects(path):
-        yield _question(f"{path}:{line}", item, item, item.get("title"))
+        if isinstance(item, DataError):
+            yield Bad(path, line, item, line)
+        else:
+            yield _read(path, line, line, f"{path}:{line}", item, item, item.get("title"))
 
 
-def _of_articles(path: Path) -> Iterator[Question]:
-    content = _whole(path)
+def _of_articles(path: Path) -> Iterator[Question | Bad]:
+    content = whole_json(path, "check that it was written whole; a file with a JSON object per line is called .jsonl")
     if not isinstance(content, dict) or not isinstance(content.get("data"), list):
         _refuse(str(path), "no list of articles", content, '{"data": [{"title": …, "paragraphs": […]}, …]}')
+    count = 0
     for number, article in enumerate(content["data"]):
         place = f"{path}: data[{number}]"
         for n, paragraph in enumerate(_listed(article, "paragraphs", place)):
             at = f"{place}.paragraphs[{n}]"
             for m, question in enumerate(_listed(paragraph, "qas", at)):
-                yield _question(f"{at}.qas[{m}]", question, paragraph, article.get("title"))
+                count += 1
+                yield _read(path, count, 0, f"{at}.qas[{m}]", question, paragraph, article.get("title"))
 
 
-def _whole(path: Path) -> Any:
+def _read(path: Path, line: int, last: int, where: str, *given: Any) -> Question | Bad:
     try:
-        return json.loads("".join(line for _, line in read_lines(path)))
-    except (ValueError, RecursionError) as error:
-        place = f":{error.lineno}:{error.colno}" if isinstance(error, json.JSONDecodeError) else ""
-        raise DataError(
-            f"not whole JSON: {error.msg if isinstance(error, json.JSONDecodeError) else error}",
-            where=f"{path}{place}",
-            do="check that it was written whole; a file with a JSON object per line is called .jsonl",
-        ) from None
+        return _question(line, where, *given)
+    except DataError as error:
+        return Bad(path, line, error, last)
 
 
 def _listed(item: Any, key: str, where: str) -> list[Any]:
@@ -82,26 +82,26 @@ def _listed(item: Any, key: str, where: str) -> list[Any]:
     return found
 
 
-def _question(where: str, item: Any, around: Mapping[str, Any], title: Any) -> Question:
+def _question(line: int, where: str, item: Any, around: Mapping[str, Any], title: Any) -> Question:
     """The question `item` about the passage of `around`."""
     if not isinstance(item, dict):
         _refuse(where, "this is no question", item, '{"id": …, "question": …, "answers": […]}')
     name = item.get("id")
+    if name is not None and not isinstance(name, str | int):
+        _refuse(where, "the id is neither a text nor a number", name, '"id": "…"')
     where = where if name is None else f"{where} (id {clip(str(name))})"
     context, question = _text(around, "context", where), _text(item, "question", where)
-    answers = tuple(_answers(item.get("answers", []), where))
     impossible = item.get("is_impossible")
-    if impossible is not None and bool(impossible) == bool(answers):
+    if impossible not in (None, True, False):
+        _refuse(where, "is_impossible is neither true nor false", impossible, "is_impossible: true or false")
+    if "answers" not in item and not impossible:
+        _refuse(where, "the key 'answers' is missing", item, '"answers": […]', do="write [] where there is no answer")
+    answers = tuple(_answers(item.get("answers", []), where))
+    if impossible is not None and impossible == bool(answers):
         what = "it has answers and is said to have none" if answers else "it is said to have an answer and has none"
         _refuse(where, what, {"is_impossible": impossible}, "is_impossible: true where answers is empty")
-    return Question(
-        where,
-        None if name is None else str(name),
-        title if type(title) is str else None,
-        context,
-        question,
-        answers,
-    )
+    title = title if type(title) is str else None
+    return Question(line, where, None if name is None else str(name), title, context, question, answers)
 
 
 def _text(item: Mapping[str, Any], key: str, where: str) -> str:
@@ -131,11 +131,11 @@ def _start(given: Any, where: str) -> int | None:
     """A whole number, in JSONL as the text that stands there."""
     if given is None:
         return None
-    if isinstance(given, bool) or not isinstance(given, int | Literal) or not str(given).isdecimal():
+    whole = isinstance(given, int | Literal) and not isinstance(given, bool) and str(given).isdecimal()
+    if not whole or len(str(given)) > LONGEST_NUMBER:
         _refuse(where, "the place of an answer is no whole number", given, "its first character; 0 is the passage's")
     return int(given)
 
 
 def _refuse(where: str, what: str, got: Any, expected: str, do: str = "mend it or remove it") -> NoReturn:
-    shown = clip(json.dumps(got, ensure_ascii=False)) if got is not None else ""
-    raise DataError(what, where=where, got=shown, expected=expected, do=do)
+    raise DataError(what, where=where, got=shown(got) if got is not None else "", expected=expected, do=do)

@@ -44,7 +44,7 @@ def read_word_vectors(path: Path) -> WordVectors:
     if not (count and 0 < width <= WIDEST):
         raise DataError(
             "the header states no table", where=f"{path}:1", got=f"{count:,} words of {width:,} numbers",
-            expected=f"at least one word, of 1 to {WIDEST:,} numbers",
+            expected=f"at least one word, of 1 to {WIDEST:,} numbers", do="write it again",
         )  # fmt: skip
     binary = not OF_TEXT.issuperset(start[header.end() :])
     rows = _binary_rows(path, header.end(), count, width) if binary else _text_rows(path, width)
@@ -84,13 +84,17 @@ def _open(path: Path) -> Iterator[IO[bytes]]:
     except (EOFError, zlib.error, StorageError) as error:
         if isinstance(error, StorageError) and not isinstance(error.__cause__, gzip.BadGzipFile):
             raise
-        raise DataError("not a whole gzip file", where=str(path), do="copy it again") from None
+        raise DataError(
+            "not a whole gzip file", where=str(path), expected="gzip, as its suffix says", do="copy it again"
+        ) from None
 
 
 def _refuse_foreign(path: Path, start: bytes) -> None:
     """Name what is no table of word vectors by its first bytes."""
     if not start:
-        raise DataError("the file is empty", where=str(path), expected="word vectors")
+        raise DataError(
+            "the file is empty", where=str(path), expected="word vectors", do="check that it was written whole"
+        )
     if start.startswith(FASTTEXT_MODEL):
         raise DataError(
             "this is a model in fastText's own format", where=str(path), expected="vectors of words",
@@ -114,11 +118,17 @@ def _text_rows(path: Path, width: int | None) -> Iterator[Row]:
                 values = np.array([float(text) for text in numbers]).astype("<f4")
         except ValueError:
             values = np.empty(0, "<f4")
+        told = stripped[len(word) :]
+        if "_" in told or not told.isascii():  # Python takes 1_0 and digits of other scripts for numbers too
+            values = np.empty(0, "<f4")
         if not len(values) or len(values) != width:
             expected = (
                 f"a word and {width} numbers, a space before each" if width and number > 1 else "a word and numbers"
             )
-            raise DataError("not a line of word vectors", where=where, got=clip(stripped), expected=expected)
+            raise DataError(
+                "not a line of word vectors", where=where, got=clip(stripped), expected=expected,
+                do="mend the line or remove it",
+            )  # fmt: skip
         yield where, word, values.tobytes()
 
 
@@ -138,9 +148,15 @@ def _binary_rows(path: Path, start: int, count: int, width: int) -> Iterator[Row
             try:
                 yield where, name.lstrip(b"\n").decode(), vector
             except UnicodeDecodeError:
-                raise DataError("the word is not UTF-8", where=where, got=clip(name.decode("latin-1"))) from None
+                raise DataError(
+                    "the word is not UTF-8", where=where, got=clip(name.decode("latin-1")), expected="words in UTF-8",
+                    do="write the file again in UTF-8",
+                ) from None  # fmt: skip
         if stream.read(2).strip(b"\r\n"):
-            raise DataError("more follows than the header states", where=str(path), expected=f"{count:,} words")
+            raise DataError(
+                "more follows than the header states", where=str(path), expected=f"{count:,} words",
+                do="mend the header, or copy the file again",
+            )  # fmt: skip
 
 
 def _until_space(stream: IO[bytes]) -> bytes:
@@ -163,7 +179,10 @@ def _table(path: Path, rows: Iterator[Row], stated: int | None) -> WordVectors:
                 expected=f"at most {MOST_UNPACKED} times the file",
             )  # fmt: skip
         if not np.isfinite(np.frombuffer(vector, "<f4")).all():
-            raise DataError(f"the vector of {clip(word)} has what is no number", where=where)
+            raise DataError(
+                f"the vector of {clip(word)} has what is no number", where=where, got="an infinity or NaN",
+                expected="finite numbers", do="mend the line or remove it",
+            )  # fmt: skip
         if word and places.setdefault(word, len(places)) == len(numbers) // len(vector):
             numbers += vector
     if stated is not None and read != stated:
@@ -172,6 +191,8 @@ def _table(path: Path, rows: Iterator[Row], stated: int | None) -> WordVectors:
             expected=f"{stated:,}", do="if it is not whole, copy it again",
         )  # fmt: skip
     if not places:
-        raise DataError("no word has a vector", where=str(path))
+        raise DataError(
+            "no word has a vector", where=str(path), expected="a word and numbers", do="check that it was written whole"
+        )
     table = np.frombuffer(numbers, "<f4").reshape(len(places), -1)
     return WordVectors(tuple(places), table.astype(np.float32, copy=False), dropped=read - len(places))

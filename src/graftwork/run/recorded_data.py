@@ -34,7 +34,7 @@ def recorded_data(dataset: Dataset, asked: Task) -> dict[str, Any]:
         "duplicates_within": dict(report.get("duplicates_within", {})),
         "duplicates_across": dict(report.get("duplicates_across", {}).get("rows", {})),
         "labels": {"count": len(task.labels), "sha256": digest(list(task.labels))},
-        "rejected_rows": 0,  # a bad row stops a command before anything is run
+        "rejected_rows": sum(report.get("rejected", {}).values()),  # without --rejects a bad row stops a command
         "mended": {what: dict(counts) for what, counts in report.get("mended", {}).items()},
     }
 

@@ -14,7 +14,7 @@ from graftwork.errors import GraftworkError
 FILES = ("data", "validation", "test")
 READ_BY = (
     "text", "text_a", "text_b", "image", "sound", "choices", "count_from", "label", "stray_tags", "realign",
-    "drop_leaks",
+    "drop_leaks", "rejects",
 )  # fmt: skip
 
 

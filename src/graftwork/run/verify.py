@@ -285,6 +285,7 @@ def _task(receipt: Mapping[str, Any], moved: Moved) -> Task:
         name: tuple(value) if isinstance(value, list) else value for name, value in receipt["rerun"]["task"].items()
     }
     asked = {name: value for name, value in asked.items() if name in known} | moved.files
+    asked |= {"rejects": ""} if asked.get("rejects") else {}  # bad rows are set aside again, and not written again
     asked |= {name: Task.find(asked[name]) for name in ("data", "validation", "test") if asked.get(name) is not None}
     task = Task(**asked)
     for split, path in paths_of(task).items():

@@ -51,7 +51,11 @@ def _listed(path: Path) -> Iterator[Row]:
             continue
         if len(fields) != 2:
             raise DataError(
-                "not a path and a label", where=f"{path}:{number}", got=clip(line.strip()), expected="daisy/1.jpg daisy"
+                "not a path and a label",
+                where=f"{path}:{number}",
+                got=clip(line.strip()),
+                expected="daisy/1.jpg daisy",
+                do="mend the line or remove it",
             )
         yield {"image": str((path.parent / fields[0]).resolve()), "label": fields[1]}
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from graftwork.core.suite import OfficialTask, Row, Source, Suite
-from graftwork.data.lines import read_lines
+from graftwork.data.lines import read_lines, without_eol
 from graftwork.errors import DataError, clip
 from graftwork.registry import suites
 
@@ -132,12 +132,20 @@ def columns_of(
     Raises `DataError` with file:line for a row with more or fewer fields than the header. In a `torn` file, some of
     whose rows the distribution itself has cut off, those are None; of rows to answer, what is lost is empty.
     """
-    lines = ((number, line.rstrip("\r\n").split("\t")) for number, line in read_lines(path))
+    lines = ((number, without_eol(line).split("\t")) for number, line in read_lines(path))
     names = list(header) or next((fields for _, fields in islice(lines, 1)), [])
     for column in columns.values():
         if column not in names:
             raise DataError(
                 f"no column {column!r}",
+                where=f"{path}:1",
+                got=f"columns: {clip(' | '.join(names), 200)}",
+                expected="the official GLUE file",
+                do="take it from the download of GLUE as it is",
+            )
+        if names.count(column) > 1:
+            raise DataError(
+                f"two columns are called {column!r}",
                 where=f"{path}:1",
                 got=f"columns: {clip(' | '.join(names), 200)}",
                 expected="the official GLUE file",

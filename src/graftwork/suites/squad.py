@@ -9,13 +9,14 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from graftwork.core.suite import OfficialTask, Row, Source, Suite
+from graftwork.data.json_text import whole_json
 from graftwork.errors import DataError
-from graftwork.files import read_json
 from graftwork.registry import suites
 
 TITLE = "SQuAD (Rajpurkar et al. 2016, 2018)"
 VERSIONS = ("1.1", "2.0")
 METRICS = ("span_f1", "exact_match")
+REMEDY = "take it from the site of SQuAD as it is"
 
 
 def tasks(folder: Path) -> list[OfficialTask]:
@@ -33,7 +34,7 @@ def _task(folder: Path, version: str) -> OfficialTask:
 
 def _rows(path: Path) -> Iterator[Row]:
     """A row per question. Raises `DataError` for what is not laid out as SQuAD is."""
-    content = read_json(path)
+    content = whole_json(path, REMEDY)
     articles = content.get("data") if isinstance(content, dict) else None
     if not isinstance(articles, list):
         _refuse(path, "no list of articles called data")
@@ -41,7 +42,7 @@ def _rows(path: Path) -> Iterator[Row]:
         try:
             for paragraph in article["paragraphs"]:
                 yield from (_row(asked, paragraph["context"], article["title"]) for asked in paragraph["qas"])
-        except (KeyError, TypeError) as error:
+        except (KeyError, TypeError, AttributeError) as error:
             _refuse(path, f"article {at}: {error} is missing or of another type")
 
 
@@ -65,7 +66,7 @@ def _refuse(path: Path, what: str) -> NoReturn:
         f"not a file of SQuAD: {what}",
         where=str(path),
         expected='{"data": [{"title": "…", "paragraphs": [{"context": "…", "qas": […]}]}]}',
-        do="take it from the site of SQuAD as it is",
+        do=REMEDY,
     )
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from graftwork.core.suite import OfficialTask, Row, Source, Suite
+from graftwork.data.json_text import json_object, shown
 from graftwork.data.lines import read_lines
 from graftwork.errors import DataError, clip
 from graftwork.registry import suites
@@ -76,7 +77,9 @@ def _columns(**roles: str) -> Inputs:
 def _choices(item: Item) -> Row:
     """Premise and choices, the question written out as the authors of COPA ask it."""
     asked = {key: _text(item[key]) for key in ("premise", "choice1", "choice2")}
-    return asked | {"question": QUESTIONS[_text(item["question"])]}
+    if item["question"] not in list(QUESTIONS):
+        raise ValueError(f"{shown(item['question'])} is neither cause nor effect")
+    return asked | {"question": QUESTIONS[item["question"]]}
 
 
 def _asked(row: Row) -> Any:
@@ -87,7 +90,7 @@ def _marked_word(item: Item) -> Row:
     marked = {}
     for role, number in (("text_a", 1), ("text_b", 2)):
         text, start, end = _text(item[f"sentence{number}"]), item[f"start{number}"], item[f"end{number}"]
-        if not 0 <= start < end <= len(text):
+        if not (type(start) is int and type(end) is int and 0 <= start < end <= len(text)):
             raise ValueError(f"start{number} and end{number} lie outside sentence{number}")
         marked[role] = f"{text[:start]}*{text[start:end]}*{text[end:]}"
     return marked
@@ -98,8 +101,8 @@ def _marked_mentions(item: Item) -> Row:
     words = _text(item["text"]).split()
     for number, sign in ((1, "*"), (2, "#")):
         first = item["target"][f"span{number}_index"]
-        last = first + len(item["target"][f"span{number}_text"].split()) - 1
-        if not 0 <= first <= last < len(words):
+        last = first + len(_text(item["target"][f"span{number}_text"]).split()) - 1
+        if type(first) is not int or not 0 <= first <= last < len(words):
             raise ValueError(f"span{number} lies outside the text")
         words[first] = sign + words[first]
         words[last] += sign
@@ -108,7 +111,7 @@ def _marked_mentions(item: Item) -> Row:
 
 def _text(value: Any) -> str:
     if not isinstance(value, str):
-        raise ValueError(f"{value!r} is no text")
+        raise ValueError(f"{shown(value)} is no text")
     return value
 
 
@@ -117,16 +120,19 @@ def _rows(path: Path, inputs: Inputs, wanted: str) -> Iterator[Row]:
     for number, line in read_lines(path):
         if not line.strip():
             continue
+        item = json_object(line, f"{path}:{number}")
+        if isinstance(item, DataError):
+            raise item
         try:
-            item = json.loads(line)
             extra = {"index": item["idx"]} if wanted == "idx" else {"label": _label(item["label"], item)}
             yield {**inputs(item), **extra}
-        except (ValueError, TypeError, KeyError) as error:
+        except (ValueError, TypeError, KeyError, AttributeError) as error:
             missing = f"the key {error} is missing" if isinstance(error, KeyError) else str(error)
             raise DataError(
                 f"not a row of SuperGLUE: {missing}",
                 where=f"{path}:{number}",
                 got=clip(line.strip()),
+                expected="the keys and types of its own files",
                 do="take the file from the download of SuperGLUE as it is",
             ) from None
 
@@ -135,7 +141,11 @@ def _label(value: Any, item: Item) -> str:
     """Yes or no as JSON writes it; of a choice the name of its key."""
     if isinstance(value, bool):
         return "true" if value else "false"
-    return f"choice{value + 1}" if "choice1" in item else _text(value)
+    if "choice1" not in item:
+        return _text(value)
+    if type(value) is not int or f"choice{value + 1}" not in item:
+        raise ValueError(f"{shown(value)} is no choice")
+    return f"choice{value + 1}"
 
 
 suites.register("superglue")(Suite(TITLE, tasks, LEFT_OUT, hand_in))
