@@ -15,7 +15,7 @@ from typing import Any
 from graftwork.core.choices import check_choices, parse_marks
 from graftwork.core.task import Split, Task
 from graftwork.data.rejects import Bad
-from graftwork.data.table import Row, Table
+from graftwork.data.table import Cell, Row, Table
 from graftwork.errors import ConfigError, DataError, clip, nearest
 
 TEXTS = ("text", "premise", "query", "context", "question", "sentence")
@@ -207,9 +207,9 @@ def _of_group(group: Sequence[Row], begun: dict[str, int], table: Table) -> Row:
     marks = [(str(label), row.line) for row in group for label in row.cells[2:]]
     for mark, place in marks:
         parse_marks(mark, f"{table.path}:{place}")
-    candidates = tuple(choice for row in group for choice in row.cells[1])
-    cells = (text, candidates, *([tuple(mark for mark, _ in marks)] if marks else []))
-    return Row(line, cells, 0, group[-1].last)
+    cells: list[Cell] = [text, tuple(choice for row in group for choice in row.cells[1])]
+    cells += [tuple(mark for mark, _ in marks)] if marks else []
+    return Row(line, tuple(cells), 0, group[-1].last)
 
 
 def _marks(

@@ -176,10 +176,8 @@ def read_records(task: Task, kind: Kind, path: Path, rejects: Rejects | None = N
     Raises `DataError` where no row is left, too.
     """
     table, rejects = open_table(path), rejects or Rejects()
-    if isinstance(kind, OfChoices):
-        rows, roles = choice_rows(table, find_choice_columns(task, table)), ("text", "choices")
-    else:
-        rows, roles = _rows_of_columns(table, task, kind)
+    of_choices = isinstance(kind, OfChoices)
+    rows, roles = _rows_of_choices(table, task) if of_choices else _rows_of_columns(table, task, kind)
     records: list[Record] = []
     for row in rows:
         try:
@@ -193,6 +191,10 @@ def read_records(task: Task, kind: Kind, path: Path, rejects: Rejects | None = N
             rejects.refuse(Bad(path, row.line, error, row.last))
     rejects.require_rows(path, len(records))
     return records
+
+
+def _rows_of_choices(table: Table, task: Task) -> tuple[Iterator[Row | Bad], tuple[str, ...]]:
+    return choice_rows(table, find_choice_columns(task, table)), ("text", "choices")
 
 
 def _rows_of_columns(table: Table, task: Task, kind: Kind) -> tuple[Iterator[Row | Bad], tuple[str, ...]]:

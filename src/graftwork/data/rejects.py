@@ -7,11 +7,13 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TypeVar
 
 from graftwork.data.lines import raw_lines
 from graftwork.errors import ConfigError, DataError
 from graftwork.files import writing
 
+T = TypeVar("T")
 LONGEST = 10_000  # characters of a row that are written out
 
 
@@ -23,6 +25,14 @@ class Bad:
     line: int  # its first; in files without lines its number
     error: DataError
     last: int = 0  # its last line; 0 where the file has no lines of its own for it
+
+
+def none_bad(found: Iterable[T | Bad]) -> Iterator[T]:
+    """All of `found`. Raises the error of the first bad row."""
+    for row in found:
+        if isinstance(row, Bad):
+            raise row.error
+        yield row
 
 
 @dataclass

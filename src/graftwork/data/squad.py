@@ -33,8 +33,11 @@ class Question:
     answers: tuple[tuple[str, int | None], ...]  # text and first character, None where the file gives none
 
 
-def questions(path: Path) -> Iterator[Question | Bad]:
-    """Those of a file, in order, and what is not of the form. Raises `DataError` for a file that is not."""
+def questions(path: Path, labelled: bool = True) -> Iterator[Question | Bad]:
+    """Those of a file, in order, and what is not of the form; where they are `labelled`, each says its answers.
+
+    Raises `DataError` for a file that is not of the form.
+    """
     suffix = Path(path.name.lower().removesuffix(".gz")).suffix
     if suffix not in SUFFIXES:
         raise DataError(
@@ -43,18 +46,18 @@ def questions(path: Path) -> Iterator[Question | Bad]:
             expected=".json (the form of SQuAD), .jsonl (a question per line), each also with .gz behind it",
             do="questions about passages stand in one of these",
         )
-    return _of_lines(path) if suffix == ".jsonl" else _of_articles(path)
+    return _of_lines(path, labelled) if suffix == ".jsonl" else _of_articles(path, labelled)
 
 
-def _of_lines(path: Path) -> Iterator[Question | Bad]:
+def _of_lines(path: Path, labelled: bool) -> Iterator[Question | Bad]:
     for line, item in json_objects(path):
         if isinstance(item, DataError):
             yield Bad(path, line, item, line)
         else:
-            yield _read(path, line, line, f"{path}:{line}", item, item, item.get("title"))
+            yield _read(path, line, line, f"{path}:{line}", item, item, item.get("title"), labelled)
 
 
-def _of_articles(path: Path) -> Iterator[Question | Bad]:
+def _of_articles(path: Path, labelled: bool) -> Iterator[Question | Bad]:
     content = whole_json(path, "check that it was written whole; a file with a JSON object per line is called .jsonl")
     if not isinstance(content, dict) or not isinstance(content.get("data"), list):
         _refuse(str(path), "no list of articles", content, '{"data": [{"title": …, "paragraphs": […]}, …]}')
@@ -65,7 +68,8 @@ def _of_articles(path: Path) -> Iterator[Question | Bad]:
             at = f"{place}.paragraphs[{n}]"
             for m, question in enumerate(_listed(paragraph, "qas", at)):
                 count += 1
-                yield _read(path, count, 0, f"{at}.qas[{m}]", question, paragraph, article.get("title"))
+                where = f"{at}.qas[{m}]"
+                yield _read(path, count, 0, where, question, paragraph, article.get("title"), labelled)
 
 
 def _read(path: Path, line: int, last: int, where: str, *given: Any) -> Question | Bad:
@@ -82,7 +86,7 @@ def _listed(item: Any, key: str, where: str) -> list[Any]:
     return found
 
 
-def _question(line: int, where: str, item: Any, around: Mapping[str, Any], title: Any) -> Question:
+def _question(line: int, where: str, item: Any, around: Mapping[str, Any], title: Any, labelled: bool) -> Question:
     """The question `item` about the passage of `around`."""
     if not isinstance(item, dict):
         _refuse(where, "this is no question", item, '{"id": …, "question": …, "answers": […]}')
@@ -94,10 +98,10 @@ def _question(line: int, where: str, item: Any, around: Mapping[str, Any], title
     impossible = item.get("is_impossible")
     if impossible not in (None, True, False):
         _refuse(where, "is_impossible is neither true nor false", impossible, "is_impossible: true or false")
-    if "answers" not in item and not impossible:
+    if labelled and "answers" not in item and not impossible:
         _refuse(where, "the key 'answers' is missing", item, '"answers": […]', do="write [] where there is no answer")
     answers = tuple(_answers(item.get("answers", []), where))
-    if impossible is not None and impossible == bool(answers):
+    if impossible is not None and "answers" in item and impossible == bool(answers):
         what = "it has answers and is said to have none" if answers else "it is said to have an answer and has none"
         _refuse(where, what, {"is_impossible": impossible}, "is_impossible: true where answers is empty")
     title = title if type(title) is str else None

@@ -15,7 +15,7 @@ from typing import Any, NoReturn
 from graftwork.core.task import builtin_names
 from graftwork.data import formats
 from graftwork.data.json_text import Literal, json_objects, shown
-from graftwork.data.rejects import Bad
+from graftwork.data.rejects import Bad, none_bad
 from graftwork.data.separated import records
 from graftwork.errors import DataError, StorageError, clip, nearest
 
@@ -41,10 +41,7 @@ class Table:
 
     def rows(self, columns: Sequence[str], label: str | None = None, words: str | None = None) -> Iterator[Row]:
         """As `readings`. Raises `DataError` with file:line at the first bad row too."""
-        for row in self.readings(columns, label, words):
-            if isinstance(row, Bad):
-                raise row.error
-            yield row
+        return none_bad(self.readings(columns, label, words))
 
     def readings(
         self, columns: Sequence[str], label: str | None = None, words: str | None = None

@@ -10,6 +10,7 @@ from graftwork.core.choices import check_choices
 from graftwork.core.example import Example
 from graftwork.core.task import Task
 from graftwork.data.choices import choice_rows, find_choice_columns
+from graftwork.data.rejects import none_bad
 from graftwork.data.table import Table, open_table
 from graftwork.errors import ConfigError, clip
 from graftwork.run.form import Given, Rows, check_named, require_text
@@ -52,7 +53,7 @@ class Choices:
 
 
 def _read(table: Table, task: Task) -> Iterator[Example]:
-    for row in choice_rows(table, task):
+    for row in none_bad(choice_rows(table, task)):
         text, choices = row.cells
         where = f"{table.path}:{row.line}"
         require_text(text, where)

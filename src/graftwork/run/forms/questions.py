@@ -8,6 +8,7 @@ from pathlib import Path
 from graftwork.core.example import Example, text_of
 from graftwork.core.passages import Passage, question_of
 from graftwork.core.task import Task
+from graftwork.data.rejects import none_bad
 from graftwork.data.squad import questions
 from graftwork.data.table import Table, open_table
 from graftwork.errors import ConfigError, DataError, nearest
@@ -53,7 +54,7 @@ class Questions:
         if Path(source.name.lower().removesuffix(".gz")).suffix == ".json":
             return lambda: (
                 question_of(f"question/{number}", asked.question, Passage.of(asked.context))
-                for number, asked in enumerate(questions(source), 1)
+                for number, asked in enumerate(none_bad(questions(source, labelled=False)), 1)
             )
         table = open_table(source)
         for column in COLUMNS:
