@@ -28,7 +28,10 @@ LAYERS = (  # an import points to a lower line
     ("cli",), ("serve",), ("doctor",), ("pretrain",), ("benchmark",), ("compare",), ("bank",), ("compress",), ("run",),
     *((part,) for part in PARTS),
     ("data",), ("train",), ("core",),
-    ("errors", "registry", "config", "units", "files", "limited", "plain_files", "tensor_file", "torch_archive"),
+    (
+        "errors", "registry", "config", "units", "files", "locks", "limited", "plain_files", "tensor_file",
+        "torch_archive",
+    ),
 )  # fmt: skip
 LEVEL = {name: level for level, names in enumerate(reversed(LAYERS)) for name in names}
 

@@ -8,6 +8,7 @@ import hashlib
 import json
 import math
 import os
+import sys
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextvars import ContextVar
@@ -59,13 +60,20 @@ def noting_digests() -> Iterator[dict[str, str]]:
 
 _FULL = ("the disk is full", "free some space and run the same command again; finished runs are kept")
 _IN_THE_WAY = ("a file stands where a folder is needed", "choose another path, or move the file away")
+_ASTRAY = ("a link that leads nowhere", "mend the link, or choose another path")
 _MEANINGS = {
     errno.ENOSPC: _FULL,
     errno.EDQUOT: _FULL,
+    errno.EFBIG: ("the file is larger than the system lets it be here", "choose another folder, or raise the limit"),
+    errno.EROFS: ("this file system can only be read", "choose another folder, or mount it to be written to"),
+    errno.EIO: ("the disk reports an error", "copy what is on it to another one; finished runs are kept"),
     errno.ENOTDIR: _IN_THE_WAY,
     errno.EEXIST: _IN_THE_WAY,
     errno.ENOENT: ("no such file or folder", "check the path"),
     errno.EISDIR: ("this is a folder, where a file is needed", "choose another path"),
+    errno.ELOOP: _ASTRAY,
+    errno.ENAMETOOLONG: ("the name is too long for this file system", "choose a shorter one"),
+    errno.EMFILE: ("too many files are open", "raise the limit (ulimit -n) and run the same command again"),
 }
 
 
@@ -75,12 +83,27 @@ def storage_errors(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        unknown = (
-            f"cannot read or write here: {error.strerror or error}",
-            "choose another folder, or mend its permissions",
-        )
-        what, do = _MEANINGS.get(error.errno or 0, unknown)
-        raise StorageError(what, where=str(path), do=do) from error
+        raise storage_error(error, str(path)) from error
+
+
+def storage_error(error: OSError, where: str) -> StorageError:
+    """What an error of the system means, and what to do."""
+    unknown = (
+        f"cannot read or write here: {error.strerror or error}",
+        "choose another folder, or mend its permissions",
+    )
+    what, do = _MEANINGS.get(error.errno or 0, unknown)
+    astray = _astray(Path(where)) if error.errno in (errno.ENOENT, errno.EEXIST) else None
+    if astray is not None:
+        (what, do), where = _ASTRAY, str(astray)
+    return StorageError(what, where=where, do=do)
+
+
+def _astray(path: Path) -> Path | None:
+    """The link on the way to `path` that leads nowhere."""
+    with contextlib.suppress(OSError):
+        return next((place for place in (path, *path.parents) if place.is_symlink() and not place.exists()), None)
+    return None
 
 
 def write_bytes(path: Path, content: bytes) -> None:
@@ -115,9 +138,26 @@ def writing(path: Path) -> Iterator[BinaryIO]:
 
 def sync_folder(folder: Path) -> None:
     """Make renames in `folder` survive a power cut."""
-    handle = os.open(folder, os.O_RDONLY)
+    _sync(folder)
+
+
+def sync_tree(folder: Path) -> None:
+    """Make everything in `folder` survive a power cut, whoever wrote it."""
+    for place, _, names in os.walk(folder, topdown=False):
+        for name in names:
+            _sync(Path(place, name))
+        _sync(Path(place))
+
+
+def _sync(path: Path) -> None:
+    if sys.platform == "win32":  # which opens no folder, and no file that is only to be read for this
+        return
+    handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)
+    except OSError as error:
+        if error.errno not in (errno.EINVAL, errno.EOPNOTSUPP):  # file systems that sync no folders
+            raise
     finally:
         os.close(handle)
 

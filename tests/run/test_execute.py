@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 import torch
 
+from graftwork import locks
 from graftwork.core.method import Workbench
 from graftwork.core.metric import score
 from graftwork.core.run import Recipe, RunResult
@@ -313,7 +314,45 @@ def test_an_interrupted_gradient_method_leaves_the_backbone_as_it_was(
         assert file_digest(one / "predictions.jsonl") == file_digest(two / "predictions.jsonl")
 
 
-def test_a_run_that_another_process_finished_first_is_kept(open_tiny: OpenShop, during: During) -> None:
+def test_a_run_that_another_process_executes_is_waited_for(
+    open_tiny: OpenShop, during: During, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`attempt` says so at once; `execute` comes back, and takes what the other has found, a failure too."""
+    here, there, method = open_tiny(), open_tiny(), parse_method("staged:act=meanwhile")
+    told: list[str] = []
+
+    def arguments(shop: Shop) -> Any:
+        return shop, method, SHORT, 0, lambda done, text: told.append(text)
+
+    def meanwhile(bench: Workbench) -> None:
+        during.clear()
+        assert module.attempt(*arguments(here)) is None and told[-1] == "another process is at it"
+        raise ValueError("on the way")
+
+    during["meanwhile"] = meanwhile
+    failed, known = execute(*arguments(there))
+    assert (failed.status, known) == ("failed", False)
+    assert execute(*arguments(here)) == (failed, True)
+    assert execute(*arguments(open_tiny()))[0].status == "ok"  # the next command tries again
+
+
+def test_what_is_held_is_come_back_to(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The others first; the wait begins when nothing else is left."""
+    answers = {"a": [None, None, 1], "b": [2], "c": [None, 3]}
+    slept: list[float] = []
+    monkeypatch.setattr(module.time, "sleep", slept.append)
+    jobs = [lambda name=name: answers[name].pop(0) for name in answers]
+    assert list(module.in_turn(jobs)) == [(1, 2), (2, 3), (0, 1)]
+    assert len(slept) == 0
+    answers["a"] = [None, None, 4]
+    assert list(module.in_turn(jobs[:1])) == [(0, 4)] and len(slept) == 2
+
+
+def test_of_a_run_that_two_processes_executed_the_first_stays(
+    open_tiny: OpenShop, during: During, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As on a file system where nothing can be locked."""
+    monkeypatch.setattr(locks, "try_lock", lambda handle: None)
     outer, inner = open_tiny(), open_tiny()
     finished: list[int] = []
 
@@ -330,8 +369,11 @@ def test_a_run_that_another_process_finished_first_is_kept(open_tiny: OpenShop, 
 
 
 @pytest.mark.parametrize("first_fails", [True, False])
-def test_two_processes_of_which_one_fails(first_fails: bool, open_tiny: OpenShop, during: During) -> None:
-    """A good result is never replaced by a failure, and always replaces one."""
+def test_two_processes_of_which_one_fails(
+    first_fails: bool, open_tiny: OpenShop, during: During, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A good result is never replaced by a failure, and always replaces one; also where nothing can be locked."""
+    monkeypatch.setattr(locks, "try_lock", lambda handle: None)
     outer, inner = open_tiny(), open_tiny()
     depth: list[None] = []
 

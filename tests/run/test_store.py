@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from graftwork import locks
 from graftwork.core.example import Example
 from graftwork.core.meter import Cost
 from graftwork.core.run import RunResult, RunSpec
@@ -129,3 +134,175 @@ def test_an_answer_of_every_kind_is_written(answer: dict[str, object], expected:
     write_predictions(tmp_path, [(split, np.zeros((1, 2)))], {"test": [answer]})
     line = json.loads((tmp_path / "predictions.jsonl").read_text())
     assert line == {"id": "test/1", "split": "test", "target": ["a", "b"], "prediction": expected, "logits": [0, 0]}
+
+
+ID = "0123456789ab"
+
+
+def test_a_claim_is_one_process_s_and_leaves_nothing(store: RunStore) -> None:
+    other = RunStore(store.root)
+    with store.claim(ID) as ours:
+        assert ours and hidden(store) == [f".{ID}.claim"]
+        with other.claim(ID) as theirs, other.claim("ba9876543210") as another:
+            assert not theirs and another
+        with other.claim(ID) as theirs:
+            assert not theirs
+    with other.claim(ID) as theirs:
+        assert theirs
+    assert hidden(store) == []
+
+
+def hidden(store: RunStore) -> list[str]:
+    return sorted(path.name for path in store.root.glob(".*"))
+
+
+HOLDER = """
+import sys
+from pathlib import Path
+from graftwork.run.store import RunStore
+
+store = RunStore(Path(sys.argv[1]))
+with store.claim(sys.argv[2]) as ours, store.writing(sys.argv[2]) as folder:
+    (folder / "log.jsonl").touch()
+    print(ours, flush=True)
+    sys.stdin.readline()
+"""
+
+
+def test_a_claim_dies_with_its_process_and_its_folder_is_swept(store: RunStore) -> None:
+    command = [sys.executable, "-c", HOLDER, str(store.root), ID]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as holder:
+        assert holder.stdout is not None and holder.stdout.readline() == "True\n"
+        before = hidden(store)
+        assert len(before) == 2
+        with store.claim(ID) as ours:
+            assert not ours
+        store.sweep()
+        assert hidden(store) == before
+        holder.kill()
+    assert hidden(store) == before
+    store.sweep()
+    assert hidden(store) == []
+
+
+def leftovers(store: RunStore) -> None:
+    """What two killed processes and a checkpointing one leave."""
+    for name in (f".{ID}.abcd_012", ".ba9876543210.abcd_012.replaced", f".{ID}.checkpoint", ".forecast.abcd_012"):
+        (store.root / name).mkdir()
+        (store.root / name / "result.json").touch()
+    (store.root / ".fed.claim").touch()
+    (store.root / ".mine").touch()
+
+
+def test_leftovers_go_and_checkpoints_stay(store: RunStore) -> None:
+    leftovers(store)
+    with store.claim(ID):
+        pass
+    assert f".{ID}.abcd_012" not in hidden(store)
+    store.sweep()
+    assert hidden(store) == [f".{ID}.checkpoint", ".forecast.abcd_012", ".mine"]
+    assert store.ids() == ["ba9876543210"]  # a failed run that was on its way out comes back
+    os.utime(store.root / ".forecast.abcd_012", (1000, 1000))
+    store.sweep()
+    assert hidden(store) == [f".{ID}.checkpoint", ".mine"]
+
+
+def test_where_nothing_can_be_locked_everyone_may_and_nothing_is_swept(
+    store: RunStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(locks, "try_lock", lambda handle: None)
+    leftovers(store)
+    before = hidden(store)
+    with store.claim(ID) as ours, RunStore(store.root).claim(ID) as too:
+        assert ours and too
+    store.sweep()
+    assert hidden(store) == [name for name in before if not name.endswith(".claim")]
+
+
+def test_a_run_that_failed_while_it_was_waited_for_counts(store: RunStore) -> None:
+    put(store, ID, "failed")
+    waiting = RunStore(store.root)
+    with store.claim(ID):
+        with waiting.claim(ID):
+            pass
+        assert waiting.find_claimed(ID) is None  # the other one died before it was done
+        failed = put(store, ID, "diverged")
+    assert waiting.find(ID) is None and waiting.find_claimed(ID) == failed
+    assert RunStore(store.root).find_claimed(ID) is None
+
+
+@pytest.mark.parametrize("again", [False, True], ids=["gone", "another"])
+def test_a_folder_that_is_removed_meanwhile_is_no_run(again: bool, store: RunStore) -> None:
+    """`write_json` makes the folder anew: what was written before is not in it."""
+    with pytest.raises(StorageError, match="was removed while the run filled it"), store.writing("aaa") as folder:
+        shutil.rmtree(folder)
+        if again:
+            write_run(folder, SPEC, RunResult("aaa", 0, "ok"))
+    assert list(store.root.iterdir()) == []
+
+
+def test_a_store_that_is_removed_meanwhile_is_one_message(store: RunStore) -> None:
+    shutil.rmtree(store.root)
+    with pytest.raises(StorageError, match=r"runs: no such file or folder"), store.claim(ID):
+        pass
+    with pytest.raises(StorageError, match=r"runs: no such file or folder"), store.writing(ID):
+        pass
+
+
+@pytest.mark.parametrize("what", ["file", "dangling link"])
+def test_what_stands_where_a_run_belongs_is_told_before_the_work(what: str, store: RunStore, tmp_path: Path) -> None:
+    place = store.root / "aaa"
+    place.touch() if what == "file" else place.symlink_to(tmp_path / "gone")
+    message = "a file stands where a folder is needed" if what == "file" else "a link that leads nowhere"
+    with pytest.raises(StorageError, match=message), store.writing("aaa"):
+        raise AssertionError("begun")
+    assert [path.name for path in store.root.iterdir()] == ["aaa"]
+
+
+def test_a_link_to_a_failed_run_is_replaced(store: RunStore, tmp_path: Path) -> None:
+    put(store, "aaa", "failed")
+    os.rename(store.root / "aaa", tmp_path / "elsewhere")
+    (store.root / "aaa").symlink_to(tmp_path / "elsewhere")
+    result = put(store, "aaa")
+    assert store.find("aaa") == result and not (store.root / "aaa").is_symlink()
+    assert (tmp_path / "elsewhere" / "result.json").is_file() and hidden(store) == []
+
+
+def test_all_of_a_run_is_on_disk_before_its_name(store: RunStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also what a library has written that syncs nothing."""
+    synced: set[tuple[int, int]] = set()
+    fsync, rename = os.fsync, os.rename
+    seen: list[bool] = []
+
+    def noted(handle: int) -> None:
+        fsync(handle)
+        stat = os.fstat(handle)
+        synced.add((stat.st_dev, stat.st_ino))
+
+    def checked(source: Path, target: Path) -> None:
+        if Path(target).name == "aaa" and Path(source).is_dir():
+            stats = [path.stat() for path in (Path(source), *Path(source).rglob("*"))]
+            seen.append(all((stat.st_dev, stat.st_ino) in synced for stat in stats))
+        rename(source, target)
+
+    monkeypatch.setattr(os, "fsync", noted)
+    monkeypatch.setattr(os, "rename", checked)
+    with store.writing("aaa") as folder:
+        (folder / "module").mkdir()
+        (folder / "module" / "small.png").write_bytes(b"image")
+        write_run(folder, SPEC, RunResult("aaa", 0, "ok"))
+    assert seen == [True]
+
+
+def test_a_failed_run_that_can_not_be_replaced_is_put_back(store: RunStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    failed, rename = put(store, "aaa", "failed"), os.rename
+
+    def full(source: Path, target: Path) -> None:
+        if Path(target).name == "aaa" and not Path(source).name.endswith(".replaced"):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        rename(source, target)
+
+    monkeypatch.setattr(os, "rename", full)
+    with pytest.raises(StorageError, match="the disk is full"):
+        put(store, "aaa")
+    assert read_result(store.root / "aaa" / "result.json") == failed and hidden(store) == []

@@ -8,9 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from graftwork.train.cache_folder import CacheFolder, Entry, cache_folder
+from graftwork.locks import try_lock
+from graftwork.train.cache_folder import BeingFilled, CacheFolder, Entry, cache_folder
 
 NAME = f"{'0' * 63}%d-pooled.safetensors"
+PLACE = Path(NAME % 9)  # of the entry that room is made for
 
 
 def entry(root: Path, number: int, size: int, age: float) -> Path:
@@ -34,25 +36,42 @@ def test_the_folder_is_named_by_the_user_or_the_environment(monkeypatch: pytest.
 def test_room_is_made_by_the_least_recently_used(tmp_path: Path) -> None:
     old, older, new = (entry(tmp_path, number, 100, age) for number, age in ((1, 20), (2, 30), (3, 10)))
     folder = CacheFolder(tmp_path, 320)
-    with folder.room_for(20) as free:
+    with folder.room_for(20, PLACE) as free:
         assert free and older.exists()
-    with folder.room_for(100) as free:
+    with folder.room_for(100, PLACE) as free:
         assert free and not older.exists() and old.exists()
     folder.touch(old)
-    with folder.room_for(150) as free:
+    with folder.room_for(150, PLACE) as free:
         assert free and old.exists() and not new.exists()
-    with folder.room_for(321) as free:
+    with folder.room_for(321, PLACE) as free:
         assert not free and old.exists()
 
 
 def test_what_another_process_is_writing_counts_and_stays(tmp_path: Path) -> None:
     part = tmp_path / f".{NAME % 1}.abc.part"
-    part.write_bytes(bytes(200))
     kept = entry(tmp_path, 2, 100, 10)
-    with CacheFolder(tmp_path, 320).room_for(100) as free:
-        assert free and not kept.exists()
-    with CacheFolder(tmp_path, 320).room_for(130) as free:
-        assert not free and part.exists()
+    with part.open("wb") as stream:
+        stream.write(bytes(200))
+        stream.flush()
+        assert try_lock(stream.fileno())
+        with CacheFolder(tmp_path, 320).room_for(100, PLACE) as free:
+            assert free and not kept.exists()
+        with CacheFolder(tmp_path, 320).room_for(130, PLACE) as free:
+            assert not free and part.exists()
+        with pytest.raises(BeingFilled), CacheFolder(tmp_path, 320).room_for(1, tmp_path / (NAME % 1)):
+            pass
+    with CacheFolder(tmp_path, 320).room_for(130, tmp_path / (NAME % 1)) as free:  # it was killed
+        assert free and not part.exists()
+
+
+def test_where_nothing_can_be_locked_a_part_goes_with_age(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("graftwork.train.cache_folder.try_lock", lambda handle: None)
+    old, new = tmp_path / f".{NAME % 1}.abc.part", tmp_path / f".{NAME % 2}.abc.part"
+    for path in (old, new):
+        path.write_bytes(b"half")
+    os.utime(old, (time.time() - 4000, time.time() - 4000))
+    with CacheFolder(tmp_path).room_for(1, PLACE):
+        assert not old.exists() and new.exists()
 
 
 def test_files_of_others_are_left_alone(tmp_path: Path) -> None:

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Unpack
 
 from graftwork.compare.curve_content import Lesson, content_of
 from graftwork.compare.curve_page import write_page
 from graftwork.core.opening import FRESH
-from graftwork.core.run import Recipe
+from graftwork.core.run import Recipe, RunResult
 from graftwork.core.task import Dataset, Task
 from graftwork.data.draws import Drawn, Size, draw, parse_sizes
 from graftwork.errors import ConfigError
 from graftwork.files import finite, require_writable, write_json
-from graftwork.run.execute import Shop, execute
+from graftwork.run.execute import Shop, attempt, in_turn
 from graftwork.run.methods import Named, parse_method
 from graftwork.run.once import Done
 from graftwork.run.setup import Given, Setup
@@ -173,16 +174,33 @@ def _run(
         for size in sizes:
             drawn = draw(shops[False].dataset, size, number, seed)
             here = {fresh: _of_draw(shop, drawn) for fresh, shop in shops.items()}
-            for way in ways:
-
-                def report(done: float, text: str, at: str = f"{way.label} {size.word} draw {number}") -> None:
-                    progress((len(lessons) + done) / planned, f"{at}: {text}")
-
-                report(0.0, "starting")
-                result, known = execute(here[way.fresh], way.item, recipe, number, report)
+            share = partial(_share, progress, len(lessons), planned)
+            for way, (result, known) in zip(ways, _on_draw(here, ways, size, recipe, number, share), strict=True):
                 reused += known
                 lessons.append(Lesson(way.label, way.item, way.fresh, drawn, result))
     return lessons, reused
+
+
+def _share(progress: Progress, before: int, planned: int, done: float, text: str) -> None:
+    progress((before + done) / planned, text)
+
+
+def _on_draw(
+    shops: Mapping[bool, Shop], ways: Sequence[Way], size: Size, recipe: Recipe, number: int, progress: Progress
+) -> list[tuple[RunResult, bool]]:
+    """A run of every way, and whether it was there already; `progress` gets how many are done, and what goes on."""
+    ended: dict[int, tuple[RunResult, bool]] = {}
+
+    def begun(way: Way) -> tuple[RunResult, bool] | None:
+        def report(done: float, text: str) -> None:
+            progress(len(ended) + done, f"{way.label} {size.word} draw {number}: {text}")
+
+        report(0.0, "starting")
+        return attempt(shops[way.fresh], way.item, recipe, number, report)
+
+    for place, done in in_turn([partial(begun, way) for way in ways]):
+        ended[place] = done
+    return [ended[place] for place in range(len(ways))]
 
 
 def _of_draw(shop: Shop, drawn: Drawn) -> Shop:

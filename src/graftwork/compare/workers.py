@@ -8,12 +8,14 @@ others, so it is bit for bit the run that one gets alone with that many threads,
 from __future__ import annotations
 
 import json
+import logging
 import math
 import os
 import queue
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
@@ -24,7 +26,7 @@ from typing import Any
 from graftwork.core.run import Recipe, RunResult
 from graftwork.errors import ConfigError, GraftworkError
 from graftwork.run.environment import memory_bytes
-from graftwork.run.execute import Shop, execute
+from graftwork.run.execute import SECONDS_BETWEEN_LOOKS, Shop, attempt, in_turn
 from graftwork.run.methods import Named
 from graftwork.run.receipt import NOTHING_TRIED, Search
 from graftwork.run.store import read_result
@@ -34,6 +36,8 @@ BYTES_PER_RUN = 4 << 30  # of memory, at least, for every run at once
 MOST_AT_ONCE = 8
 SECONDS_TO_END = 10  # that a worker is given to clean up
 Report = Callable[[int, float, str], None]  # place of the order, fraction of it, what goes on
+log = logging.getLogger("graftwork")
+
 Finished = tuple[int, RunResult, bool]  # place of the order, and whether the run was there already
 
 
@@ -59,9 +63,13 @@ Crew = Callable[[Sequence[Order], Report], Iterator[Finished]]  # executes order
 
 def one_by_one(shop: Shop, orders: Sequence[Order], report: Report) -> Iterator[Finished]:
     """In this process."""
-    for place, order in enumerate(orders):
+
+    def begun(place: int, order: Order) -> tuple[RunResult, bool] | None:
         report(place, 0.0, "starting")
-        yield place, *execute(shop, order.item, order.recipe, order.seed, partial(report, place), order.search)
+        return attempt(shop, order.item, order.recipe, order.seed, partial(report, place), order.search)
+
+    for place, done in in_turn([partial(begun, *job) for job in enumerate(orders)]):
+        yield place, *done
 
 
 def at_once(jobs: int | None, threads: int, device: str) -> int:
@@ -100,6 +108,9 @@ class Workers:
         self._heard: queue.SimpleQueue[tuple[_Worker, str | None]] = queue.SimpleQueue()
         self._workers: list[_Worker] = []
         self._seconds: dict[str, float] = {}  # that a whole run of a method took last
+        self._held: list[tuple[int, Order]] = []  # that other processes execute
+        self._again = math.inf  # when these are asked for again, on the monotonic clock
+        self._warned: set[str] = set()
 
     def end(self, interrupt: bool = False) -> None:
         """Let the processes end; with `interrupt` in the middle of their runs, which leave nothing behind."""
@@ -117,16 +128,21 @@ class Workers:
                 yield place, known, True
             else:
                 waiting.append((place, order))
-        self._start(min(len(waiting), self.opening.runs_at_once))
-        for worker in self._workers[: len(waiting)]:
-            worker.take(*self._next(waiting))
-        while any(worker.order is not None for worker in self._workers):
-            worker, line = self._heard.get()
-            finished = self._hear(worker, line, report)
+        while waiting or self._held or any(worker.order is not None for worker in self._workers):
+            self._hand_out(waiting)
+            finished = self._hear(report)
             if finished is not None:
-                if waiting:
-                    worker.take(*self._next(waiting))
                 yield finished
+            if time.monotonic() >= self._again:
+                waiting[:0], self._held = self._held, []
+
+    def _hand_out(self, waiting: list[tuple[int, Order]]) -> None:
+        """To whoever is idle."""
+        busy = sum(worker.order is not None for worker in self._workers)
+        self._start(min(busy + len(waiting), self.opening.runs_at_once))
+        for worker in self._workers:
+            if waiting and worker.order is None:
+                worker.take(*self._next(waiting))
 
     def _next(self, waiting: list[tuple[int, Order]]) -> tuple[int, Order]:
         """Of the next seed's orders the one that takes longest, or is not known yet: begun last, it would end alone."""
@@ -140,8 +156,16 @@ class Workers:
         while len(self._workers) < wanted:
             self._workers.append(_Worker(self.opening, self._heard))
 
-    def _hear(self, worker: _Worker, line: str | None, report: Report) -> Finished | None:
+    def _hear(self, report: Report) -> Finished | None:
+        """The next thing that a worker says; None where it is no result."""
+        try:
+            worker, line = self._heard.get(timeout=SECONDS_BETWEEN_LOOKS if self._held else None)
+        except queue.Empty:
+            return None
         if worker.order is None:
+            if line is None:  # killed while it was idle: another one will be started
+                self._workers.remove(worker)
+                worker.end()
             return None
         if line is None:
             raise worker.lost()
@@ -151,10 +175,23 @@ class Workers:
         if "progress" in said:
             report(worker.place, said["progress"], said["text"])
             return None
+        if "warning" in said:
+            self._warn(said["warning"])
+            return None
+        order, worker.order = worker.order, None
+        if "held" in said:
+            self._held.append((worker.place, order))
+            self._again = time.monotonic() + SECONDS_BETWEEN_LOOKS
+            return None
         result = read_result(self.shop.store.root / said["done"] / "result.json")
-        self._seconds[worker.order.label] = result.spent.wall_seconds / worker.order.recipe.share
-        worker.order = None
-        return worker.place, result, False
+        self._seconds[order.label] = result.spent.wall_seconds / order.recipe.share
+        return worker.place, result, said["known"]
+
+    def _warn(self, message: str) -> None:
+        """Once, however many workers say it."""
+        if message not in self._warned:
+            log.warning(message)
+        self._warned.add(message)
 
 
 @dataclass

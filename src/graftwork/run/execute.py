@@ -9,13 +9,14 @@ from __future__ import annotations
 import io
 import json
 import shutil
+import time
 import traceback
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -56,6 +57,8 @@ from graftwork.train.seeds import held_of, seeds_of
 from graftwork.train.stages import schedule_of
 
 Progress = Callable[[float, str], None]
+T = TypeVar("T")
+SECONDS_BETWEEN_LOOKS = 0.2  # at a run that another process executes
 
 
 @dataclass
@@ -109,14 +112,43 @@ def execute(
 ) -> tuple[RunResult, bool]:
     """The result of a run, and whether it was there already. Failures come back as results, interrupts do not.
 
-    `search` is what was tried before it, for the receipt.
+    `search` is what was tried before it, for the receipt. A run that another process executes is waited for.
     """
+    return next(in_turn([lambda: attempt(shop, method, recipe, seed, progress, search)]))[1]
+
+
+def attempt(
+    shop: Shop, method: Named, recipe: Recipe, seed: int, progress: Progress, search: Search = NOTHING_TRIED
+) -> tuple[RunResult, bool] | None:
+    """As `execute`; None at once while another process executes the run."""
     spec = shop.spec(method, recipe, seed)
     known = shop.store.find(spec.id)
-    if known is not None:
-        _forget(shop.store.checkpoint(spec.id))
-        return known, True
-    return execute_spec(shop, method, spec, progress, search), False
+    if known is None:
+        with shop.store.claim(spec.id) as ours:
+            if not ours:
+                progress(0.0, "another process is at it")
+                return None
+            known = shop.store.find_claimed(spec.id)  # finished meanwhile
+            if known is None:
+                return execute_spec(shop, method, spec, progress, search), False
+    _forget(shop.store.checkpoint(spec.id))
+    return known, True
+
+
+def in_turn(jobs: Sequence[Callable[[], T | None]]) -> Iterator[tuple[int, T]]:
+    """What each job gives, with its place, as it can be had: one that gives None is come back to, again and again."""
+    waiting = list(enumerate(jobs))
+    while waiting:
+        held = []
+        for place, job in waiting:
+            done = job()
+            if done is None:
+                held.append((place, job))
+            else:
+                yield place, done
+        if len(held) == len(waiting):
+            time.sleep(SECONDS_BETWEEN_LOOKS)
+        waiting = held
 
 
 def execute_spec(

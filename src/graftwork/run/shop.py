@@ -65,12 +65,14 @@ def open_shop(
     opened = shared.backbone
     require_reads(opened, dataset.task)
     require_writable(Path(setup.runs))
+    store = RunStore(Path(setup.runs))
+    store.sweep()
     return Shop(
         dataset=replace(dataset, report=as_read_by(dataset, opened, shared.frozen)) if opened else dataset,
         backbone=opened,
         backbone_seed=0,
         load=shared.load,
-        store=RunStore(Path(setup.runs)),
+        store=store,
         frozen=shared.frozen,
         numerics=computed_in,
         prices=listed,

@@ -1,12 +1,19 @@
-"""The store of runs: `runs/<id>/`, complete as soon as it is there, because it is renamed into place last."""
+"""The store of runs: `runs/<id>/`, complete as soon as it is there, because it is renamed into place last.
+
+Beside the runs stand, hidden, what is on its way: `.<id>.claim`, locked by the process that executes the run, and the
+folder that it fills. Nobody's claim is nobody's folder: whoever takes the claim next removes what a killed one left.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import json
 import os
+import re
 import shutil
+import sys
 import tempfile
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -18,28 +25,64 @@ from graftwork.core.ragged import from_lists
 from graftwork.core.run import RunResult, RunSpec
 from graftwork.core.task import Split
 from graftwork.errors import StorageError, UnknownName
-from graftwork.files import read_json, storage_errors, sync_folder, write_json, write_text
+from graftwork.files import read_json, storage_errors, sync_folder, sync_tree, write_json, write_text
+from graftwork.locks import holding
 
 FORMAT = 1
 PLACING_ATTEMPTS = 3
+ON_THE_WAY = re.compile(r"\.([0-9a-f]+)\.(claim|[a-z0-9_]{8}(\.replaced)?)")  # of a run; its checkpoint is not
+SCRATCH = re.compile(r"\.forecast\.[a-z0-9_]{8}")  # of a forecast
+SCRATCH_SECONDS = 86_400.0  # older ones belong to nobody
 
 
 class RunStore:
-    """Looks a run up before it is computed. Two processes may share one store: a run is renamed into place whole.
+    """Looks a run up before it is computed. Several processes may share one store: a run is renamed into place whole.
 
-    `root` is an existing folder; it is written to only by `writing`.
+    `root` is an existing folder; it is written to only by `claim`, `writing` and `sweep`.
     """
 
     def __init__(self, root: Path):
         self.root = root
+        self._refused: dict[str, int | None] = {}  # run -> `_stamp` when another process was first found to execute it
 
     def find(self, run_id: str) -> RunResult | None:
         """The finished, successful run of this id; failed ones are tried again."""
-        path = self.root / run_id / "result.json"
-        if not path.is_file():
-            return None
-        result = read_result(path)
-        return result if result.status == "ok" else None
+        result = self._read(run_id)
+        return result if result is not None and result.status == "ok" else None
+
+    def find_claimed(self, run_id: str) -> RunResult | None:
+        """`find`, and a run that failed in another process while this one was waiting for it: it is not tried again."""
+        result = self._read(run_id)
+        fresh = run_id in self._refused and self._refused[run_id] != self._stamp(run_id)
+        return result if result is not None and (fresh or result.status == "ok") else None
+
+    @contextlib.contextmanager
+    def claim(self, run_id: str) -> Iterator[bool]:
+        """Whether this process may execute the run, for as long as the block lasts: no other one is at it.
+
+        A claim ends with its process, however that ends. Where the file system knows no locks everyone may: of a run
+        that two have executed the first stays. Raises `StorageError`.
+        """
+        with contextlib.ExitStack() as held:
+            with storage_errors(self.root):
+                ours = held.enter_context(holding(self.root / f".{run_id}.claim"))
+                if ours:
+                    self._clean(run_id)
+            if ours is False:
+                self._refused.setdefault(run_id, self._stamp(run_id))
+            yield ours is not False
+
+    def sweep(self) -> None:
+        """Remove what killed processes left of runs that nobody executes now. Raises `StorageError`."""
+        with storage_errors(self.root):
+            names = [path.name for path in self.root.glob(".*")]
+        for run_id in sorted({found[1] for name in names if (found := ON_THE_WAY.fullmatch(name))}):
+            with self.claim(run_id):
+                pass
+        for folder in (self.root / name for name in names if SCRATCH.fullmatch(name)):
+            with contextlib.suppress(FileNotFoundError):
+                if folder.stat().st_mtime < time.time() - SCRATCH_SECONDS:
+                    shutil.rmtree(folder, ignore_errors=True)
 
     def checkpoint(self, run_id: str) -> Path:
         """Where the checkpoints of a run on its way are; nothing, once it is finished."""
@@ -47,41 +90,88 @@ class RunStore:
 
     @contextlib.contextmanager
     def writing(self, run_id: str) -> Iterator[Path]:
-        """A folder to fill; it becomes `runs/<id>` when the block ends well and is removed otherwise."""
+        """A folder to fill; it becomes `runs/<id>` when the block ends well and is removed otherwise.
+
+        Raises `StorageError`, also where something removed the folder meanwhile.
+        """
+        final = self.root / run_id
+        with storage_errors(final):
+            if final.is_symlink() or final.is_file():
+                final.mkdir(exist_ok=True)  # what is no folder is told before hours of work
         with storage_errors(self.root):
             folder = Path(tempfile.mkdtemp(dir=self.root, prefix=f".{run_id}."))
         try:
-            yield folder
-            self._place(folder, self.root / run_id)
+            with _kept_open(folder) as handle:
+                yield folder
+                _require_same(folder, handle)
+                self._place(folder, final)
         finally:
             shutil.rmtree(folder, ignore_errors=True)
 
     def _place(self, folder: Path, final: Path) -> None:
         """Rename into place. A run that another process finished first is kept; a failed one is replaced."""
+        aside = folder.with_name(f"{folder.name}.replaced")
         with storage_errors(final):
             folder.chmod(0o755)
-            for attempt in range(PLACING_ATTEMPTS):
-                if self.find(final.name) is not None:
-                    return
-                self._clear(final, folder.with_name(f"{folder.name}.replaced"))
-                try:
-                    os.rename(folder, final)
-                    break
-                except OSError:  # another process placed a failed run meanwhile
-                    if attempt == PLACING_ATTEMPTS - 1:
-                        raise
+            sync_tree(folder)
+            try:
+                for attempt in range(PLACING_ATTEMPTS):
+                    if self.find(final.name) is not None:
+                        return
+                    if os.path.lexists(final):
+                        _remove(aside)
+                        os.rename(final, aside)  # in one step, so that nobody sees half of it
+                    try:
+                        os.rename(folder, final)
+                        break
+                    except OSError:  # another process placed a failed run meanwhile
+                        if attempt == PLACING_ATTEMPTS - 1:
+                            raise
+            finally:
+                self._settle(aside, final)
             sync_folder(self.root)
 
-    def _clear(self, final: Path, aside: Path) -> None:
-        """Take a failed run away in one rename, so that nobody sees half of it."""
+    def _settle(self, aside: Path, final: Path) -> None:
+        """Remove a failed run that was replaced, or put it back."""
+        if final.exists():
+            _remove(aside)
+        else:
+            with contextlib.suppress(FileNotFoundError):
+                os.rename(aside, final)
+
+    def _clean(self, run_id: str) -> None:
+        """Remove what was on its way to this run. A failed run that was to be replaced comes back."""
+        for path in self.root.glob(f".{run_id}.*"):
+            found = ON_THE_WAY.fullmatch(path.name)
+            if found is not None and found[3]:
+                self._settle(path, self.root / run_id)
+            elif found is not None and found[2] != "claim":
+                _remove(path)
+
+    def _read(self, run_id: str) -> RunResult | None:
+        """The result that stands there; another process may be replacing a failed one."""
+        path = self.root / run_id / "result.json"
+        while path.is_file():
+            try:
+                return read_result(path)
+            except StorageError as error:
+                if not isinstance(error.__cause__, FileNotFoundError):
+                    raise
+        return None
+
+    def _stamp(self, run_id: str) -> int | None:
+        """Changes when a result is placed."""
         with contextlib.suppress(FileNotFoundError):
-            os.rename(final, aside)
-            shutil.rmtree(aside)
+            return (self.root / run_id / "result.json").stat().st_mtime_ns
+        return None
 
     def ids(self) -> list[str]:
         """Every complete run, oldest first."""
-        found = [path.parent for path in self.root.glob("[!.]*/result.json")]
-        return [folder.name for folder in sorted(found, key=lambda folder: folder.stat().st_mtime)]
+        found = []
+        for path in self.root.glob("[!.]*/result.json"):
+            with contextlib.suppress(FileNotFoundError):  # a failed run that another process is replacing
+                found.append((path.parent.stat().st_mtime, path.parent.name))
+        return [name for _, name in sorted(found)]
 
     def folder(self, start: str) -> Path:
         """The run whose id begins with `start`. Raises `UnknownName`, or `StorageError` when several do."""
@@ -91,6 +181,36 @@ class RunStore:
         if len(matching) > 1:
             raise StorageError(f"{start!r} begins several runs", where=str(self.root), got=", ".join(matching))
         return self.root / matching[0]
+
+
+def _remove(folder: Path) -> None:
+    """A folder or a link to one; what can't be removed is left for the next."""
+    with contextlib.suppress(OSError):
+        folder.unlink() if folder.is_symlink() else shutil.rmtree(folder)
+
+
+@contextlib.contextmanager
+def _kept_open(folder: Path) -> Iterator[int | None]:
+    """A handle of the folder, by which it is known from one of the same name; None on Windows, which opens none."""
+    handle = None if sys.platform == "win32" else os.open(folder, os.O_RDONLY)
+    try:
+        yield handle
+    finally:
+        if handle is not None:
+            os.close(handle)
+
+
+def _require_same(folder: Path, handle: int | None) -> None:
+    if handle is None:
+        return
+    with contextlib.suppress(FileNotFoundError):
+        if os.path.samestat(os.stat(folder), os.fstat(handle)):
+            return
+    raise StorageError(
+        "the folder of a run was removed while the run filled it",
+        where=str(folder),
+        do="run the same command again; finished runs are kept",
+    )
 
 
 def write_run(folder: Path, spec: RunSpec, result: RunResult) -> None:

@@ -1,12 +1,14 @@
 """A process that executes runs one by one for another: `python -m graftwork.run.worker`, JSON lines in and out.
 
-The first line is an `Opening`, every further one a run. Out go signs of progress, then `done` with the run's id: its
-receipt is in the store. An error that is no run's ends the process.
+The first line is an `Opening`, every further one a run. Out go signs of progress and warnings, then `done` with the
+run's id: its receipt is in the store; or `held`, where another process executes it. An error that is no run's ends the
+process.
 """
 
 from __future__ import annotations
 
 import json
+import logging
 import os
 import signal
 import sys
@@ -66,7 +68,7 @@ def work(lines: Iterator[str], say: Callable[[Line], None]) -> None:
     """Execute what `lines` ask for. Raises `GraftworkError` for what is no failure of a run."""
     import torch
 
-    from graftwork.run.execute import execute
+    from graftwork.run.execute import attempt
     from graftwork.run.receipt import Search
     from graftwork.run.shop import open_shop
 
@@ -80,8 +82,8 @@ def work(lines: Iterator[str], say: Callable[[Line], None]) -> None:
     for line in lines:
         order = json.loads(line)
         item, recipe = named_from_config(order["method"]), Recipe(**order["recipe"])
-        result, _ = execute(shop, item, recipe, order["seed"], _signs(say), Search.read(order.get("search", {})))
-        say({"done": result.id})
+        done = attempt(shop, item, recipe, order["seed"], _signs(say), Search.read(order.get("search", {})))
+        say({"held": True} if done is None else {"done": done[0].id, "known": done[1]})
 
 
 def _signs(say: Callable[[Line], None]) -> Callable[[float, str], None]:
@@ -98,6 +100,18 @@ def _signs(say: Callable[[Line], None]) -> Callable[[float, str], None]:
     return progress
 
 
+class _Telling(logging.Handler):
+    """Hands warnings to whoever started this process, who has several like it and says each once."""
+
+    def __init__(self, say: Callable[[Line], None]):
+        super().__init__(logging.WARNING)
+        self.say = say
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """One line."""
+        self.say({"warning": record.getMessage()})
+
+
 def main() -> int:
     """Read from standard input until it ends; what libraries print goes to the error stream."""
     answers = os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding="utf-8")
@@ -112,6 +126,9 @@ def main() -> int:
         except BrokenPipeError:  # nobody listens any more: no failure of the run, which can go on another day
             signal.raise_signal(signal.SIGTERM)
 
+    log = logging.getLogger("graftwork")
+    log.addHandler(_Telling(say))
+    log.propagate = False
     try:
         work(iter(sys.stdin), say)
     except GraftworkError as error:

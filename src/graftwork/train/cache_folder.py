@@ -1,7 +1,8 @@
 """The cache folder on disk: what is in it, and what goes when it is full or a process died.
 
 One file per entry. Everything here is safe while other processes read and write the same folder: a file is renamed
-into place whole, and on POSIX one that is removed stays readable for whoever has it mapped.
+into place whole, and on POSIX one that is removed stays readable for whoever has it mapped. An entry on its way is
+locked by the process that fills it, for as long as that lives.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from graftwork.locks import try_lock
 from graftwork.units import parse_bytes
 
 if sys.platform != "win32":
@@ -25,8 +27,13 @@ if sys.platform != "win32":
 CACHE_SIZE = "10GB"  # the cap, unless the user says otherwise
 ENTRY = re.compile(r"[0-9a-f]{64}-(pooled|[0-9]+)\.safetensors")
 PART = re.compile(r"\.[0-9a-f]{64}-.*\.part")  # an entry on its way; what a killed process leaves
-PART_SECONDS = 3600.0  # older parts belong to nobody
+PART_SECONDS = 3600.0  # where no file can be locked, older parts belong to nobody
+CAN_LOCK = sys.platform != "win32"
 LONGEST_HEADER = 1 << 20  # bytes; ours are below 4 kB
+
+
+class BeingFilled(Exception):
+    """Another process is on its way with the very entry."""
 
 
 @dataclass(frozen=True)
@@ -90,11 +97,16 @@ class CacheFolder:
             os.utime(path)
 
     @contextlib.contextmanager
-    def room_for(self, size: int) -> Iterator[bool]:
-        """Holds the folder's lock with `size` bytes free below the cap, or yields False. Raises `OSError`."""
+    def room_for(self, size: int, path: Path) -> Iterator[bool]:
+        """Holds the folder's lock with `size` bytes free below the cap for the entry `path`, or yields False.
+
+        Raises `BeingFilled`, `OSError`.
+        """
         self.root.mkdir(parents=True, exist_ok=True, mode=0o700)
         with self._locked():
             self._sweep()
+            if any(part.path.name.startswith(f".{path.name}.") for part in self._files(PART)) and CAN_LOCK:
+                raise BeingFilled
             yield self._evict(size)
 
     def clear(self, unused_seconds: float = 0.0) -> list[Entry]:
@@ -119,8 +131,7 @@ class CacheFolder:
 
     def _sweep(self) -> list[Entry]:
         """Remove what killed processes left."""
-        latest = time.time() - PART_SECONDS
-        return [part for part in self._files(PART) if part.used < latest and _remove(part)]
+        return [part for part in self._files(PART) if _is_nobodys(part) and _remove(part)]
 
     def _files(self, pattern: re.Pattern[str]) -> list[Entry]:
         found = []
@@ -139,6 +150,16 @@ class CacheFolder:
             if sys.platform != "win32":
                 fcntl.flock(stream, fcntl.LOCK_EX)
             yield
+
+
+def _is_nobodys(part: Entry) -> bool:
+    """Whether the process that filled it is dead."""
+    try:
+        with part.path.open("r+b") as stream:
+            free = try_lock(stream.fileno())
+    except OSError:  # gone, or another user's
+        return False
+    return part.used < time.time() - PART_SECONDS if free is None else free
 
 
 def _remove(entry: Entry) -> bool:

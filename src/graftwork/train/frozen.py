@@ -6,6 +6,7 @@ What is frozen is computed once, in eval mode, and shared by epochs, seeds, meth
 
 from __future__ import annotations
 
+import time
 from collections import OrderedDict
 from collections.abc import Sequence
 from functools import partial
@@ -24,6 +25,7 @@ from graftwork.train.batches import by_length
 from graftwork.train.flops import StepCounter
 from graftwork.train.prefix_store import Draft, Kept, PrefixStore, Wanted
 
+SECONDS_BETWEEN_LOOKS = 0.1  # at a pass that another process computes
 TOKENS_PER_BATCH = 4096  # padded; bounds the memory of a pass and keeps matrix products large
 
 
@@ -110,14 +112,23 @@ class FrozenStore:
         with bench.profile.phase("tokenise"):
             encoded, reading = self._tokens(backbone, data, split)
         wanted, batches = self._wanted(backbone, encoded, depth)
-        found = self.disk.find(wanted) if self.disk else None
-        if found is not None:
+        waited = Phase()
+
+        def wait() -> None:
+            bench.progress(0.0, "another process computes the same states")
+            watch = Stopwatch()
+            time.sleep(SECONDS_BETWEEN_LOOKS)
+            waited.add(watch.read())
+
+        found = self.disk.obtain(wanted, wait) if self.disk else None
+        bench.charged.add(Phase(-waited.wall_seconds, -waited.cpu_seconds))  # no work: alone the run would not wait
+        if isinstance(found, Kept):
             bench.charged.add(found.cost)
             return Pass(encoded, found)
         if read_before:
             bench.charged.add(reading)
         with bench.profile.phase("prefix"):
-            return Pass(encoded, self._computed(backbone, encoded, wanted, batches, reading))
+            return Pass(encoded, self._computed(backbone, encoded, wanted, batches, reading, found))
 
     def _wanted(
         self, backbone: Backbone, encoded: Encoded, depth: int | None
@@ -127,10 +138,15 @@ class FrozenStore:
         return Wanted.of(backbone, encoded, depth, batches, self.disk.numerics if self.disk else {}), batches
 
     def _computed(
-        self, backbone: Backbone, encoded: Encoded, wanted: Wanted, batches: list[NDArray[np.int64]], reading: Phase
+        self,
+        backbone: Backbone,
+        encoded: Encoded,
+        wanted: Wanted,
+        batches: list[NDArray[np.int64]],
+        reading: Phase,
+        draft: Draft | None,
     ) -> Kept:
         watch = Stopwatch()
-        draft = self.disk.draft(wanted) if self.disk else None
         try:
             tensors = draft.tensors if draft else _in_memory(wanted)
             pooled, states = tensors["pooled"], tensors.get("states")

@@ -21,7 +21,7 @@ import math
 import mmap
 import os
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, chain
 from pathlib import Path
@@ -40,7 +40,8 @@ from graftwork.core.method import Tally
 from graftwork.core.run import ENGINE
 from graftwork.errors import StorageError
 from graftwork.files import canonical, digest, safe_load, sync_folder
-from graftwork.train.cache_folder import CacheFolder, read_header
+from graftwork.locks import try_lock
+from graftwork.train.cache_folder import BeingFilled, CacheFolder, read_header
 from graftwork.units import scaled
 
 FORMAT = 1
@@ -164,15 +165,30 @@ class PrefixStore:
                 return kept
         return None
 
-    def draft(self, wanted: Wanted) -> Draft | None:
-        """An entry to be filled, its space taken already; None, after a warning, where that can't be had."""
+    def obtain(self, wanted: Wanted, wait: Callable[[], None]) -> Kept | Draft | None:
+        """The entry; where there is none a draft of it; None, after a warning, where that can't be had.
+
+        While another process fills the entry, `wait` is called between two looks; if that one dies, it is drafted here.
+        """
+        found: Kept | Draft | None = self.find(wanted)
+        while found is None:
+            try:
+                return self._draft(wanted)
+            except BeingFilled:
+                wait()
+                found = self.find(wanted)
+        return found
+
+    def _draft(self, wanted: Wanted) -> Kept | Draft | None:
+        """An entry to be filled, its space taken already, unless it was completed meanwhile. Raises `BeingFilled`."""
         path = self._path(wanted)
         header = _header(wanted)
         size = len(header) + _ends(wanted)[-1]
         try:
-            with self.folder.room_for(size) as free:
-                if free:
-                    return Draft(path, wanted, header, size)
+            with self.folder.room_for(size, path) as free:
+                found = self.find(wanted)
+                if found is not None or free:
+                    return found or Draft(path, wanted, header, size)
             cap = scaled(self.folder.cap_bytes, "B")
             self._warn(f"a pass of {scaled(size, 'B')} has no room in a cache of {cap} (--cache-size)")
         except (OSError, ValueError) as error:
@@ -200,6 +216,7 @@ class Draft:
         self.path = path
         self._handle, self._part = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
         try:
+            try_lock(self._handle)
             _take_space(self._handle, size)
             self._map = mmap.mmap(self._handle, size)
             self._map[: len(header)] = header
@@ -217,7 +234,7 @@ class Draft:
         self._map.flush()
 
     def keep(self, cost: Phase, tally: Tally) -> None:
-        """Complete the entry and put it in place; of two that were computed at once the later stays.
+        """Complete the entry and put it in place; of two, where no file can be locked, the later stays.
 
         Raises `OSError`. The tensors stay usable either way.
         """

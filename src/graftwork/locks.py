@@ -1,0 +1,62 @@
+"""Locks on files: one process at a time, and the system frees what a process held in the moment in which it dies."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+if sys.platform != "win32":
+    import fcntl
+
+NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.EINVAL)  # what file systems without locks answer
+
+
+def try_lock(handle: int) -> bool | None:
+    """Whether the open file is now this process's alone, until it is closed; None where no file can be locked.
+
+    Raises `OSError`.
+    """
+    if sys.platform == "win32":
+        return None
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError as error:
+        if error.errno in NO_LOCKS:
+            return None
+        raise
+    return True
+
+
+@contextlib.contextmanager
+def holding(path: Path) -> Iterator[bool | None]:
+    """`try_lock` of the file `path`, which is made for it and is gone when the block ends. Raises `OSError`."""
+    handle, ours = _opened(path)
+    try:
+        yield ours
+    finally:
+        if ours is not False:
+            with contextlib.suppress(OSError):  # while it is held: whoever opens the name from here on makes a new one
+                path.unlink()
+        os.close(handle)
+
+
+def _opened(path: Path) -> tuple[int, bool | None]:
+    """A handle of the file that has the name now: a former holder takes its own away at the end."""
+    while True:
+        handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+        try:
+            ours = try_lock(handle)
+            if not ours or os.path.samestat(os.fstat(handle), os.stat(path)):
+                return handle, ours
+        except FileNotFoundError:
+            pass
+        except BaseException:
+            os.close(handle)
+            raise
+        os.close(handle)
