@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from graftwork.locks import try_lock
+from graftwork.train import cache_folder as cache_folder_module
 from graftwork.train.cache_folder import BeingFilled, CacheFolder, Entry, cache_folder
 
 NAME = f"{'0' * 63}%d-pooled.safetensors"
@@ -65,7 +66,7 @@ def test_what_another_process_is_writing_counts_and_stays(tmp_path: Path) -> Non
 
 
 def test_where_nothing_can_be_locked_a_part_goes_with_age(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("graftwork.train.cache_folder.try_lock", lambda handle: None)
+    monkeypatch.setattr(cache_folder_module, "try_lock", lambda handle: None)
     old, new = tmp_path / f".{NAME % 1}.abc.part", tmp_path / f".{NAME % 2}.abc.part"
     for path in (old, new):
         path.write_bytes(b"half")
