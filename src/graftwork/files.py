@@ -76,6 +76,8 @@ _MEANINGS = {
     errno.EMFILE: ("too many files are open", "raise the limit (ulimit -n) and run the same command again"),
 }
 
+OF_THE_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EIO)  # whatever was written where
+
 
 @contextlib.contextmanager
 def storage_errors(path: Path) -> Iterator[None]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import importlib
 import io
 import os
@@ -15,6 +16,7 @@ import click
 
 from graftwork import __version__
 from graftwork.errors import GraftworkError, printable
+from graftwork.files import OF_THE_DISK, storage_error
 from graftwork.train.signals import Terminated, ending_cleanly
 
 _HELP = """Which way of adapting a pretrained model to your labelled data is worth its price?
@@ -119,9 +121,19 @@ def _fail(error: Exception, arguments: Sequence[str]) -> int:
         path = context.command_path if context else "graft"
         return _say(f"{error.format_message()}\n  do:       see {path} --help", 2)
     if isinstance(error, BrokenPipeError):
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or Python complains once more at exit
+        _close_output()
         return 1
+    if isinstance(error, OSError) and error.errno in OF_THE_DISK:
+        if error.filename is None:
+            _close_output()
+        return _say(storage_error(error, str(error.filename or "standard output")).message, 2)
     return _say(f"internal error: {type(error).__name__}: {error}; run again with --debug for the traceback", 1)
+
+
+def _close_output() -> None:
+    """Or Python, which can't write what is left of it, complains once more at exit."""
+    with contextlib.suppress(OSError, ValueError):  # where it is no file
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _say(message: str, code: int) -> int:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from graftwork.core.media import Media
 from graftwork.errors import DataError, clip
-from graftwork.files import file_digest, storage_errors
+from graftwork.files import file_digest, storage_errors, write_bytes
 from graftwork.plain_files import open_plain, read_plain
 
 if TYPE_CHECKING:
@@ -120,13 +120,13 @@ def decode_sound(path: Path | str, rate: int) -> NDArray[np.float32]:
 
 def small_copy(given: Media, role: str, stem: Path) -> Media:
     """A copy that a test can keep: an image shrunk, as PNG; of a sound the quarter second round its loudest as WAV."""
-    stem.parent.mkdir(parents=True, exist_ok=True)
+    content = io.BytesIO()
     if role == "image":
         path = stem.with_suffix(".png")
         image = decode_image(given.path)
         image.thumbnail((SMALL_SIDE, SMALL_SIDE))
-        with storage_errors(path):
-            image.save(path)
+        image.save(content, "PNG")
+        write_bytes(path, content.getvalue())
         return identify(path, role)
     import soundfile
 
@@ -134,8 +134,9 @@ def small_copy(given: Media, role: str, stem: Path) -> Media:
     samples, rate = _samples(Path(given.path))
     loud = int(np.abs(samples).argmax())
     start = max(0, loud - int(rate * SMALL_SECONDS / 2))  # around the loudest, so that it is not silent
-    with storage_errors(path):
-        soundfile.write(path, samples[start : start + int(rate * SMALL_SECONDS)], rate, subtype="PCM_16")
+    cut = samples[start : start + int(rate * SMALL_SECONDS)]
+    soundfile.write(content, cut, rate, subtype="PCM_16", format="WAV")
+    write_bytes(path, content.getvalue())
     return identify(path, role)
 
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
 import torch
+from safetensors import SafetensorError
 from torch import Tensor, nn
 from transformers import AutoConfig, PreTrainedConfig, PreTrainedModel
 
@@ -109,7 +111,11 @@ def save(network: nn.Module, vocabulary: Vocabulary, folder: Path, pooling: str,
     assert isinstance(network, PreTrainedModel)
     network.config.graftwork = {"pooling": pooling}
     with transformers_errors(folder), storage_errors(folder):
-        network.save_pretrained(folder)
+        try:
+            network.save_pretrained(folder)
+        except SafetensorError as error:  # which says what the system said: "… (os error 28)"
+            said = re.search(r"\(os error (\d+)\)", str(error))
+            raise OSError(int(said[1]) if said else 0, str(error)) from error
     vocabulary.save(folder, max_length=length)
 
 

@@ -18,7 +18,7 @@ from graftwork.core.model_folder import READ_WITH
 from graftwork.core.opening import FOLDER, PRETRAINED, open_backbone
 from graftwork.core.run import RunResult, RunSpec
 from graftwork.errors import ConfigError
-from graftwork.files import file_digest, safe_load, storage_errors, sync_folder
+from graftwork.files import file_digest, safe_load, storage_errors, sync_folder, sync_tree
 from graftwork.pretrain.checkpoint import Progress
 from graftwork.pretrain.folder import CHECKPOINT, Filling, price_so_far
 from graftwork.pretrain.how_long import Allowance, Extent, flop_of, mixed, steps_of
@@ -267,8 +267,9 @@ def _save(objective: ByGradient, training: Training, order: Order, folder: Path)
         objective.save(training.network.cpu().eval(), training.course.vocabulary, part)
         for name in READ_WITH if order.learner.source is not None else ():
             if (order.learner.source / name).is_file() and not (part / name).exists():  # type: ignore[operator]
-                (part / name).parent.mkdir(exist_ok=True)
-                shutil.copyfile(order.learner.source / name, part / name)  # type: ignore[operator]
+                with storage_errors(part / name):
+                    (part / name).parent.mkdir(exist_ok=True)
+                    shutil.copyfile(order.learner.source / name, part / name)  # type: ignore[operator]
 
 
 @contextlib.contextmanager
@@ -280,6 +281,7 @@ def placed(final: Path) -> Any:
         part.mkdir()
     yield part
     with storage_errors(final):
+        sync_tree(part)
         shutil.rmtree(final, ignore_errors=True)
         os.replace(part, final)
         sync_folder(final.parent)

@@ -65,8 +65,9 @@ class Filling:
 
     def log(self, line: Mapping[str, Any]) -> None:
         """A line of log.jsonl, which survives the process."""
-        self._log.write(json.dumps(finite(dict(line)), ensure_ascii=False).encode() + b"\n")
-        self._log.flush()
+        with storage_errors(self.folder / LOG):
+            self._log.write(json.dumps(finite(dict(line)), ensure_ascii=False).encode() + b"\n")
+            self._log.flush()
 
     def checkpoint(self, progress: Progress, tensors: Callable[[], Tensors], now: bool) -> None:
         """Write one when it is due, or `now`."""

@@ -32,7 +32,7 @@ from graftwork.core.run import Recipe, RunResult, RunSpec
 from graftwork.core.task import Dataset, Split
 from graftwork.data.buckets import bucket
 from graftwork.errors import GraftworkError, StorageError
-from graftwork.files import write_text
+from graftwork.files import OF_THE_DISK, storage_error, write_text
 from graftwork.registry import kinds, metrics
 from graftwork.run.confidence import remembered
 from graftwork.run.environment import environment
@@ -201,6 +201,8 @@ class _Execution:
         except StorageError:
             raise
         except Exception as error:
+            if isinstance(error, OSError) and error.errno in OF_THE_DISK:
+                raise storage_error(error, str(error.filename or self.folder)) from error
             name = type(error).__name__
             parts = {"status": _status(error), "error": str(error) or name, "failure": name}
             if not isinstance(error, GraftworkError):

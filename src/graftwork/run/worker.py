@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 from graftwork.core.run import Recipe
 from graftwork.core.task import Task
 from graftwork.errors import DataError, GraftworkError
+from graftwork.files import storage_error
 from graftwork.run.methods import named_from_config
 from graftwork.run.setup import OpenedBy, Setup
 
@@ -131,7 +132,8 @@ def main() -> int:
     log.propagate = False
     try:
         work(iter(sys.stdin), say)
-    except GraftworkError as error:
+    except (GraftworkError, OSError) as raised:
+        error = storage_error(raised, str(raised.filename or "")) if isinstance(raised, OSError) else raised
         parts = {name: getattr(error, name) for name in ("what", "where", "got", "expected", "do")}
         say({"error": parts})
         return 2
