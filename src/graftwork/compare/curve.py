@@ -73,8 +73,8 @@ def curve(
     learning rates, one run after another, with the number of the draw as their seed.
 
     `out` (default `curves/<task>`) receives `curve.json` and `report.html`. `backbone` and the other settings of
-    `run/setup.py` are as in `train`: the same call goes on where it was stopped. Raises `GraftworkError` for bad data or
-    settings; a run that fails is told.
+    `run/setup.py` are as in `train`: the same call goes on where it was stopped. Raises `GraftworkError` for bad data
+    or settings; a run that fails is told.
     """
     if isinstance(task, str | Path):
         task = Task.from_file(task)
