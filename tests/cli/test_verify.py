@@ -152,7 +152,7 @@ def test_every_number_of_the_checklist_stands_in_a_receipt_or_is_a_mean_of_some(
         costs = [receipt["price_tag"][name] for receipt in receipts]
         known |= numbers(show(statistics.median(cost["value"] for cost in costs), costs[0]["unit"]))
     told = numbers(out.partition("## Methods")[2])
-    assert len(told) > 8
+    assert len(told) > 5
     assert told <= known, told - known
     assert numbers(out.partition("## Methods")[0]) <= known
 
