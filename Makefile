@@ -7,13 +7,15 @@ ADAPTERS := .venv-adapters/.installed
 # All but ulmfit, which takes as long as full: with it the demo would take five minutes.
 DEMO_METHODS := majority,tfidf_svm,linear_probe,top_layers,full,adapter,lora,bitfit
 CODE := src tests $(wildcard benchmarks)
+# In this order; one that fails does not stop the others, and is told at the end.
+ROBUST := kills crowd full_disk hostile malformed fuzz soak
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test real browser adapters check fix clean
+.PHONY: help setup demo test real browser adapters robust check fix clean
 
-test real browser adapters: export HF_HUB_OFFLINE = 1
-test real browser adapters: export OMP_NUM_THREADS = 1
-test real browser adapters: export TOKENIZERS_PARALLELISM = false
+test real browser adapters robust: export HF_HUB_OFFLINE = 1
+test real browser adapters robust: export OMP_NUM_THREADS = 1
+test real browser adapters robust: export TOKENIZERS_PARALLELISM = false
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -35,6 +37,14 @@ browser: $(INSTALLED) ## the server's page in chromium, by keyboard, on a phone'
 adapters: export GRAFTWORK_ADAPTERS_PYTHON = $(CURDIR)/.venv-adapters/bin/python
 adapters: $(INSTALLED) $(ADAPTERS) ## what goes to and comes from the library adapters, compared with it in an environment of its own
 	$(BIN)/pytest tests/bank/exchange/test_adapters_bottleneck.py
+
+robust: $(INSTALLED) ## all of benchmarks/robust, and the property tests by their thorough profile: hours
+	@failed=; for part in $(ROBUST); do \
+		echo "== $$part"; \
+		$(BIN)/python benchmarks/robust/$$part.py || failed="$$failed $$part"; \
+	done; echo "== properties"; \
+	$(BIN)/pytest tests/properties --hypothesis-profile thorough || failed="$$failed properties"; \
+	test -z "$$failed" || { echo "failed:$$failed" >&2; exit 1; }
 
 check: $(INSTALLED) ## format, lint and types
 	$(BIN)/ruff format --check $(CODE)

@@ -1,0 +1,417 @@
+"""Compares, trains and serves against one bank for half an hour, and checks every result:
+`python benchmarks/robust/soak.py --minutes 30`.
+
+A server answers a few requests a second the whole time. Beside it rounds go on: a comparison and a training that begin
+together, over one folder of runs that is new and one cache that is not; the module goes into the bank that is served,
+and that of the round before is taken away. Everything was done once before, alone: runs must be bit for bit those,
+`graft verify` must hold, `graft bank check` must find nothing, and the server must answer what the runs predict.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import http.client
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib.resources import as_file, files
+from itertools import cycle
+from pathlib import Path
+from typing import Any
+
+sys.path.append(str(Path(__file__).parents[1] / "bank"))
+
+from served import TOKEN, Served, graft_serve
+
+from graftwork.files import digest, file_digest, read_json, write_json
+from graftwork.run.environment import environment
+
+HERE = Path(__file__).parent
+QUESTION = (
+    "Do comparing, training and serving against one bank, side by side for half an hour, ever fail, differ from what "
+    "each gives alone, or make the server grow?"
+)
+BAR = {"failures": 0, "server_growth_bytes": 50_000_000, "server_handles_growth": 0, "server_exit_code": 0}
+LABELS, ROWS = 4, {"train": 80, "validation": 24, "test": 24}
+METHODS = ("majority", "tfidf_svm", "linear_probe", "top_layers:k=1", "lora")
+TRAINED = "lora"  # by `graft train` too, while the comparison does: the same run
+RESIDENT = ("linear_probe", "top_layers:k=1", "lora")  # tasks of the bank from first to last
+SAME = ("predictions.jsonl", "module/delta.safetensors")  # what a run decides, byte for byte
+PROCESS_SECONDS = 1800  # that a command may take
+SERVED_SECONDS = 30.0  # until a server has taken in what was added
+MOST_TOLD = 20  # failures that are written down; all are counted
+
+
+@dataclass(frozen=True)
+class Scene:
+    """Where everything is, and how every command is called."""
+
+    folder: Path
+    backbone: str
+    methods: tuple[str, ...] = METHODS
+    resident: tuple[str, ...] = RESIDENT
+
+    @property
+    def bank(self) -> Path:
+        """The one that is served."""
+        return self.folder / "soak.bank"
+
+    def start(self, name: str, *words: object) -> Command:
+        """`graft WORDS` in a process of its own, one thread."""
+        log = self.folder / f"{name}.log"
+        command = [sys.executable, "-m", "graftwork", *map(str, words)]
+        with log.open("wb") as stream:
+            process = subprocess.Popen(
+                command, stdout=stream, stderr=subprocess.STDOUT, cwd=self.folder, env=os.environ | ONE_THREAD
+            )
+        return Command(name, process, log)
+
+    def compare(self, runs: str) -> Command:
+        """A board of every method."""
+        words = ("--methods", ",".join(self.methods), "--seeds", "1", "--exhaustive", "--jobs", "1", "--out", "board")
+        return self.start("compare", "compare", *self._task(), *words, *self._running(runs))
+
+    def train(self, method: str, name: str, runs: str) -> Command:
+        """A run whose module goes into the bank."""
+        where = ("--method", method, "--bank", self.bank, "--task", name)
+        return self.start("train", "train", *self._task(), *where, *self._running(runs))
+
+    def _task(self) -> list[object]:
+        return ["train.csv", "--validation", "validation.csv", "--test", "test.csv", "--epochs", "1"]
+
+    def _running(self, runs: str) -> list[object]:
+        return ["--backbone", self.backbone, "--threads", "1", "--runs", runs, "--cache", "cache"]
+
+
+ONE_THREAD = {"OMP_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false", "HF_HUB_OFFLINE": "1"}
+
+
+@dataclass(frozen=True)
+class Command:
+    """A process that was started."""
+
+    name: str
+    process: subprocess.Popen[bytes]
+    log: Path
+
+    def end(self) -> str:
+        """What is wrong with how it ended; empty where nothing is."""
+        try:
+            code = self.process.wait(PROCESS_SECONDS)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            return f"{self.name} did not end within {PROCESS_SECONDS} s"
+        said = self.log.read_text(encoding="utf-8", errors="replace")
+        if code or "Traceback" in said:
+            return f"{self.name} ended with code {code}: {said.strip()[-300:]}"
+        return ""
+
+
+@dataclass
+class Failures:
+    """What went wrong, without the names of this machine's folders."""
+
+    folder: Path
+    told: list[dict[str, Any]] = field(default_factory=list)
+    count: int = 0
+
+    def note(self, where: str, what: str) -> None:
+        """One of them; nothing where `what` is empty."""
+        if what:
+            self.count += 1
+            what = what.replace(str(self.folder), "FOLDER")
+            print(f"FAILURE  {where}: {what}", flush=True)
+            self.told = [*self.told, {"where": where, "what": what}][:MOST_TOLD]
+
+
+@dataclass(frozen=True)
+class Reference:
+    """What the runs decide when nothing else goes on."""
+
+    runs: Mapping[str, Mapping[str, str]]  # run -> file -> sha256
+    board: str  # digest of the rows of the board, times and prices left out
+    answers: Mapping[str, Mapping[str, str]]  # method -> text -> label
+
+    @classmethod
+    def of(cls, scene: Scene, runs: Path) -> Reference:
+        """Of a comparison that is done."""
+        board = read_json(scene.folder / "board" / "leaderboard.json")
+        texts = [row["text"] for row in rows_of(scene.folder / "test.csv")]
+        answers = {
+            row["method"]: dict(zip(texts, predicted(runs / row["runs"][0]), strict=True)) for row in board["rows"]
+        }
+        return cls({path.name: hashes(path) for path in finished(runs)}, board_digest(board), answers)
+
+
+def finished(runs: Path) -> list[Path]:
+    """The folders of complete runs."""
+    return sorted(path.parent for path in runs.glob("[!.]*/result.json"))
+
+
+def hashes(run: Path) -> dict[str, str]:
+    """sha256 of what a run decides; a method may leave out some of it."""
+    return {name: file_digest(run / name) for name in SAME if (run / name).is_file()}
+
+
+def predicted(run: Path) -> list[str]:
+    """A label per row of test."""
+    lines = [json.loads(line) for line in (run / "predictions.jsonl").read_text(encoding="utf-8").splitlines()]
+    return [line["prediction"] for line in lines if line["split"] == "test"]
+
+
+def board_digest(board: Mapping[str, Any]) -> str:
+    """Over what a board says of its rows, but for what they cost."""
+    return digest([{name: row[name] for name in ("method", "scores", "runs", "status")} for row in board["rows"]])
+
+
+def rows_of(path: Path) -> list[dict[str, str]]:
+    """A CSV file."""
+    with path.open(newline="", encoding="utf-8") as stream:
+        return list(csv.DictReader(stream))
+
+
+def compared(reference: Reference, runs: Path, board: Path) -> list[str]:
+    """What differs between a round and the reference."""
+    found = {path.name: hashes(path) for path in finished(runs)}
+    wrong = [f"run {run} is missing" for run in reference.runs.keys() - found.keys()]
+    wrong += [f"run {run} was not to be made" for run in found.keys() - reference.runs.keys()]
+    for run in reference.runs.keys() & found.keys():
+        files = [name for name, sha in reference.runs[run].items() if found[run].get(name) != sha]
+        wrong += [f"run {run} differs: {', '.join(files)}"] if files else []
+    if not (board / "leaderboard.json").is_file():
+        return [*wrong, "there is no leaderboard.json"]
+    if board_digest(read_json(board / "leaderboard.json")) != reference.board:
+        wrong.append("the board has other scores")
+    left = sorted(path.name.partition(".")[2].partition(".")[2] for path in runs.glob(".*.*"))
+    return [*wrong, *(f"left behind: a folder of a run, {name}" for name in left)]
+
+
+class Asker(threading.Thread):
+    """Asks the server's resident tasks a few times a second, and holds its answers against the runs' predictions."""
+
+    def __init__(self, served: Served, expected: Mapping[str, Mapping[str, str]], failures: Failures, pause: float):
+        super().__init__(daemon=True)
+        self.served, self.failures, self.pause = served, failures, pause
+        self.asked = [(task, text, label) for task, answers in expected.items() for text, label in answers.items()]
+        self.statuses: Counter[int] = Counter()
+        self.resident_bytes: list[int] = []
+        self.apart = 0.0  # largest difference of a probability from the first time
+        self._first: dict[tuple[str, str], dict[str, float]] = {}
+        self._ending, self._going = threading.Event(), threading.Event()
+        self._going.set()
+
+    def run(self) -> None:
+        """Until `end`."""
+        for task, text, label in cycle(self.asked):
+            self._going.wait()
+            if self._ending.wait(self.pause):
+                return
+            try:
+                self._once(task, text, label)
+                self.resident_bytes.append(self.served.resident_bytes())
+            except (OSError, http.client.HTTPException, ValueError) as error:
+                self.statuses[0] += 1
+                self.failures.note("server", f"no answer: {type(error).__name__}: {error}")
+
+    def _once(self, task: str, text: str, label: str) -> None:
+        status, told = ask(self.served.port, {"task": task, "text": text})
+        self.statuses[status] += 1
+        if status != 200:
+            self.failures.note("server", f"status {status}: {json.dumps(told)[:200]}")
+            return
+        answer = told["rows"][0]["answers"][task]
+        if answer["label"] != label:
+            self.failures.note("server", f"{task} answers {answer['label']!r}, and the run predicts {label!r}")
+        first = self._first.setdefault((task, text), answer["probabilities"])
+        gaps = [abs(answer["probabilities"][name] - value) for name, value in first.items()]
+        self.apart = max([self.apart, *gaps])
+
+    def quietly(self, look: Callable[[], int]) -> int:
+        """What `look` sees while nothing is asked."""
+        self._going.clear()
+        time.sleep(2 * self.pause + 0.5)
+        try:
+            return look()
+        finally:
+            self._going.set()
+
+    def end(self) -> None:
+        """Ask no more."""
+        self._ending.set()
+        self._going.set()
+        self.join()
+
+
+def ask(port: int, body: Mapping[str, Any]) -> tuple[int, Any]:
+    """One request over a connection of its own: status and content."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
+    try:
+        head = {"Authorization": f"Bearer {TOKEN}", "Content-Type": "application/json"}
+        connection.request("POST", "/v1/predict", json.dumps(body), head)
+        answer = connection.getresponse()
+        return answer.status, json.loads(answer.read())
+    finally:
+        connection.close()
+
+
+def handles(served: Served) -> int:
+    """Files, sockets and pipes that the server has open."""
+    return len(os.listdir(f"/proc/{served.process.pid}/fd"))
+
+
+def answers_as_trained(port: int, task: str, expected: Mapping[str, str]) -> str:
+    """Ask a task that was just added until it is there; what is wrong with its answers."""
+    end = time.monotonic() + SERVED_SECONDS
+    while True:
+        status, told = ask(port, {"rows": [{"task": task, "text": text} for text in expected]})
+        if status == 200:
+            break
+        if time.monotonic() > end:
+            return f"{task} is not served after {SERVED_SECONDS:g} s: status {status}"
+        time.sleep(0.2)
+    wrong = sum(
+        row["answers"][task]["label"] != label for row, label in zip(told["rows"], expected.values(), strict=True)
+    )
+    return f"{wrong} of {len(expected)} answers of {task} are not those of its run" if wrong else ""
+
+
+def prepare(scene: Scene) -> Reference:
+    """Write the data, make every run alone, and put the resident tasks into the bank."""
+    write_data(scene.folder)
+    commands = [scene.compare("reference")]
+    wrong = commands[0].end()
+    for place, method in enumerate(scene.resident):
+        wrong = wrong or scene.train(method, f"resident{place}", "reference").end()
+    if wrong:
+        raise SystemExit(wrong)
+    return Reference.of(scene, scene.folder / "reference")
+
+
+def write_data(folder: Path) -> None:
+    """Tickets of the most frequent labels, a file a split, the same rows every time."""
+    with as_file(files("graftwork.data") / "builtin" / "tickets.csv") as path:
+        rows = rows_of(path)
+    known = [label for label, _ in Counter(row["label"] for row in rows).most_common(LABELS)]
+    rows = sorted({row["text"]: row for row in rows if row["label"] in known}.values(), key=digest)
+    for split, count in ROWS.items():
+        taken, rows = rows[:count], rows[count:]
+        with (folder / f"{split}.csv").open("w", newline="", encoding="utf-8") as stream:
+            writer = csv.DictWriter(stream, ("text", "label"))
+            writer.writeheader()
+            writer.writerows(taken)
+
+
+def one_round(scene: Scene, number: int, reference: Reference, served: Served, failures: Failures) -> None:
+    """A comparison beside a training, then every check of what they left."""
+    name, runs = f"round{number}", f"runs{number}"
+    begun = [scene.compare(runs), scene.train(TRAINED, name, runs)]
+    for command in begun:
+        failures.note(f"round {number}", command.end())
+    for wrong in compared(reference, scene.folder / runs, scene.folder / "board"):
+        failures.note(f"round {number}", wrong)
+    known = sorted(reference.runs)
+    checks: Sequence[Sequence[object]] = (
+        ("verify", known[number % len(known)], "--runs", runs),
+        ("bank", "check", scene.bank),
+    )
+    for words in checks:
+        failures.note(f"round {number}", scene.start(str(words[0]), *words).end())
+    failures.note(f"round {number}", answers_as_trained(served.port, name, reference.answers[TRAINED]))
+    if number:
+        failures.note(
+            f"round {number}", scene.start("remove", "bank", "remove", scene.bank, f"round{number - 1}").end()
+        )
+    shutil.rmtree(scene.folder / runs, ignore_errors=True)
+
+
+def soak(scene: Scene, chosen: argparse.Namespace, tell: Callable[[dict[str, Any]], None]) -> dict[str, Any]:
+    """Rounds until time is up; `tell` is given what is known after each."""
+    failures, reference = Failures(scene.folder), prepare(scene)
+    resident = {f"resident{place}": reference.answers[method] for place, method in enumerate(scene.resident)}
+    begun, rounds, open_files = time.monotonic(), 0, []
+    measured: dict[str, Any] = {}
+    with graft_serve(scene.bank, scene.folder, 1) as served:
+        asker = Asker(served, resident, failures, 1.0 / chosen.rate)
+        asker.start()
+        warm = 0
+        while rounds < chosen.warm_up + chosen.rounds or time.monotonic() - begun < 60.0 * chosen.minutes:
+            one_round(scene, rounds, reference, served, failures)
+            rounds += 1
+            open_files.append(asker.quietly(lambda: handles(served)))
+            if rounds == chosen.warm_up:
+                warm = len(asker.resident_bytes) - 1
+            measured = {
+                "rounds": rounds,
+                "seconds": time.monotonic() - begun,
+                "processes": len(scene.resident) + 1 + 4 * rounds + max(0, rounds - 1),
+                "requests": sum(asker.statuses.values()),
+                "statuses": {str(status): count for status, count in sorted(asker.statuses.items())},
+                "failures": failures.count,
+                "server_bytes": {"warm": asker.resident_bytes[warm], "most": max(asker.resident_bytes)},
+                "server_growth_bytes": max(asker.resident_bytes[warm:]) - asker.resident_bytes[warm],
+                "server_handles": open_files,
+                "server_handles_growth": open_files[-1] - open_files[min(chosen.warm_up, rounds) - 1],
+                "largest_probability_difference": asker.apart,
+            }
+            tell({"measured": measured, "told": failures.told})
+        asker.end()
+        served.process.terminate()
+        measured["server_exit_code"] = served.process.wait(60)
+        torn = "Traceback" in served.log.read_text(encoding="utf-8")
+    failures.note("server", "a traceback in its log" if torn else "")
+    return {"measured": measured | {"failures": failures.count}, "told": failures.told}
+
+
+def missed(measured: Mapping[str, Any]) -> list[str]:
+    """The bars that were not met."""
+    return [name for name, most in BAR.items() if name not in measured or measured[name] > most]
+
+
+def main() -> None:
+    """Writes what is known after every round; the exit code is 1 where a bar is not met."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--minutes", type=float, default=30.0)
+    parser.add_argument("--rounds", type=int, default=1, help="at least, after those that warm up")
+    parser.add_argument("--warm-up", type=int, default=2, help="rounds before the server's memory and handles count")
+    parser.add_argument("--rate", type=float, default=4.0, help="requests a second")
+    parser.add_argument("--backbone", default="minilm")
+    parser.add_argument("--work", type=Path, help="an empty folder to keep; default: one that goes afterwards")
+    parser.add_argument("--data", type=Path, help="not used: the tickets come with the package")
+    parser.add_argument("--out", type=Path, default=HERE / "results")
+    chosen = parser.parse_args()
+    here = environment()
+    asked = {name: getattr(chosen, name) for name in ("minutes", "rounds", "warm_up", "rate", "backbone")}
+    content: dict[str, Any] = {
+        "format": 1,
+        "question": QUESTION,
+        "status": "unfinished",
+        "commit": here["commit"],
+        "environment": here,
+        "arguments": asked,
+        "bar": BAR,
+    }
+
+    def tell(found: dict[str, Any]) -> None:
+        write_json(chosen.out / "soak.json", content | found)
+        print(json.dumps(found["measured"]), flush=True)
+
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as temporary:
+        folder = (chosen.work or Path(temporary)).absolute()
+        folder.mkdir(parents=True, exist_ok=True)
+        found = soak(Scene(folder, chosen.backbone), chosen, tell)
+    content["status"] = "failed" if missed(found["measured"]) else "ok"
+    tell(found)
+    sys.exit(content["status"] != "ok")
+
+
+if __name__ == "__main__":
+    main()

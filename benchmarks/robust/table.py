@@ -1,0 +1,81 @@
+"""Prints what is in results/ as the tables of the README: `python benchmarks/robust/table.py`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from graftwork.files import read_json
+
+RESULTS = Path(__file__).parent / "results"
+PARTS = {
+    "kills": "Killed at any point",
+    "crowd": "Many processes at once",
+    "full_disk": "Full disks",
+    "hostile": "Hostile files",
+    "malformed": "Malformed data",
+    "fuzz": "Random bytes for the readers",
+    "soak": "Half an hour of everything",
+}
+Result = Mapping[str, Any]
+
+
+def rows_of(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A table in Markdown."""
+    return "\n".join("| " + " | ".join(row) + " |" for row in (header, ["---"] * len(header), *rows))
+
+
+def number(value: Any) -> str:
+    """As a person reads it; what is not measured is a dash."""
+    if value is None:
+        return "–"
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return str(value)
+    return f"{value:,}" if isinstance(value, int) else f"{value:,.4g}"
+
+
+def limits(result: Result) -> list[Sequence[str]]:
+    """A row for every bar: what it is of, the bar, what was measured."""
+    bar, measured = result.get("bar"), result.get("measured")
+    if not isinstance(bar, Mapping):
+        return [["bar", number(bar), result["status"]]]
+    found = measured if isinstance(measured, Mapping) else {}
+    return [[name.replace("_", " "), number(most), number(found.get(name))] for name, most in bar.items()]
+
+
+def counts(result: Result) -> str:
+    """What else was counted: whole numbers that have no bar."""
+    bar, measured = result.get("bar"), result.get("measured")
+    barred = bar if isinstance(bar, Mapping) else {}
+    found = measured if isinstance(measured, Mapping) else {}
+    told = [
+        f"{name.replace('_', ' ')} {number(value)}"
+        for name, value in found.items()
+        if name not in barred and isinstance(value, int | float) and not isinstance(value, bool)
+    ]
+    return ", ".join(told)
+
+
+def _origin(result: Result) -> str:
+    commit = result.get("commit") or {}
+    known = commit.get("hash") if isinstance(commit, Mapping) else commit
+    told = f"Commit {str(known)[:8]}" if known else "No commit known"
+    time = result.get("environment", {}).get("time")
+    return f"{told}, {time[:10]}." if time else f"{told}."
+
+
+def table() -> str:
+    """All that was measured: first whether each part holds, then part by part."""
+    results = {name: read_json(RESULTS / f"{name}.json") for name in PARTS if (RESULTS / f"{name}.json").is_file()}
+    parts = [rows_of(["part", "status"], [[PARTS[name], found["status"]] for name, found in results.items()])]
+    for name, found in results.items():
+        lines = [f"### {PARTS[name]}", found["question"], rows_of(["", "bar", "measured"], limits(found))]
+        also = counts(found)
+        lines += [f"Also: {also}."] if also else []
+        parts.append("\n\n".join([*lines, _origin(found)]))
+    return "\n\n".join(parts) if results else ""
+
+
+if __name__ == "__main__":
+    print(table())

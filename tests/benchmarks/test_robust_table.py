@@ -1,0 +1,52 @@
+"""The table of benchmarks/robust: every bar beside what was measured, whatever a part measures."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import re
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+CHECKOUT = Path(__file__).resolve().parents[2]
+FOLDER = CHECKOUT / "benchmarks" / "robust"
+
+
+@pytest.fixture
+def script(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    spec = importlib.util.spec_from_file_location("robust_table", FOLDER / "table.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    monkeypatch.setattr(module, "RESULTS", tmp_path)
+    return module
+
+
+def write(folder: Path, name: str, **content: object) -> None:
+    told = {"format": 1, "question": "Is it whole?", "status": "ok", "commit": {"hash": "0123456789abcdef"}}
+    (folder / f"{name}.json").write_text(json.dumps(told | content), encoding="utf-8")
+
+
+def test_nothing_measured_is_nothing_told(script: ModuleType) -> None:
+    assert script.table() == ""
+
+
+def test_every_bar_stands_beside_what_was_measured(script: ModuleType, tmp_path: Path) -> None:
+    write(tmp_path, "soak", status="failed", bar={"failures": 0, "growth_bytes": 50_000_000},
+          measured={"failures": 3, "rounds": 17}, environment={"time": "2026-11-22T08:03:05+00:00"})  # fmt: skip
+    write(tmp_path, "kills", bar="every run equal", measured={"runs": 200})
+    told = script.table()
+    assert "| Half an hour of everything | failed |" in told and "| Killed at any point | ok |" in told
+    assert "| failures | 0 | 3 |" in told and "| growth bytes | 50,000,000 | – |" in told
+    assert "| bar | every run equal | ok |" in told and "Also: rounds 17." in told and "Also: runs 200." in told
+    assert "Commit 01234567, 2026-11-22." in told
+    assert told.index("Killed at any point") < told.index("Half an hour")
+
+
+def test_parts_have_a_script_a_row_and_a_place_in_the_makefile(script: ModuleType) -> None:
+    page = (FOLDER / "README.md").read_text(encoding="utf-8")
+    assert re.findall(r"^\| `(\w+)` \|", page, flags=re.MULTILINE) == list(script.PARTS)
+    makefile = (CHECKOUT / "Makefile").read_text(encoding="utf-8")
+    assert re.search(r"^ROBUST := (.+)$", makefile, flags=re.MULTILINE)[1].split() == list(script.PARTS)  # type: ignore[index]
