@@ -245,18 +245,33 @@ def test_a_backbone_opens_or_says_why_not(looked: Looked) -> None:
 
 def test_what_is_beside_finished_runs(looked: Looked, tmp_path: Path) -> None:
     assert bad(looked(runs)) == [] and not (tmp_path / "runs").exists()
-    name, root, old = "0123456789abcdef", tmp_path / "runs", time.time() - 2 * runs.STALE_SECONDS
-    for hidden in (f".{name}.checkpoint", f".{name}.k3x9_a2b", f".{name}.claim"):
+    name, root = "0123456789abcdef", tmp_path / "runs"
+    for hidden in (f".{name}.checkpoint", f".{name}.k3x9_a2b"):
         (root / hidden).mkdir(parents=True)
     (root / "fedcba9876543210").mkdir()
     (root / "fedcba9876543210" / "spec.json").write_text("{}")
-    young = bad(looked(runs))
-    assert young == [("note", "1 checkpoint of a run"), ("note", "1 run without a result")]
-    for path in root.iterdir():
-        os.utime(path, (old, old))
+    with RunStore(root).claim("aaaa") as ours:
+        assert ours and looked(runs)[0].says == f"0 finished, 1 being executed under {root}"
     says = [says for _, says in bad(looked(runs))]
-    assert "1 claim of killed processes" in says and "1 leftover of killed processes" in says
-    assert RunStore(root).ids() == []
+    assert says == ["1 run was stopped", "1 leftover of killed processes", "1 run without a result"]
+    RunStore(root).sweep()
+    assert [says for _, says in bad(looked(runs))] == ["1 run was stopped", "1 run without a result"]
+
+
+@pytest.mark.parametrize("locks", [runs.LOCKS, Path("/no/locks/here")], ids=["told", "not told"])
+def test_a_run_that_is_being_executed_leaves_nothing_behind(
+    looked: Looked, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, locks: Path
+) -> None:
+    root = tmp_path / "runs"
+    root.mkdir()
+    monkeypatch.setattr(runs, "LOCKS", locks)
+    with RunStore(root).claim("ab12"):
+        for hidden in (".ab12.checkpoint", ".ab12.k3x9_a2b"):
+            (root / hidden).mkdir()
+        assert bad(looked(runs)) == [] and looked(runs)[0].facts["live"] == 1
+        (root / ".cd34.claim").touch()
+        os.utime(root / ".cd34.claim", (0, 0))
+        assert bad(looked(runs)) == [("note", "1 leftover of killed processes")]
 
 
 def test_libraries_that_are_missing_or_too_old_fail(looked: Looked, monkeypatch: pytest.MonkeyPatch) -> None:

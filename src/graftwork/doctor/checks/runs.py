@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 from graftwork.doctor.check import Asked, Check, Finding
 from graftwork.registry import checks
-from graftwork.run.store import RunStore
-from graftwork.units import duration, show
+from graftwork.run.store import ON_THE_WAY, RunStore
+from graftwork.units import show
 
-HIDDEN = re.compile(r"\.[0-9a-f]{8,64}\.(?P<kind>.+)")
-KINDS = {"checkpoint": "checkpoint", "claim": "claim"}  # anything else is a folder on its way
-STALE_SECONDS = 3600.0  # what nobody wrote to for longer
+LOCKS = Path("/proc/locks")
+STALE_SECONDS = 3600.0  # what nobody wrote to for longer, where the system does not tell of locks
 
 
 def look(asked: Asked) -> Iterator[Finding]:
@@ -22,35 +20,40 @@ def look(asked: Asked) -> Iterator[Finding]:
     if not asked.runs.is_dir():
         yield Finding(f"no folder {asked.runs} yet")
         return
-    found: dict[str, list[Path]] = {"checkpoint": [], "claim": [], "leftover": []}
-    for path in sorted(asked.runs.iterdir()):
-        hidden = HIDDEN.fullmatch(path.name)
-        if hidden:
-            found[KINDS.get(hidden["kind"], "leftover")].append(path)
-    finished = RunStore(asked.runs).ids()
-    broken = [path for path in asked.runs.glob("[!.]*/") if path.name not in finished and (path / "spec.json").exists()]
-    facts = {"finished": len(finished), "broken": len(broken)} | {name: len(paths) for name, paths in found.items()}
-    yield Finding(f"{len(finished):,} finished under {asked.runs}", facts=facts)
-    if found["checkpoint"]:
-        why = f"the same command goes on with them; {_size(found['checkpoint'])}"
+    store, hidden = RunStore(asked.runs), [path for path in asked.runs.glob(".*") if ON_THE_WAY.fullmatch(path.name)]
+    live = {_run(path) for path in hidden if path.name.endswith(".claim") and _is_held(path)}
+    left = [path for path in hidden if _run(path) not in live]
+    checkpoints = [path for path in asked.runs.glob(".*.checkpoint") if _run(path) not in live]
+    finished = store.ids()
+    torn = [path for path in asked.runs.glob("[!.]*/") if path.name not in finished and (path / "spec.json").exists()]
+    facts = {"finished": len(finished), "live": len(live), "checkpoints": len(checkpoints), "left": len(left)}
+    now = f", {len(live):,} being executed" if live else ""
+    yield Finding(f"{len(finished):,} finished{now} under {asked.runs}", facts=facts | {"torn": len(torn)})
+    if checkpoints:
+        why = f"the same command goes on with what it finds there; {_size(checkpoints)}"
         do = f"run it again, or remove {asked.runs}/.*.checkpoint"
-        yield Finding(_several(found["checkpoint"], "checkpoint of a run", "checkpoints of runs"), "note", why, do)
-    for name in ("claim", "leftover"):
-        stale = [path for path in found[name] if _idle(path) > STALE_SECONDS]
-        if stale:
-            why = f"idle for {duration(max(map(_idle, stale)))}; {_size(stale)}"
-            do = "a run that needs the place removes it; by hand where no graft is running"
-            yield Finding(f"{_several(stale, name, f'{name}s')} of killed processes", "note", why, do)
-    if broken:
+        yield Finding(_several(checkpoints, "run was stopped", "runs were stopped"), "note", why, do)
+    if left:
+        do = f"graft train or compare with --runs {asked.runs} removes it"
+        yield Finding(_several(left, "leftover", "leftovers") + " of killed processes", "note", _size(left), do)
+    if torn:
+        do = f"remove {', '.join(str(path) for path in torn[:3])}{' …' if len(torn) > 3 else ''}"
         why = "without result.json a run is not complete, and is run again"
-        do = f"remove {', '.join(str(path) for path in broken[:3])}{' …' if len(broken) > 3 else ''}"
-        yield Finding(_several(broken, "run without a result", "runs without a result"), "note", why, do)
+        yield Finding(_several(torn, "run without a result", "runs without a result"), "note", why, do)
 
 
-def _idle(path: Path) -> float:
-    """Seconds since anything in it was written."""
-    inside = [path, *(path.rglob("*") if path.is_dir() else ())]
-    return time.time() - max((one.lstat().st_mtime for one in inside if one.exists()), default=0.0)
+def _run(hidden: Path) -> str:
+    return hidden.name.split(".")[1]
+
+
+def _is_held(claim: Path) -> bool:
+    """Whether a process has the claim's lock; where the system does not tell, whether it was made lately."""
+    try:
+        stat = claim.stat()
+        locks = [line.split() for line in LOCKS.read_text().splitlines()]
+    except FileNotFoundError:
+        return claim.exists() and time.time() - claim.stat().st_mtime < STALE_SECONDS
+    return any(fields[5].rpartition(":")[2] == str(stat.st_ino) for fields in locks if "FLOCK" in fields)
 
 
 def _size(paths: list[Path]) -> str:
