@@ -1,0 +1,374 @@
+"""Kills runs and pre-trainings by SIGKILL at random moments, gives the same command again until it is done, and
+compares what it leaves with what an undisturbed one does: `python benchmarks/robust/kills.py --work FOLDER`.
+
+What is in the work folder already is not done again. `--only 'full, fp32;masked' --kills 1` tries a part of it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from victim import AFTER, BEFORE, STEPPING, Marks
+
+import graftwork as gw
+from graftwork.files import digest, file_digest, read_json, write_json
+from graftwork.run.environment import environment
+from graftwork.testing import tiny_dataset
+from graftwork.testing.media import write_folder
+from graftwork.testing.networks import write_network
+from graftwork.train.checkpoint import EVERY_SECONDS, SHARE, Checkpoints
+
+HERE = Path(__file__).parent
+QUESTION = (
+    "Does a run or a pre-training that is killed by SIGKILL at random moments, and started again by the same command, "
+    "end bit for bit as one that nothing disturbed; and what is lost by a kill, and paid for checkpoints?"
+)
+BAR = {"kills_at_least": 60, "different": 0, "lost_at_most": "one interval", "overhead_at_most": SHARE}
+KILLS = 3  # of every case
+EVERY = 0.3  # seconds between two checkpoints
+GRACE = 1.0  # seconds more than an interval: the step that was on its way, and the checkpoint's own writing
+SPREAD = 0.8  # of a kill's share of the steps, within which it comes
+STEP = 0.05  # seconds that it comes later than a step, at most
+WAIT, TOO_LONG = 0.002, 900.0  # seconds between two looks at a victim, and that one may take
+BY_STEPS = ("full", "top_layers:k=1", "adapter", "lora", "bitfit", "ulmfit", "contrastive")
+SIZES: dict[str, dict[str, Any]] = {
+    "masked": {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 64,
+               "hidden_dropout_prob": 0.1},
+    "replaced_token": {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 64},
+    "causal": {"n_embd": 32, "n_layer": 2, "n_head": 2, "resid_pdrop": 0.1},
+    "awd_lstm": {"embedding_size": 16, "hidden_size": 24, "layers": 2},
+    "bidirectional": {
+        "char_cnn": {"embedding": {"dim": 4}, "filters": [[1, 8], [3, 8]], "n_highway": 1,
+                     "max_characters_per_token": 50, "activation": "relu"},
+        "lstm": {"dim": 16, "projection_dim": 8, "n_layers": 2, "cell_clip": 3, "proj_clip": 3,
+                 "use_skip_connections": True},
+    },
+    "word_vectors": {"width": 50},
+}  # fmt: skip
+Words = tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Case:
+    """A command that is killed."""
+
+    name: str
+    words: Words  # after `graft`, the folder of runs left out
+    pretrains: bool = False
+
+
+def cases(work: Path) -> list[Case]:
+    """All of them, over files in `work`."""
+    files = inputs(work)
+
+    def trained(kind: str, method: str, precision: str, epochs: int, *more: str) -> Case:
+        words = ("train", str(files[kind]), "--method", method, "--epochs", str(epochs), "--precision", precision)
+        backbone = () if "--backbone" in more else ("--backbone", "tiny_text")
+        return Case(f"{kind}, {method}, {precision}", (*words, *backbone, *more))
+
+    found = [
+        trained("classification", f"{method}:epochs=300" if method == "contrastive" else method, precision, 80)
+        for precision in ("fp32", "bf16")
+        for method in BY_STEPS
+    ]
+    found += [
+        trained("tagging", *settings, 60, "--kind", "tagging") for settings in (("full", "fp32"), ("lora", "bf16"))
+    ]
+    found += [
+        trained("span", *settings, 60, "--kind", "span") for settings in (("ulmfit", "fp32"), ("adapter", "bf16"))
+    ]
+    found += [
+        trained("images", method, precision, 60, "--backbone", f"hf:{files['network']}")
+        for method, precision in (("full", "fp32"), ("lora", "bf16"))
+    ]
+    found.append(trained("classification", "dan", "fp32", 1))
+    found += [pretrained(files["texts"], work, *objective) for objective in OBJECTIVES]
+    return found
+
+
+OBJECTIVES: tuple[tuple[str, str, int, Words], ...] = (  # name, objective, steps, what it is told more
+    ("masked", "masked", 150, ()),
+    ("masked, next sentence", "masked:second=next_sentence", 120, ("--short-length", "16")),
+    ("replaced token", "replaced_token", 120, ()),
+    ("causal", "causal", 150, ()),
+    ("awd_lstm", "awd_lstm", 200, ()),
+    ("awd_lstm, NT-ASGD", "awd_lstm:bptt=varied:updates=nt_asgd", 200,
+     ("--learning-rate", "5", "--schedule", "constant")),
+    ("bidirectional", "bidirectional:samples=64", 100, ()),
+    ("word vectors", "word_vectors", 0, ("--tokens", "2000000")),
+)  # fmt: skip
+
+
+def pretrained(texts: Path, work: Path, name: str, objective: str, steps: int, more: Words) -> Case:
+    """A pre-training of a tiny network."""
+    words = ("pretrain", str(texts), "--objective", objective, "--cache", str(work / "cache"))
+    words += ("--size", str(work / f"{objective.partition(':')[0]}.json"), "--vocabulary", "600")
+    long = ("--steps", str(steps), "--batch", "8", "--length", "24") if steps else ()
+    return Case(f"pretrain, {name}", (*words, *long, *more, "--checkpoint-every", f"{EVERY}s"), pretrains=True)
+
+
+def inputs(work: Path) -> dict[str, Path]:
+    """Toy data of every sort, and a tiny image network."""
+    work.mkdir(parents=True, exist_ok=True)
+    files = {"classification": work / "texts.csv", "tagging": work / "words.conll", "span": work / "questions.jsonl",
+             "images": work / "images", "network": work / "vit", "texts": work / "corpus.txt"}  # fmt: skip
+    if files["texts"].is_file():
+        return files
+    with files["classification"].open("w", newline="", encoding="utf-8") as stream:
+        rows = [(f"{e.inputs['text']} {number}", e.target) for number, e in enumerate(examples("classification", 64))]
+        csv.writer(stream).writerows([("text", "label"), *rows])
+    sentences = [
+        [*zip(e.inputs["words"], e.target, strict=True), (str(n), "O")] for n, e in enumerate(examples("tagging", 64))
+    ]
+    files["tagging"].write_text("\n".join("".join(f"{w}\t{t}\n" for w, t in words) for words in sentences))
+    with files["span"].open("w", encoding="utf-8") as stream:
+        for number, e in enumerate(examples("span", 48)):
+            answers = [{"text": gold.text, "answer_start": gold.start} for gold in e.target]
+            row = {
+                "id": number,
+                "context": f"{e.source} {number}.",
+                "question": e.inputs["question"],
+                "answers": answers,
+            }
+            stream.write(json.dumps(row) + "\n")
+    write_folder(files["images"], "image", 24)
+    write_network(files["network"], "vit")
+    for name, size in SIZES.items():
+        write_json(work / f"{name}.json", size)
+    files["texts"].write_text("".join(f"{line}\n" for line in sentences_of(3000)))
+    return files
+
+
+def examples(kind: str, rows: int) -> list[Any]:
+    """Of all splits of a toy task."""
+    return [example for split in tiny_dataset(kind, rows=rows).splits.values() for example in split.examples]
+
+
+def sentences_of(count: int) -> list[str]:
+    """Lines of a small grammar, the same ones always."""
+    draw, parts = random.Random(0), ("cat dog king teacher friend", "reads eats sees finds", "letters bread birds gold")
+    chosen = [part.split() for part in parts]
+    return [
+        " . ".join(f"the {' '.join(draw.choice(part) for part in chosen)}" for _ in range(3))
+        + f" {draw.randrange(10**4)} ."
+        for _ in range(count)
+    ]
+
+
+class Victim:
+    """One process on its way."""
+
+    def __init__(self, case: Case, runs: Path, every: float):
+        self.marks = Marks(runs.with_suffix(".marks"))
+        self.marks.write(BEFORE, 0)
+        command = [sys.executable, str(HERE / "victim.py"), str(runs.with_suffix(".marks")), str(every)]
+        self.began = time.time()
+        with runs.with_suffix(".err").open("ab") as said:
+            self.process = subprocess.Popen(
+                [*command, *case.words, "--threads", "1", "--device", "cpu", "--runs", str(runs), "--json"],
+                stdout=subprocess.DEVNULL, stderr=said, start_new_session=True,
+            )  # fmt: skip
+
+    def wait_for(self, where: int, steps: int = 0) -> bool:
+        """Whether it came that far, or has taken so many steps; False where it ended."""
+        while time.time() - self.began < TOO_LONG:
+            there, done, _ = self.marks.read()
+            if there >= where and (done >= steps or there == AFTER):
+                return True
+            if self.process.poll() is not None:
+                return False
+            time.sleep(WAIT)
+        return False
+
+    def kill(self) -> tuple[int, float, float]:
+        """By SIGKILL, with all that it started; where it was, when its steps began, and when it was killed."""
+        killed = time.time()
+        os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait()
+        where, _, began = self.marks.read()
+        return where, began, killed
+
+    def end(self) -> float:
+        """Let it finish; the seconds it took. Raises `RuntimeError` where it fails."""
+        code = self.process.wait(timeout=TOO_LONG)
+        self.marks.close()
+        if code:
+            raise RuntimeError(f"exit code {code}")
+        return time.time() - self.began
+
+
+def undisturbed(case: Case, runs: Path) -> dict[str, Any]:
+    """What it leaves, the seconds until its first step, and how many there are."""
+    victim = Victim(case, runs, EVERY_SECONDS)
+    victim.wait_for(STEPPING)
+    before = time.time() - victim.began
+    victim.wait_for(AFTER)
+    _, steps, _ = victim.marks.read()
+    return {"before": before, "steps": steps, "seconds": victim.end(), **left(case, runs)}
+
+
+def disturbed(case: Case, runs: Path, whole: Mapping[str, Any], kills: int, draw: random.Random) -> dict[str, Any]:
+    """Killed so often, once before its first step and then between or in them; after that it finishes."""
+    killed: list[dict[str, Any]] = []
+    for number in range(kills):
+        victim = Victim(case, runs, EVERY)
+        if number:
+            victim.wait_for(STEPPING, draw.randint(1, max(1, int(SPREAD * whole["steps"] / kills))))
+            time.sleep(draw.uniform(0, STEP))
+        else:
+            time.sleep(draw.uniform(0, whole["before"]))
+        if victim.process.poll() is not None:
+            break
+        where, began, at = victim.kill()
+        kept = last_kept(case, runs)
+        seconds = at - max(began, kept or 0.0) if where == STEPPING else None
+        killed.append({"where": ("before", "stepping", "after")[where], "lost_seconds": seconds})
+    victim = Victim(case, runs, EVERY)
+    victim.end()
+    return {"killed": killed, **left(case, runs)}
+
+
+def last_kept(case: Case, runs: Path) -> float | None:
+    """When the last checkpoint was written; None where there is none."""
+    found = runs.glob("*/checkpoint/*.json" if case.pretrains else ".*.checkpoint/*.json")
+    return max((path.stat().st_mtime for path in found if path.stem.isdecimal()), default=None)
+
+
+def left(case: Case, runs: Path) -> dict[str, Any]:
+    """What has to be equal, as hashes, and how many attempts it says it took."""
+    (folder,) = (path.parent for path in runs.glob("[!.]*/result.json"))
+    result = read_json(folder / "result.json")
+    lines = [json.loads(line) for line in (folder / "log.jsonl").read_text(encoding="utf-8").splitlines()]
+    untimed = [{name: value for name, value in line.items() if name != "time"} for line in lines]
+    same = {"log": digest(untimed), "scores": digest([result["scores"], result["validation"]])}
+    if case.pretrains:
+        same |= {"weights": result["facts"]["weights_sha256"]}
+    else:
+        files = {"weights": "module/delta.safetensors", "predictions": "predictions.jsonl"}
+        same |= {name: file_digest(folder / path) for name, path in files.items()}
+    rest = [path.name for path in runs.glob(".*.checkpoint")] + [path.name for path in folder.glob("checkpoint")]
+    return {"same": same, "attempts": result["facts"].get("attempts", 1), "checkpoints_left": rest}
+
+
+def tried(case: Case, work: Path, kills: int) -> dict[str, Any]:
+    """One case, in a folder of its own."""
+    folder = work / "runs" / digest(case.name)[:12]
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    for name in ("whole", "broken"):
+        (folder / name).mkdir()
+    try:
+        whole = undisturbed(case, folder / "whole")
+        broken = disturbed(case, folder / "broken", whole, kills, random.Random(case.name))
+    except Exception as error:
+        return {"case": case.name, "equal": False, "failed": f"{type(error).__name__}: {error}"}
+    shutil.rmtree(folder)
+    unequal = [name for name, value in whole["same"].items() if broken["same"][name] != value]
+    told = {"case": case.name, "kills": broken["killed"], "attempts": broken["attempts"], "unequal": unequal}
+    clean = not broken["checkpoints_left"]
+    size = {"steps": whole["steps"], "seconds": round(whole["seconds"], 2)}
+    return {**told, "equal": not unequal and clean, "sha256": whole["same"]["weights"], **size}
+
+
+def overhead(work: Path) -> dict[str, Any]:
+    """What a checkpoint of everything that `full` trains of the default backbone takes: the largest there is here."""
+    spent: list[tuple[float, int]] = []
+    write = Checkpoints.write
+
+    def timed(self: Checkpoints, checkpoint: Any) -> None:
+        began = time.perf_counter()
+        write(self, checkpoint)
+        size = max(path.stat().st_size for path in self.folder.iterdir())
+        spent.append((time.perf_counter() - began, size))
+
+    from graftwork.run import keeping
+
+    every, keeping.EVERY_SECONDS = keeping.EVERY_SECONDS, 0.0
+    Checkpoints.write = timed  # type: ignore[method-assign]
+    try:
+        runs = work / "overhead"
+        shutil.rmtree(runs, ignore_errors=True)
+        gw.train(inputs(work)["classification"], method="full", epochs=2, runs=runs, precision="fp32", device="cpu")
+    finally:
+        Checkpoints.write, keeping.EVERY_SECONDS = write, every  # type: ignore[method-assign]
+    seconds = sorted(one for one, _ in spent)[len(spent) // 2]
+    found = {"case": "minilm, full, fp32", "bytes": max(size for _, size in spent), "seconds": round(seconds, 3)}
+    return found | {"written": len(spent), "share": round(seconds / max(EVERY_SECONDS, seconds / SHARE), 5)}
+
+
+def summary(found: Sequence[Mapping[str, Any]], paid: Mapping[str, Any] | None) -> dict[str, Any]:
+    """What is held against the bar."""
+    kills = [kill for case in found for kill in case.get("kills", ())]
+    seconds = [kill["lost_seconds"] for kill in kills if kill["lost_seconds"] is not None]
+    return {
+        "cases": len(found),
+        "kills": len(kills),
+        "between_steps": sum(kill["where"] == "stepping" for kill in kills),
+        "different": [case["case"] for case in found if not case["equal"]],
+        "interval_seconds": EVERY,
+        "most_lost_seconds": round(max(seconds, default=0.0), 2),
+        "overhead": paid,
+    }
+
+
+def status(measured: Mapping[str, Any]) -> str:
+    """`passed`, `failed`, or `partial` where there were not enough kills."""
+    paid = measured["overhead"]
+    bad = measured["different"] or measured["most_lost_seconds"] > EVERY + GRACE
+    if bad or (paid is not None and paid["share"] > SHARE):
+        return "failed"
+    return "passed" if measured["kills"] >= BAR["kills_at_least"] and paid is not None else "partial"  # type: ignore[operator]
+
+
+def kept(path: Path, name: str, work: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    """The result of `work`, from `path` where it is there already."""
+    content = read_json(path) if path.is_file() else {}
+    if name not in content:
+        content[name] = work()
+        write_json(path, content)
+    found: dict[str, Any] = content[name]
+    return found
+
+
+def main() -> None:
+    """Every case, then what checkpoints cost."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--work", type=Path, default=Path("kills"))
+    parser.add_argument("--out", type=Path, default=HERE / "results")
+    parser.add_argument("--kills", type=int, default=KILLS)
+    parser.add_argument("--only", help="cases whose names hold one of these words, parted by semicolons")
+    chosen = parser.parse_args()
+    work = chosen.work.absolute()
+    words = chosen.only.split(";") if chosen.only else [""]
+    found = []
+    for case in cases(work):
+        if any(word in case.name for word in words):
+            found.append(kept(work / "kept.json", case.name, lambda case=case: tried(case, work, chosen.kills)))  # type: ignore[misc]
+            print(f"{'equal' if found[-1]['equal'] else 'DIFFERENT'}  {case.name}", flush=True)
+    paid = kept(work / "kept.json", "overhead", lambda: overhead(work)) if not chosen.only else None
+    measured = summary(found, paid)
+    about = {"format": 1, "question": QUESTION, "status": status(measured), "bar": BAR, "measured": measured}
+    surroundings = environment()
+    chosen.out.mkdir(parents=True, exist_ok=True)
+    write_json(
+        chosen.out / "kills.json",
+        {**about, "commit": surroundings["commit"], "environment": surroundings, "cases": found},
+    )
+    print(json.dumps(measured, indent=1))
+
+
+if __name__ == "__main__":
+    main()

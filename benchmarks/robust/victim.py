@@ -1,0 +1,87 @@
+"""`graft` that checkpoints often and marks where it is, for `kills.py`: `python victim.py MARKS SECONDS WORDS…`.
+
+MARKS is a file of 24 bytes, rewritten in place: where it is, the steps of this attempt, and when the first one began.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+MARK = struct.Struct("<qqd")
+BEFORE, STEPPING, AFTER = range(3)  # the first step, between two, and the last
+
+
+class Marks:
+    """Written by the victim, read by whoever kills it."""
+
+    def __init__(self, path: Path):
+        self._handle, self._began = os.open(path, os.O_CREAT | os.O_RDWR, 0o644), 0.0
+
+    def write(self, where: int, steps: int) -> None:
+        """It is there now."""
+        if not steps:
+            self._began = time.time()
+        os.pwrite(self._handle, MARK.pack(where, steps, self._began), 0)
+
+    def read(self) -> tuple[int, int, float]:
+        """Where it is, the steps of this attempt, and when the first of them began."""
+        content = os.pread(self._handle, MARK.size, 0)
+        return MARK.unpack(content) if len(content) == MARK.size else (BEFORE, 0, 0.0)
+
+    def close(self) -> None:
+        """It is no longer needed."""
+        os.close(self._handle)
+
+
+def watched(marks: Marks, every: float) -> None:
+    """From now on this process' runs and pre-trainings checkpoint that often, and mark every step."""
+    from graftwork.pretrain.folder import Filling
+    from graftwork.run import keeping
+    from graftwork.train import checkpoint as checkpoints
+
+    keeping.EVERY_SECONDS, checkpoints.SHARE = every, 1.0  # however long writing takes beside tiny steps
+    steps, checkpoint, close = keeping.Keeping.steps, Filling.checkpoint, Filling.close
+    done = 0
+
+    def step() -> None:
+        nonlocal done
+        marks.write(STEPPING, done)
+        done += 1
+
+    @contextmanager
+    def stepping(self: keeping.Keeping) -> Iterator[Any]:
+        with steps(self) as keep:
+
+            def marked(made: Callable[[], Any]) -> None:
+                step()
+                keep(made)
+
+            yield marked
+        marks.write(AFTER, done)
+
+    def marked_checkpoint(self: Filling, *rest: Any) -> None:
+        step()
+        checkpoint(self, *rest)
+
+    def marked_close(self: Filling) -> None:
+        marks.write(AFTER, done)
+        close(self)
+
+    keeping.Keeping.steps = stepping  # type: ignore[method-assign]
+    Filling.checkpoint, Filling.close = marked_checkpoint, marked_close  # type: ignore[method-assign]
+
+
+if __name__ == "__main__":
+    own, seconds = Marks(Path(sys.argv[1])), float(sys.argv[2])
+    own.write(BEFORE, 0)
+    watched(own, seconds)
+    from graftwork.cli.main import main
+
+    sys.exit(main(sys.argv[3:]))
