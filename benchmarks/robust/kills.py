@@ -115,7 +115,7 @@ OBJECTIVES: tuple[tuple[str, str, int, Words], ...] = (  # name, objective, step
 def pretrained(texts: Path, work: Path, name: str, objective: str, steps: int, more: Words) -> Case:
     """A pre-training of a tiny network."""
     words = ("pretrain", str(texts), "--objective", objective, "--cache", str(work / "cache"))
-    words += ("--size", str(work / f"{objective.partition(':')[0]}.json"), "--vocabulary", "600")
+    words += ("--size", str(work / f"{objective.partition(':')[0]}.json"), "--vocabulary", "300")
     long = ("--steps", str(steps), "--batch", "8", "--length", "24") if steps else ()
     return Case(f"pretrain, {name}", (*words, *long, *more, "--checkpoint-every", f"{EVERY}s"), pretrains=True)
 
