@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -109,11 +109,11 @@ class _Replaced:
 
 
 @pytest.mark.slow
-def test_an_interrupted_worker_leaves_a_checkpoint_only(data: Path, tmp_path: Path) -> None:
+def test_an_interrupted_worker_leaves_a_checkpoint_and_another_goes_on(data: Path, tmp_path: Path) -> None:
     """Told to end in the middle of a run, it keeps what was done; nothing is printed but the signs of progress."""
     (tmp_path / "runs").mkdir()
     line = opening(data, tmp_path).line()
-    order = {"method": {"name": "bitfit", "version": 1}, "recipe": {"epochs": 500}, "seed": 0}
+    order = {"method": {"name": "bitfit", "version": 1}, "recipe": {"epochs": 150}, "seed": 0}
     pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
     with subprocess.Popen([sys.executable, "-m", "graftwork.run.worker"], text=True, **pipes) as worker:
         assert worker.stdin is not None and worker.stdout is not None and worker.stderr is not None
@@ -125,6 +125,10 @@ def test_an_interrupted_worker_leaves_a_checkpoint_only(data: Path, tmp_path: Pa
         assert worker.wait(timeout=30) == 130
         assert "Traceback" not in worker.stderr.read()
     only_a_checkpoint(tmp_path / "runs")
+    said: list[Mapping[str, Any]] = []
+    work(iter([json.dumps(line), json.dumps(order)]), said.append)
+    (folder,) = (tmp_path / "runs").glob("[!.]*")
+    assert said[-1] == {"done": folder.name} and read_json(folder / "result.json")["facts"]["attempts"] == 2
 
 
 @pytest.mark.slow

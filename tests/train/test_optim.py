@@ -231,3 +231,48 @@ def test_warm_up_then_linear() -> None:
 def test_short_schedules_reach_the_peak_and_never_leave_the_range(steps: int) -> None:
     shares = [warm_up_then_linear(step, steps, 0.1) for step in range(steps)]
     assert max(shares) == 1.0 and min(shares) > 0
+
+
+@pytest.mark.parametrize("weights", [False, True])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_it_goes_on_from_its_tensors_to_the_last_bit(dtype: torch.dtype, weights: bool) -> None:
+    """Dense weights, some added later, and tables; what is not given is set by the test, as by whoever keeps it."""
+
+    def made() -> tuple[dict[str, nn.Parameter], nn.Embedding, FlatAdamW]:
+        own, table = parameters(dtype), nn.Embedding(6, 3, sparse=True)
+        table.weight = nn.Parameter(torch.arange(18.0).view(6, 3).to(dtype))
+        first = {name: own[name] for name in SHAPES if name != "map.bias"}
+        return own, table, FlatAdamW(first, RATE, DECAY, 2.0, rates={"scalar": 0.5})
+
+    def unfreeze(own: dict[str, nn.Parameter], table: nn.Embedding, optimiser: FlatAdamW) -> None:
+        optimiser.add({**own, "table": table.weight}, ["table"])
+
+    def step(own: dict[str, nn.Parameter], table: nn.Embedding, optimiser: FlatAdamW, number: int) -> float:
+        late = bool(optimiser.tables)
+        for name, gradient in gradients(number).items():
+            own[name].grad = gradient.to(dtype) if late or name != "map.bias" else None
+        if late:
+            rows_of(table, [1, 4, number % 3]).backward()  # type: ignore[no-untyped-call]
+        return optimiser.step(1 / (1 + number))
+
+    whole = made()
+    for number in range(2):
+        step(*whole, number)
+    unfreeze(*whole)
+    for number in range(2, 5):
+        step(*whole, number)
+    kept = {name: tensor.clone() for name, tensor in whole[2].tensors(weights=weights).items()}
+    own_then = {name: weight.detach().clone() for name, weight in whole[0].items()}
+    norms = [step(*whole, number) for number in range(5, 8)]
+
+    again = made()
+    unfreeze(*again)
+    if not weights and dtype == torch.float32:
+        for name, weight in again[0].items():
+            weight.data.copy_(own_then[name])
+    again[2].restore(kept)
+    assert [step(*again, number) for number in range(5, 8)] == norms
+    for name, weight in whole[0].items():
+        assert torch.equal(weight, again[0][name]), name
+    assert torch.equal(whole[1].weight, again[1].weight)
+    assert len(kept["table0.rows"]) == 4 < 6
