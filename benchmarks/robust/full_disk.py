@@ -1,0 +1,381 @@
+"""The disk fills up at every write of every command in turn: `python benchmarks/robust/full_disk.py --work FOLDER`.
+
+Twice. First every file that is opened to be written, every new folder and every rename fails in turn, as on a full
+disk; the system's audit events tell of each, also of those that libraries do. Then, where a file system in memory can
+be mounted, the disk really is too small, by a little less every time. `--only train,remove` tries a part of it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import csv
+import errno
+import io
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from graftwork.cli.main import main as graft
+from graftwork.files import file_digest, read_json, safe_load, write_json
+from graftwork.run.environment import environment
+from graftwork.testing import tiny_dataset
+
+HERE = Path(__file__).parent
+QUESTION = (
+    "When the disk is full at any one write of a command, is every file old or new and whole, is nothing half-written "
+    "left, does one message say so, and does the same command go on once there is room?"
+)
+BAR = {"torn": 0, "changed": 0, "left_over": 0, "unclear": 0, "not_gone_on": 0}
+WRITING = re.compile(r"[wax+]")
+FULL = "the disk is full"
+OPTIONAL = re.compile(r"(^|/)(cache|\.[0-9a-f]+\.checkpoint)(/|$)")  # without these a command does its work all the same
+RUN = "runs/*/result.json"
+STEPS, PAGE = 24, 4096  # sizes of a small disk tried for each command, and what files take at least
+ROOM = 64 << 20  # bytes of the small disk
+Words = Sequence[str]
+
+
+@dataclass(frozen=True)
+class Case:
+    """A command in a folder where others went before it."""
+
+    name: str
+    words: Words
+    before: tuple[Words, ...] = ()  # commands, not counted
+
+
+TRAINING = ("--backbone", "tiny_text", "--precision", "fp32", "--epochs", "1", "--cache", "cache", "--threads", "1")
+LORA = ("train", "data.csv", "--method", "lora", *TRAINING)
+COMPARED = ("compare", "data.csv", "--methods", "majority,linear_probe,lora", "--out", "board", "--jobs", "1", *TRAINING)
+CURVE = ("curve", "data.csv", "--methods", "majority,linear_probe", "--sizes", "8,16", "--out", "curve", *TRAINING)
+PRETRAIN = (
+    "pretrain", "corpus.txt", "--size", "size.json", "--vocabulary", "300", "--steps", "3", "--batch", "4",
+    "--length", "16", "--checkpoint-every", "0", "--cache", "cache", "--precision", "fp32", "--threads", "1",
+)  # fmt: skip
+CREATE, ADD = ("bank", "create", "own.bank"), ("bank", "add", "own.bank", "module")
+SECOND = ("bank", "add", "own.bank", "other", "--task", "data")
+CASES = (
+    Case("train", LORA),
+    Case("compare", (*COMPARED, "--seeds", "2"), ((*COMPARED, "--seeds", "1"),)),
+    Case("curve", (*CURVE, "--draws", "2"), ((*CURVE, "--draws", "1"),)),
+    Case("pretrain", PRETRAIN),
+    Case("predict", ("predict", "module", "--file", "data.csv", "--out", "answers.csv")),
+    Case("data", ("data", "data.csv", "--html", "report.html")),
+    Case("create", CREATE),
+    Case("add", SECOND, (CREATE, ADD)),
+    Case("rename", ("bank", "rename", "own.bank", "data", "called"), (CREATE, ADD, SECOND)),
+    Case("rollback", ("bank", "rollback", "own.bank", "data"), (CREATE, ADD, SECOND)),
+    Case("remove", ("bank", "remove", "own.bank", "data"), (CREATE, ADD, SECOND)),
+    Case("export", ("export-task", "own.bank", "data", "exported", "--format", "peft"), (CREATE, ADD)),
+    Case("stream", ("stream", "data.toml", "--bank", "own.bank", "--out", "streamed", "--method", "lora", *TRAINING)),
+    Case("verify", ("verify", "data", "--record", "--threads", "1"), (LORA,)),
+)  # fmt: skip
+
+
+@dataclass
+class Disk:
+    """Counts what would be written below a folder, and lets one of these writes fail."""
+
+    root: str = ""
+    fails: int = -1  # which write, from 0; -1: none
+    sites: list[str] = field(default_factory=list)
+
+    def hear(self, event: str, args: tuple[Any, ...]) -> None:
+        """An audit event of this process."""
+        if not self.root or event not in ("open", "os.mkdir", "os.rename"):
+            return
+        path = args[1] if event == "os.rename" else args[0]
+        if isinstance(path, int) or not self.writes(event, args):
+            return
+        place = os.path.abspath(os.fsdecode(path))
+        if not place.startswith(self.root):
+            return
+        self.sites.append(f"{event.removeprefix('os.')} {named(place.removeprefix(self.root))}")
+        if len(self.sites) - 1 == self.fails:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), place)
+
+    def writes(self, event: str, args: tuple[Any, ...]) -> bool:
+        """Whether it needs room; a lock is a file without content."""
+        if event != "open":
+            return True
+        mode, flags = args[1], args[2] or 0
+        return bool(WRITING.search(mode) if mode else flags & (os.O_WRONLY | os.O_RDWR | os.O_CREAT))
+
+
+DISK = Disk()
+
+
+def named(place: str) -> str:
+    """A path without what is drawn at random and what is a hash."""
+    place = re.sub(r"[0-9a-f]{64}", "HASH", place)
+    place = re.sub(r"\.([0-9a-f]{12})\.[a-z0-9_]{8}(?=/|$)", r".ID.xxxx", place)
+    place = re.sub(r"(?<=\.)[a-z0-9_]{8}(?=(\.part)?$)", "xxxx", re.sub(r"[0-9a-f]{12}", "ID", place))
+    return place
+
+
+@contextlib.contextmanager
+def inside(folder: Path) -> Iterator[None]:
+    """With it as the working folder."""
+    before = Path.cwd()
+    os.chdir(folder)
+    try:
+        yield
+    finally:
+        os.chdir(before)
+
+
+def run(folder: Path, words: Words) -> tuple[int, str]:
+    """A command in this process: its code, and what it said as errors."""
+    said = io.StringIO()
+    with inside(folder), contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(said):
+        code = graft(list(words))
+    return code, said.getvalue()
+
+
+def write_scene(folder: Path) -> None:
+    """Data, and two modules of a task."""
+    folder.mkdir(parents=True)
+    data = tiny_dataset(rows=30)
+    examples = [example for split in data.splits.values() for example in split.examples]
+    lines = [(f"{example.inputs['text']} {number}", example.target) for number, example in enumerate(examples)]
+    with (folder / "data.csv").open("w", newline="", encoding="utf-8") as stream:
+        csv.writer(stream).writerows([("text", "label"), *lines])
+    (folder / "data.toml").write_text('data = "data.csv"\n')
+    (folder / "corpus.txt").write_text("".join(f"{text}\n" for text, _ in lines) * 8)
+    (folder / "answers.csv").write_text("the answers of yesterday\n")
+    (folder / "report.html").write_text("the report of yesterday</html>\n")
+    write_json(
+        folder / "size.json",
+        {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 16},
+    )
+    for seed, name in ((0, "module"), (1, "other")):
+        code, said = run(folder, (*LORA, "--seed", str(seed), "--runs", "first"))
+        assert code == 0, said
+        newest = max((folder / "first").glob("*/module"), key=lambda path: path.stat().st_mtime_ns)
+        shutil.copytree(newest, folder / name)
+    shutil.rmtree(folder / "first")
+    shutil.rmtree(folder / "cache")
+
+
+def state(folder: Path) -> dict[str, str]:
+    """Path -> sha256 of every file."""
+    listed = (path for path in folder.rglob("*") if path.is_file() and path.name != "ballast")
+    return {path.relative_to(folder).as_posix(): file_digest(path) for path in listed}
+
+
+def whole(path: Path) -> bool:
+    """Whether a file is all that it should be, as far as its sort shows it."""
+    try:
+        if path.suffix == ".json":
+            read_json(path)
+        elif path.suffix == ".jsonl":
+            text = path.read_text(encoding="utf-8")
+            assert not text or text.endswith("\n")
+            all(json.loads(line) for line in text.splitlines())
+        elif path.suffix == ".safetensors":
+            safe_load(path)
+        elif path.suffix == ".html":
+            assert path.read_text(encoding="utf-8").rstrip().endswith("</html>")
+        elif path.suffix == ".csv":
+            assert path.read_bytes().endswith(b"\n")
+    except Exception:
+        return False
+    return True
+
+
+def judged(folder: Path, before: Mapping[str, str], code: int, said: str, site: str) -> dict[str, list[str]]:
+    """What is wrong after a command on a full disk."""
+    now = state(folder)
+    new = {name for name, content in now.items() if before.get(name) != content}
+    found: dict[str, list[str]] = {name: [] for name in BAR}
+    found["torn"] = sorted(name for name in new if not whole(folder / name))
+    gone = sorted(name for name in before if name not in now)
+    bank = sorted(name for name in new if name in before and name.startswith("own.bank/"))
+    runs = [path.parent for path in folder.glob(RUN)]
+    half = [path.name for path in runs if not all((path / name).is_file() for name in ("spec.json", "log.jsonl"))]
+    found["changed"] = [*gone, *half, *(bank if code else ())]
+    hidden = [path for path in folder.rglob(".*") if path.name != ".lock" and not OPTIONAL.search(path.as_posix())]
+    found["left_over"] = sorted(path.relative_to(folder).as_posix() for path in hidden)
+    lines = [line for line in said.splitlines() if line.startswith("graft: ")]
+    clear = FULL in said or "No space left" in said
+    fine = code == 2 and clear and len(lines) == 1 if code else len(lines) <= 1 and (clear or not lines)
+    if not fine or "Traceback" in said:
+        found["unclear"] = [f"code {code}: {said[:400]}"]
+    return {name: [f"{site}: {one}" for one in listed] for name, listed in found.items()}
+
+
+def gone_on(folder: Path, case: Case, site: str) -> dict[str, list[str]]:
+    """The same command with room enough; only `create` may find that its bank is there already."""
+    code, said = run(folder, case.words)
+    return {} if code == 0 else {"not_gone_on": [f"{site}: code {code}: {said[:400]}"]}
+
+
+@dataclass
+class Found:
+    """What a case came to."""
+
+    tried: int = 0
+    done: int = 0  # commands that did their work all the same: what they could not write is no result
+    wrong: dict[str, list[str]] = field(default_factory=lambda: {name: [] for name in BAR})
+
+    def note(self, wrong: Mapping[str, list[str]]) -> None:
+        """One more write that failed."""
+        for name, listed in wrong.items():
+            self.wrong[name] += listed
+
+
+def fresh(scene: Path, folder: Path) -> Path:
+    """A copy of the scene."""
+    shutil.rmtree(folder, ignore_errors=True)
+    shutil.copytree(scene, folder)
+    return folder
+
+
+def every_site(case: Case, scene: Path, folder: Path) -> tuple[Found, list[str]]:
+    """Each write of the command fails in turn."""
+    found, sites = Found(), ["?"]
+    while found.tried < len(sites):
+        fresh(scene, folder)
+        before = state(folder)
+        DISK.root, DISK.fails, DISK.sites = f"{folder}/", found.tried, []
+        try:
+            code, said = run(folder, case.words)
+        finally:
+            DISK.root = ""
+        if len(DISK.sites) <= found.tried:
+            break  # it wrote less often this time
+        sites += [""] * (len(DISK.sites) - len(sites)) + [""]
+        sites[found.tried] = DISK.sites[found.tried]
+        found.done += code == 0
+        found.note(judged(folder, before, code, said, sites[found.tried]))
+        found.note(gone_on(folder, case, sites[found.tried]) if code else {})
+        found.tried += 1
+    return found, [site for site in sites if site and site != "?"]
+
+
+def small_disk(case: Case, scene: Path, folder: Path) -> Found:
+    """The command on a disk with less and less room; `folder` is the file system."""
+    found = Found()
+    taken = used(folder, lambda: restore(scene, folder))
+    needed = used(folder, lambda: run(folder, case.words))
+    for room in sorted({step * needed // STEPS // PAGE * PAGE for step in range(STEPS)}):
+        restore(scene, folder)
+        before, site = state(folder), f"{room:,} bytes free"
+        free = os.statvfs(folder).f_bavail * os.statvfs(folder).f_frsize
+        with (folder / "ballast").open("wb") as stream:
+            os.posix_fallocate(stream.fileno(), 0, max(PAGE, free - room))
+        code, said = run(folder, case.words)
+        (folder / "ballast").unlink()
+        found.done += code == 0
+        found.note(judged(folder, before, code, said, site))
+        found.note(gone_on(folder, case, site) if code else {})
+        found.tried += 1
+    assert taken >= 0
+    return found
+
+
+def restore(scene: Path, folder: Path) -> None:
+    """The file system as the scene."""
+    for path in folder.iterdir():
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
+    shutil.copytree(scene, folder, dirs_exist_ok=True)
+
+
+def used(folder: Path, action: Callable[[], object]) -> int:
+    """Bytes of the file system that an action takes."""
+    before = os.statvfs(folder)
+    action()
+    after = os.statvfs(folder)
+    return (before.f_bavail - after.f_bavail) * after.f_frsize
+
+
+@contextlib.contextmanager
+def mounted(folder: Path) -> Iterator[str]:
+    """A small file system in memory at `folder`; yields why there is none, or nothing."""
+    folder.mkdir(parents=True, exist_ok=True)
+    words = ("mount", "-t", "tmpfs", "-o", f"size={ROOM}", "tmpfs", str(folder))
+    try:
+        done = subprocess.run(words, capture_output=True, text=True)
+        reason = done.stderr.strip() if done.returncode else ""
+    except OSError as error:
+        reason = str(error)
+    try:
+        yield reason
+    finally:
+        if not reason:
+            subprocess.run(("umount", str(folder)), check=True)
+
+
+def measured(work: Path, names: Sequence[str]) -> dict[str, Any]:
+    """Every case, both ways."""
+    torch.set_num_threads(1)
+    for stream in ("HOME", "XDG_CACHE_HOME", "GRAFTWORK_CACHE"):
+        os.environ[stream] = str(work / "home")
+    write_scene(work / "scene")
+    cases: dict[str, Any] = {}
+    wrong: dict[str, list[str]] = {name: [] for name in BAR}
+    totals = {"writes_that_failed": 0, "sites": 0, "small_disks": 0}
+    with mounted(work / "small") as reason:
+        for case in (case for case in CASES if not names or case.name in names):
+            begun = time.monotonic()
+            scene = fresh(work / "scene", work / f"scene_{case.name}")
+            for words in case.before:
+                code, said = run(scene, words)
+                assert code == 0, said
+            found, sites = every_site(case, scene, work / "tried")
+            small = Found() if reason else small_disk(case, scene, work / "small")
+            for one in (found, small):
+                for name, listed in one.wrong.items():
+                    wrong[name] += [f"{case.name}: {line}" for line in listed]
+            totals["writes_that_failed"] += found.tried
+            totals["sites"] += len(set(sites))
+            totals["small_disks"] += small.tried
+            tried = {"tried": found.tried, "done": found.done, "sites": sorted(set(sites))}
+            cases[case.name] = tried | {"small_disks": small.tried, "small_done": small.done}
+            counts = {name: len(found.wrong[name]) + len(small.wrong[name]) for name in BAR}
+            print(case.name, found.tried, small.tried, counts, f"{time.monotonic() - begun:.0f} s", flush=True)
+    counts = {name: len(listed) for name, listed in wrong.items()}
+    return totals | counts | {"no_small_disk": reason, "told": wrong, "cases": cases}
+
+
+def result(found: Mapping[str, Any]) -> dict[str, Any]:
+    """As it stands in results/full_disk.json."""
+    here = environment()
+    return {
+        "format": 1,
+        "question": QUESTION,
+        "commit": here["commit"],
+        "environment": here,
+        "bar": BAR,
+        "measured": dict(found),
+        "status": "ok" if all(found[name] == 0 for name in BAR) else "failed",
+    }
+
+
+def main() -> int:
+    """Measure and write; 1 where a bar is not met."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--work", type=Path, required=True, help="a folder that is not there yet")
+    parser.add_argument("--out", type=Path, default=HERE / "results")
+    parser.add_argument("--only", default="", help=f"some of {', '.join(case.name for case in CASES)}")
+    given = parser.parse_args()
+    sys.addaudithook(DISK.hear)
+    told = result(measured(given.work.absolute(), [name for name in given.only.split(",") if name]))
+    write_json(given.out / "full_disk.json", told)
+    print({name: told["measured"][name] for name in BAR}, told["status"])
+    return int(told["status"] != "ok")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
