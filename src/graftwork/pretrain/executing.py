@@ -279,12 +279,15 @@ def placed(final: Path) -> Any:
     with storage_errors(final):
         shutil.rmtree(part, ignore_errors=True)
         part.mkdir()
-    yield part
-    with storage_errors(final):
-        sync_tree(part)
-        shutil.rmtree(final, ignore_errors=True)
-        os.replace(part, final)
-        sync_folder(final.parent)
+    try:
+        yield part
+        with storage_errors(final):
+            sync_tree(part)
+            shutil.rmtree(final, ignore_errors=True)
+            os.replace(part, final)
+            sync_folder(final.parent)
+    finally:
+        shutil.rmtree(part, ignore_errors=True)
 
 
 def _scores(after: Mapping[str, Mapping[str, float]]) -> dict[str, float]:
