@@ -52,7 +52,9 @@ class Crowd:
     command: Sequence[str]  # `graft compare`, all but threads, jobs and the board's folder
     chance: random.Random
     killed: set[int] = field(default_factory=set)
-    seen: dict[str, str] = field(default_factory=dict)  # finished run -> sha256 of its result.json when it was first seen
+    seen: dict[str, str] = field(
+        default_factory=dict
+    )  # finished run -> sha256 of its result.json when it was first seen
     restarts: int = 0
     complaints: list[str] = field(default_factory=list)  # ends that no kill explains
 
@@ -113,9 +115,7 @@ class Crowd:
     def lost(self) -> list[str]:
         """Finished runs that are not there any more, or not the same."""
         places = {run: self.folder / "runs" / run / "result.json" for run in self.seen}
-        return sorted(
-            run for run, path in places.items() if not path.is_file() or file_digest(path) != self.seen[run]
-        )
+        return sorted(run for run, path in places.items() if not path.is_file() or file_digest(path) != self.seen[run])
 
 
 def surroundings(folder: Path) -> dict[str, str]:

@@ -40,7 +40,9 @@ BAR = {"torn": 0, "changed": 0, "left_over": 0, "unclear": 0, "not_gone_on": 0}
 WRITING = re.compile(r"[wax+]")
 FULL = "the disk is full"
 WARNINGS = ("nothing can be kept in the cache", "no checkpoint can be written")  # each once, and the work goes on
-OPTIONAL = re.compile(r"(^|/)(cache|\.[0-9a-f]+\.checkpoint)(/|$)")  # without these a command does its work all the same
+OPTIONAL = re.compile(
+    r"(^|/)(cache|\.[0-9a-f]+\.checkpoint)(/|$)"
+)  # without these a command does its work all the same
 RUN = "runs/*/result.json"
 STEPS, PAGE = 12, 4096  # sizes of a small disk tried for each command, and what files take at least
 ROOM = 64 << 20  # bytes of the small disk
@@ -58,7 +60,17 @@ class Case:
 
 TRAINING = ("--backbone", "tiny_text", "--precision", "fp32", "--epochs", "1", "--cache", "cache", "--threads", "1")
 LORA = ("train", "data.csv", "--method", "lora", *TRAINING)
-COMPARED = ("compare", "data.csv", "--methods", "majority,linear_probe,lora", "--out", "board", "--jobs", "1", *TRAINING)
+COMPARED = (
+    "compare",
+    "data.csv",
+    "--methods",
+    "majority,linear_probe,lora",
+    "--out",
+    "board",
+    "--jobs",
+    "1",
+    *TRAINING,
+)
 CURVE = ("curve", "data.csv", "--methods", "majority,linear_probe", "--sizes", "8,16", "--out", "curve", *TRAINING)
 PRETRAIN = (
     "pretrain", "corpus.txt", "--size", "size.json", "--steps", "3", "--batch", "4",
@@ -121,8 +133,7 @@ def named(place: str) -> str:
     """A path without what is drawn at random and what is a hash."""
     place = re.sub(r"[0-9a-f]{64}", "HASH", place)
     place = re.sub(r"\.([0-9a-f]{12})\.[a-z0-9_]{8}(?=/|$)", r".ID.xxxx", place)
-    place = re.sub(r"(?<=\.)[a-z0-9_]{8}(?=(\.part)?$)", "xxxx", re.sub(r"[0-9a-f]{12}", "ID", place))
-    return place
+    return re.sub(r"(?<=\.)[a-z0-9_]{8}(?=(\.part)?$)", "xxxx", re.sub(r"[0-9a-f]{12}", "ID", place))
 
 
 @contextlib.contextmanager

@@ -5,12 +5,15 @@ from __future__ import annotations
 import errno
 import json
 import os
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from graftwork.compare import leaderboard
 from graftwork.methods.majority import Constant, Majority
 
 Graft = Callable[..., Any]
@@ -169,6 +172,46 @@ def test_a_full_disk_leaves_nothing_half_written(
     again = graft(*command)
     assert again.code == 0
     assert ("were there already" in again.out) is not in_run
+
+
+@pytest.mark.parametrize(
+    ("code", "message"), [(errno.ENOSPC, "the disk is full"), (errno.EROFS, "this file system can only be read")]
+)
+@pytest.mark.parametrize("where", ["fit", "after"])
+def test_an_error_of_the_disk_anywhere_is_one_message(
+    graft: Graft, written: Written, monkeypatch: pytest.MonkeyPatch, code: int, message: str, where: str
+) -> None:
+    """Also where a library writes and nobody expected it: it is no failure of a run."""
+
+    def refuse(*rest: Any, **named: Any) -> None:
+        raise OSError(code, os.strerror(code), "/tmp/of_a_library")
+
+    target = (Majority, "fit") if where == "fit" else (leaderboard, "write_report")
+    monkeypatch.setattr(*target, refuse)
+    done = graft("compare", written("t.csv", HEADER, ROWS), "--methods", "majority", "--seeds", "1", "--out", "board")
+    assert done.code == 2
+    assert done.err.count("graft:") == 1 and f"/tmp/of_a_library: {message}" in done.err
+    assert len(list(Path("runs").iterdir())) == (where == "after")
+
+
+@pytest.mark.parametrize("flag", ["--runs", "--out"])
+def test_a_link_that_leads_nowhere_is_named(graft: Graft, written: Written, flag: str) -> None:
+    Path("link").symlink_to("gone")
+    for folder in ("link", "link/below"):
+        done = graft("compare", written("t.csv", HEADER, ROWS), "--methods", "majority", flag, folder)
+        assert done.code == 2
+        assert "graft: link: a link that leads nowhere" in done.err and "mend the link" in done.err
+    assert not Path("gone").exists()
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="the system has no device that is always full")
+def test_an_output_that_is_full() -> None:
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "graftwork", "--help"], stdout=full, stderr=subprocess.PIPE, text=True
+        )
+    assert done.returncode == 2
+    assert done.stderr.startswith("graft: standard output: the disk is full") and "Exception" not in done.stderr
 
 
 def test_a_disk_that_fills_up_while_writing(graft: Graft, written: Written, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +19,11 @@ from graftwork.compare.workers import at_once
 from graftwork.core.meter import Cost
 from graftwork.core.run import Recipe
 from graftwork.core.task import Task
-from graftwork.errors import ConfigError, GraftworkError
+from graftwork.errors import ConfigError, GraftworkError, StorageError
 from graftwork.files import read_json
 from graftwork.registry import meters, methods, registries
 from graftwork.run.setup import OpenedBy, Setup
+from graftwork.run.store import RunStore
 from graftwork.run.train import train
 from graftwork.run.worker import Opening, work
 
@@ -97,6 +99,81 @@ def test_a_worker_that_cannot_go_on_ends_the_comparison(
         board(data, tmp_path, jobs=2)
     assert started and all(process.poll() is not None for process in started)
     assert not list((tmp_path / "runs").iterdir())
+
+
+HELD = """
+import sys
+lines = iter(sys.stdin)
+next(lines), next(lines)
+print('{"warning": "nothing can be kept"}')
+print('{"held": true}', flush=True)
+next(lines)
+print('{"error": {"what": "asked again"}}', flush=True)
+"""
+
+
+@pytest.mark.usefixtures("two_threads")
+def test_a_worker_s_run_that_another_process_has_is_asked_for_again(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """And what several workers warn of is said once."""
+
+    def popen(command: list[str], **flags: Any) -> subprocess.Popen[str]:
+        return subprocess.Popen([command[0], "-c", HELD], **flags)
+
+    monkeypatch.setattr(workers, "subprocess", _Replaced(popen))
+    with pytest.raises(GraftworkError, match="asked again"):
+        board(data, tmp_path, jobs=2)
+    assert [record.getMessage() for record in caplog.records] == ["nothing can be kept"]
+
+
+def test_a_worker_that_is_killed_while_it_is_idle_is_replaced() -> None:
+    """Were it given an order, nobody would ever answer."""
+
+    class Idle:
+        order = None
+        ended = False
+
+        def end(self) -> None:
+            self.ended = True
+
+    crew, idle = object.__new__(workers.Workers), Idle()
+    crew._held, crew._workers, crew._heard = [], [idle], workers.queue.SimpleQueue()  # type: ignore[list-item]
+    crew._heard.put((idle, None))  # type: ignore[arg-type]
+    assert crew._hear(lambda place, done, text: None) is None
+    assert idle.ended and crew._workers == []
+
+
+def test_a_run_that_another_process_executes_comes_last(data: Path, tmp_path: Path) -> None:
+    """The others go on meanwhile; when the other process dies, it is executed here."""
+    expected = board(data, tmp_path / "alone", methods="majority,tfidf_svm", jobs=1)
+    (tmp_path / "here/runs").mkdir(parents=True)
+    other, told, held = RunStore(tmp_path / "here/runs"), [], ExitStack()
+    first = expected.content["rows"][0]["runs"][0]
+    method = expected.content["rows"][0]["method"]
+
+    def progress(done: float, text: str) -> None:
+        told.append(text)
+        if told.count(f"{method} seed 0: another process is at it") == 3:
+            held.close()
+
+    with held:
+        assert held.enter_context(other.claim(first))
+        found = board(data, tmp_path / "here", methods="majority,tfidf_svm", jobs=1, progress=progress)
+    assert told.index(f"{method} seed 0: another process is at it") < told.index("tfidf_svm seed 1: starting")
+    assert told[-1].startswith(f"{method} seed 0: ") or told[-2].startswith(f"{method} seed 0: ")
+    assert (found.executed, found.reused) == (4, 0)
+    assert [row["scores"] for row in found.content["rows"]] == [row["scores"] for row in expected.content["rows"]]
+
+
+def test_a_finished_run_that_is_removed_meanwhile_is_one_message(data: Path, tmp_path: Path) -> None:
+    def remove(done: float, text: str) -> None:
+        if text == "tfidf_svm seed 1: starting":
+            (tmp_path / "runs" / next(iter(RunStore(tmp_path / "runs").ids())) / "predictions.jsonl").unlink()
+
+    with pytest.raises(StorageError, match=r"predictions.jsonl: no such file or folder"):
+        board(data, tmp_path, methods="majority,tfidf_svm", jobs=1, progress=remove)
+    assert len(RunStore(tmp_path / "runs").ids()) == 4
 
 
 class _Replaced:
