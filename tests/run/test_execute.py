@@ -230,6 +230,7 @@ def raising(error: BaseException) -> Callable[[Workbench], None]:
         (ValueError("a bug"), "failed"),
         (MemoryError(), "out_of_memory"),
         (RuntimeError("DefaultCPUAllocator: not enough memory: you tried to allocate 9 bytes"), "out_of_memory"),
+        (RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 9 bytes"), "out_of_memory"),
         (torch.OutOfMemoryError("CUDA out of memory"), "out_of_memory"),
     ],
 )

@@ -143,6 +143,7 @@ def run_options(function: Callable[..., Any]) -> Callable[..., Any]:
             help="Where passes of the frozen backbone are kept.  [default: ~/.cache/graftwork]",
         ),
         click.option("--cache-size", metavar="SIZE", help="At most so much of them; 0 keeps none.  [default: 10GB]"),
+        click.option("--max-memory", metavar="SIZE", help="Cut batches so that training takes no more, e.g. 4GB."),
         click.option("--prices", metavar="FILE", help="Price list for money and CO2e; see docs/prices.example.toml."),
     )
     return _apply(command, flags)

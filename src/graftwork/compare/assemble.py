@@ -285,7 +285,19 @@ def _notes(rows: Sequence[RowRuns], entries: Sequence[Mapping[str, Any]], counts
             notes.append(
                 f"{row.method}: {lost} of {len(row.runs)} runs did not finish; its scores are of the others{told}"
             )
+    notes += [note for row in rows if (note := _parted(row))]
     return [*notes, *(_diverged(entry) for entry in entries if entry["n_diverged"])]
+
+
+def _parted(row: RowRuns) -> str:
+    """That batches of a row were computed in parts, for want of memory."""
+    runs = [result.facts["accumulation"] for result, _ in row.runs if "accumulation" in result.facts]
+    if not runs:
+        return ""
+    most, steps = max(run["parts"] for run in runs), sum(run["steps"] for run in runs)
+    return (
+        f"{row.method}: for want of memory {steps:,} batches went through in up to {most} parts, whose gradients add up"
+    )
 
 
 def _diverged(entry: Mapping[str, Any]) -> str:

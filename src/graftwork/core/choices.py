@@ -42,6 +42,11 @@ def listwise_loss(logits: Tensor, targets: Tensor) -> Tensor:
     return -(log_softmax_of_segments(logits[:, 0], owners) * shares).sum() / answered
 
 
+def answered(targets: Tensor) -> float:
+    """How many examples have a right candidate: (W, 2) marks and examples."""
+    return len(torch.unique(targets[targets[:, 0] > 0, 1]))
+
+
 def place_shares(targets: Ragged) -> NDArray[np.float64]:
     """(places, 1) logarithms of how often the first, the second, … candidate is right: an answer that reads nothing."""
     places = np.arange(len(targets.flat)) - np.repeat(targets.starts, targets.counts)

@@ -55,6 +55,9 @@ class Kind(Protocol):
     def loss(self, logits: Tensor, targets: Tensor) -> Tensor:
         """(B, C) logits and encoded targets -> scalar, the mean over B."""
 
+    def weight(self, targets: Tensor) -> float:
+        """What the loss of these encoded targets is the mean over: B, of words W. A batch in parts adds up by it."""
+
     def constant(self, targets: Numbers, task: Task) -> NDArray[np.float64]:
         """(C,) logits of the best answer that never looks at the input: the majority class, or the mean.
 

@@ -13,6 +13,7 @@ from graftwork.core.backbone import Backbone, BackboneCard, Encoded
 from graftwork.core.checkpoint import Keeper, NothingKept
 from graftwork.core.example import Example
 from graftwork.core.kind import Kind
+from graftwork.core.memory import Memory
 from graftwork.core.meter import Phase
 from graftwork.core.profile import Profile
 from graftwork.core.ragged import Numbers
@@ -106,6 +107,7 @@ class Workbench:
     charged: Phase = field(default_factory=Phase)  # shared work that an earlier run had paid for
     profile: Profile = field(default_factory=Profile)
     shared: Once | None = None  # None: nothing is kept for other runs
+    memory: Memory = field(default_factory=Memory)  # how batches are cut
     held: tuple[str, ...] = ()  # sources of luck that are drawn as by seed 0, whatever `seed` is
     keeper: Keeper = field(default_factory=NothingKept)  # of checkpoints, for a fit that may take minutes
 

@@ -10,7 +10,15 @@ from numpy.typing import NDArray
 from scipy.special import softmax
 from torch import Tensor, nn
 
-from graftwork.core.choices import encode_marks, listwise_loss, parse_marks, place_shares, scored, settle_marks
+from graftwork.core.choices import (
+    answered,
+    encode_marks,
+    listwise_loss,
+    parse_marks,
+    place_shares,
+    scored,
+    settle_marks,
+)
 from graftwork.core.example import Example
 from graftwork.core.head import PooledHead
 from graftwork.core.ragged import Ragged
@@ -73,6 +81,10 @@ class Choice:
     def loss(self, logits: Tensor, targets: Tensor) -> Tensor:
         """Cross entropy of (W, 1) logits over the choices of each example, mean over examples, in nats."""
         return listwise_loss(logits, targets)
+
+    def weight(self, targets: Tensor) -> float:
+        """The examples with a right candidate."""
+        return answered(targets)
 
     def constant(self, targets: Ragged, task: Task) -> NDArray[np.float64]:
         """(places, 1) log shares of the places of right choices."""

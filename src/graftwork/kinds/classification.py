@@ -85,6 +85,10 @@ class Classification:
         """Cross entropy of (B, C) logits and (B,) classes, mean over B, in nats."""
         return cross_entropy(logits, targets)
 
+    def weight(self, targets: Tensor) -> float:
+        """B."""
+        return len(targets)
+
     def constant(self, targets: NDArray[np.generic], task: Task) -> NDArray[np.float64]:
         """(C,) log shares of the classes."""
         counts = np.bincount(targets.astype(np.int64), minlength=self.outputs(task))

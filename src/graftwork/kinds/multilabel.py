@@ -93,6 +93,10 @@ class Multilabel:
         """Binary cross entropy of (B, C) logits and (B, C) labels, mean over both, in nats."""
         return binary_cross_entropy_with_logits(logits, targets)
 
+    def weight(self, targets: Tensor) -> float:
+        """B."""
+        return len(targets)
+
     def constant(self, targets: NDArray[np.generic], task: Task) -> NDArray[np.float64]:
         """(C,) log odds of the labels."""
         share = np.clip(targets.astype(np.float64).mean(axis=0), 1e-9, 1 - 1e-9)

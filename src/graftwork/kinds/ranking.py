@@ -9,7 +9,15 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from graftwork.core.choices import encode_marks, listwise_loss, parse_marks, place_shares, scored, settle_marks
+from graftwork.core.choices import (
+    answered,
+    encode_marks,
+    listwise_loss,
+    parse_marks,
+    place_shares,
+    scored,
+    settle_marks,
+)
 from graftwork.core.example import Example
 from graftwork.core.head import PooledHead
 from graftwork.core.ragged import Ragged
@@ -73,6 +81,10 @@ class Ranking:
     def loss(self, logits: Tensor, targets: Tensor) -> Tensor:
         """Listwise softmax cross entropy of (W, 1) logits, mean over the queries with a relevant candidate, in nats."""
         return listwise_loss(logits, targets)
+
+    def weight(self, targets: Tensor) -> float:
+        """The examples with a right candidate."""
+        return answered(targets)
 
     def constant(self, targets: Ragged, task: Task) -> NDArray[np.float64]:
         """(places, 1) log shares of the places of relevant candidates."""

@@ -85,6 +85,10 @@ class Regression:
         """Mean squared error of (B, 1) logits and (B,) targets, both standardised."""
         return mse_loss(logits.squeeze(-1), targets)
 
+    def weight(self, targets: Tensor) -> float:
+        """B."""
+        return len(targets)
+
     def constant(self, targets: NDArray[np.generic], task: Task) -> NDArray[np.float64]:
         """(1,) the mean, standardised."""
         return np.asarray(targets.astype(np.float64).mean(keepdims=True))

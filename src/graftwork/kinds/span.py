@@ -101,6 +101,10 @@ class Span:
         ]
         return (entropies[0] + entropies[1]) / 2
 
+    def weight(self, targets: Tensor) -> float:
+        """The examples whose answer is seen."""
+        return float((targets[:, START] > 0).sum())
+
     def constant(self, targets: Ragged, task: Task) -> NDArray[np.float64]:
         """(2,): the same for every row, so none is preferred."""
         return np.full(2, UNSEEN)

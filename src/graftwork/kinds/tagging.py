@@ -125,6 +125,10 @@ class Tagging:
         """Cross entropy of (W, C) logits and (W,) tags, mean over W, in nats; 0 for no words."""
         return cross_entropy(logits, targets) if len(targets) else logits.sum()
 
+    def weight(self, targets: Tensor) -> float:
+        """W."""
+        return len(targets)
+
     def constant(self, targets: Ragged, task: Task) -> NDArray[np.float64]:
         """(C,) log shares of the tags."""
         counts = np.bincount(targets.flat, minlength=self.outputs(task))

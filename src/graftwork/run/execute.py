@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from graftwork.config import Prices
 from graftwork.core.backbone import Augments, Backbone
+from graftwork.core.memory import Cut, Memory, ran_out
 from graftwork.core.meter import Phase, Readings, Stopwatch
 from graftwork.core.method import Fitted, Logits, Setting, Tally, Workbench
 from graftwork.core.metric import score
@@ -74,6 +75,8 @@ class Shop:
     numerics: Mapping[str, Any]
     prices: Prices
     opened_by: OpenedBy | None = None
+    max_memory: int | None = None  # bytes that training may take
+    cuts: Sequence[Cut] = ()  # of batches, of the run that is done again
     runs_at_once: int = 1  # how many runs go on side by side
     done: Done = field(default_factory=Done)  # what no seed decides
     tested: PooledOnce | None = None  # of test examples that runs over several data sets answer
@@ -289,6 +292,7 @@ class _Execution:
             profile=self.profile,
             shared=lambda name, work: self.shop.done.get(bench, name, work),
             held=self.spec.held,
+            memory=Memory(self.shop.max_memory, self.shop.cuts),
         )
         return bench
 
@@ -362,8 +366,7 @@ class _Execution:
 def _status(error: Exception) -> str:
     if isinstance(error, Diverged):
         return "diverged"
-    memory = isinstance(error, MemoryError) or "not enough memory" in str(error) or "out of memory" in str(error)
-    return "out_of_memory" if memory else "failed"
+    return "out_of_memory" if ran_out(error) else "failed"
 
 
 def _frozen_fact(backbone: Backbone, facts: Mapping[str, Any]) -> str:

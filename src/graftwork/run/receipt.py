@@ -52,6 +52,8 @@ def write_receipt(folder: Path, shop: Shop, spec: RunSpec, result: RunResult, se
     """Write the receipt of the run that has filled `folder`: its log, and where it went well predictions and module."""
     content = inputs_of(shop, spec)
     resumes = result.facts.get("attempts", 1) - 1
+    parted = result.facts.get("accumulation")
+    content["numerics"] |= {"accumulation": parted["parts"], "cuts": parted["cuts"]} if parted else {}
     content["method"]["search"] = {
         "space": dict(search.space),
         "tried": list(search.tried),

@@ -29,6 +29,7 @@ class Given(TypedDict, total=False):
     prices: str | Path | None
     cache: str | Path | None
     cache_size: str | None
+    max_memory: str | None
 
 
 @dataclass(frozen=True)
@@ -44,6 +45,7 @@ class Setup:
     prices: str | None = None  # a price list for money and CO2e
     cache: str | None = None  # for passes of the frozen backbone; None: $GRAFTWORK_CACHE, or in the user's cache folder
     cache_size: str = CACHE_SIZE  # at most so much of them; "0" keeps none
+    max_memory: str | None = None  # that training may take: batches are cut before it runs out
 
     @classmethod
     def of(cls, given: Given) -> Setup:

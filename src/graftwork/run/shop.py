@@ -59,6 +59,7 @@ def open_shop(
     listed = Prices.from_file(setup.prices)
     computed_in = numerics(setup.precision, setup.device)
     parse_bytes(setup.cache_size)
+    max_memory = parse_bytes(setup.max_memory) if setup.max_memory is not None else None
     dataset = load(task, checked)
     if shared is None:
         shared = open_shared(methods, setup)
@@ -76,6 +77,7 @@ def open_shop(
         frozen=shared.frozen,
         numerics=computed_in,
         prices=listed,
+        max_memory=max_memory,
         opened_by=OpenedBy(task, tuple(item.config for item in methods), setup),
         model_files=shared.files,
     )

@@ -15,6 +15,7 @@ from typing import Any
 import torch
 from threadpoolctl import threadpool_limits
 
+from graftwork.core.memory import Cut
 from graftwork.core.run import ENGINE, RunSpec
 from graftwork.core.task import Task
 from graftwork.errors import ConfigError, GraftworkError, StorageError
@@ -142,7 +143,8 @@ class Verifier:
             setup = Setup(backbone, runs=str(runs), precision=precision, device=numerics["device"], cache_size="0")
             self._shops[key] = open_shop(task, [item], setup)
         shop = self._shops[key]
-        return replace(shop, numerics={**shop.numerics, "threads": numerics["threads"]})
+        cuts = [Cut(**cut) for cut in numerics.get("cuts", ())]
+        return replace(shop, numerics={**shop.numerics, "threads": numerics["threads"]}, cuts=cuts)
 
     def _shop_differences(self, shop: Shop, spec: RunSpec, receipt: Mapping[str, Any]) -> list[Difference]:
         """What was opened, beside what was recorded."""

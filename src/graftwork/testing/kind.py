@@ -20,6 +20,7 @@ from graftwork.core.ragged import Numbers, Ragged, flat, repeated
 from graftwork.core.task import Task
 from graftwork.errors import DataError
 from graftwork.registry import kinds
+from graftwork.testing.parts import check_parts
 from graftwork.testing.passages import check_asking
 from graftwork.testing.require import require
 from graftwork.testing.tiny import Sample, sample_targets
@@ -62,6 +63,7 @@ def check_kind(name: str, texts: Sample = ()) -> None:
     _check_foreign(kind, task)
     _check_head(kind, task, outputs)
     _check_loss(kind, task, encoded, outputs, examples)
+    check_parts(kind, encoded, outputs)
 
 
 def certain(encoded: Numbers, outputs: int) -> Numbers:

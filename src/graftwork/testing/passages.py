@@ -18,6 +18,7 @@ from graftwork.core.ragged import Ragged, added
 from graftwork.core.task import Task
 from graftwork.errors import DataError
 from graftwork.registry import metrics
+from graftwork.testing.parts import check_parts
 from graftwork.testing.require import require
 
 TEXT = "Red, green (or blue) it was."
@@ -56,6 +57,7 @@ def check_asking(kind: Kind, name: str) -> None:
         raise AssertionError("an answer without its passage is parsed")
     _check_head(kind, task)
     _check_loss(kind, sure, encoded)
+    check_parts(kind, encoded, kind.outputs(task))
     _check_shift(kind, sure, encoded, task)
 
 

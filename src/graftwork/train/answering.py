@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from graftwork.core.backbone import Backbone, Encoded, Inputs, StopsEarly
+from graftwork.core.memory import in_halves
 from graftwork.core.method import SHIFT, Logits, ReadsStates
 from graftwork.core.ragged import added
 from graftwork.core.seen import Seen
@@ -35,16 +36,21 @@ def batches(encoded: Encoded, rows: NDArray[np.int64] | None = None) -> list[NDA
 def answer_together(backbone: Backbone, encoded: Encoded, fitted: Sequence[ReadsStates]) -> list[Logits]:
     """Logits of each of `fitted`, which are all on `backbone`; the states that they read are computed once.
 
-    Each one's are what it gives alone, bit for bit: the batches depend on the texts only.
+    Each one's are what it gives alone, bit for bit: the batches depend on the texts only, unless memory runs out.
     """
     depths = [one.depth for one in fitted if one.depth is not None]
     order = batches(encoded)
     parts: list[list[NDArray[np.float64]]] = [[] for _ in fitted]
-    for rows in order:
+
+    def read(rows: Sequence[int]) -> list[NDArray[np.float64]]:
         inputs = backbone.collate(encoded, encoded.sequences(rows))
         seen = Seen(backbone, inputs, states_up_to(backbone, inputs, max(depths)) if depths else (), encoded.towers)
-        for one, answered in zip(fitted, parts, strict=True):
-            answered.append(one.read(seen).double().cpu().numpy())  # (B, C), or (W, C)
+        return [one.read(seen).double().cpu().numpy() for one in fitted]  # each (B, C), or (W, C)
+
+    for rows in order:
+        for found in in_halves(rows.tolist(), read):
+            for answered, logits in zip(parts, found, strict=True):
+                answered.append(logits)
     examples = np.concatenate(order)
     return [
         finished(one.facts, encoded, np.concatenate(answered), examples)

@@ -17,10 +17,12 @@ from torch import Tensor, nn
 from graftwork.core.backbone import Augments, Encoded, Inputs, towers_of
 from graftwork.core.example import Example
 from graftwork.core.head import PooledHead
+from graftwork.core.memory import in_halves
 from graftwork.core.method import FrozenPass, Logits, Setting, Workbench
 from graftwork.core.model import Model
 from graftwork.core.seen import Part, Seen
 from graftwork.errors import GraftworkError
+from graftwork.train.accumulation import in_parts
 from graftwork.train.answering import answer_together, batches
 from graftwork.train.flops import StepCounter, counted
 from graftwork.train.linear import fit_on_block, fitted_on
@@ -61,14 +63,17 @@ def answer(
 
     Words that are not seen are answered by `blind` (C,).
     """
-    order, parts = batches(encoded), []
-    for rows in order:
+    order = batches(encoded)
+
+    def logits(rows: Sequence[int]) -> NDArray[np.float64]:
         sequences = encoded.sequences(rows)
         inputs = model.backbone.collate(encoded, sequences)
         entering = _entering(model, inputs, sequences, frozen)
         forward = partial(model, inputs, entering)
-        logits = counter.run(inputs["attention_mask"], forward) if counter else forward()  # (B, C), or (W, C)
-        parts.append(logits.double().cpu().numpy())
+        found = counter.run(inputs["attention_mask"], forward) if counter else forward()  # (B, C), or (W, C)
+        return np.asarray(found.double().cpu().numpy())
+
+    parts = [part for rows in order for part in in_halves(rows.tolist(), logits)]
     return encoded.whole(np.concatenate(parts), np.concatenate(order), blind)
 
 
@@ -152,7 +157,7 @@ def fit_by_gradient(method: Attaches, bench: Workbench) -> FittedModel:
     facts |= fitted_on(bench, passes["train"].encoded)
     facts["head_start"] = dict(training.head_start)
     facts |= _train(training, passes, facts.get("blind"))
-    facts |= _augmented_fact(model, bench, plan)
+    facts |= _augmented_fact(model, bench, plan) | bench.memory.facts()
     return FittedModel(model, facts)
 
 
@@ -239,18 +244,23 @@ def _step(
     counter: StepCounter,
     epoch: int,
 ) -> float:
-    """Forward and backward over one batch; the gradients stay on the parameters."""
-    with bench.profile.phase("forward"):
-        sequences = frozen.encoded.sequences(rows)
+    """Forward and backward over one batch, in parts where memory asks for it; the gradients stay on the parameters."""
+
+    def run(part: Sequence[int], answers: Tensor, share: float) -> float:
+        sequences = frozen.encoded.sequences(part)
         inputs = _shown(model, bench, frozen.encoded, sequences, epoch)
 
         def work() -> float:
-            loss = bench.setting.kind.loss(model(inputs, _entering(model, inputs, sequences, frozen)), targets)
+            loss = bench.setting.kind.loss(model(inputs, _entering(model, inputs, sequences, frozen)), answers)
+            loss = loss if share == 1 else loss * share
             with bench.profile.phase("backward"):
                 loss.backward()  # type: ignore[no-untyped-call]
             return float(loss.detach())
 
         return counter.run(inputs["attention_mask"], work)
+
+    with bench.profile.phase("forward"):
+        return in_parts(model, bench, frozen.encoded, rows, targets, run)
 
 
 def _shown(model: Model, bench: Workbench, encoded: Encoded, sequences: list[int], epoch: int) -> Inputs:

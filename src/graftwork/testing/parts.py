@@ -1,0 +1,27 @@
+"""What a kind promises of a batch that is computed in parts."""
+
+from __future__ import annotations
+
+import torch
+
+from graftwork.core.kind import Kind
+from graftwork.core.ragged import Numbers, flat
+from graftwork.testing.require import require
+
+
+def check_parts(kind: Kind, encoded: Numbers, outputs: int) -> None:
+    """The loss of all examples is that of any two parts of them, weighted. Raises `AssertionError`."""
+    draw = torch.Generator().manual_seed(0)
+    logits = torch.randn(len(flat(encoded)), outputs, generator=draw, dtype=torch.float64)
+    targets = torch.from_numpy(flat(encoded))
+    targets = targets.double() if targets.is_floating_point() else targets
+    for examples in range(1, len(encoded)):
+        rows = len(flat(encoded[:examples]))
+        parts = [(logits[:rows], targets[:rows]), (logits[rows:], targets[rows:])]
+        weights = [kind.weight(part) for _, part in parts]
+        sums = sum(weight * kind.loss(*part) for weight, part in zip(weights, parts, strict=True))
+        whole = kind.weight(targets) * kind.loss(logits, targets)
+        require(
+            sum(weights) == kind.weight(targets), f"the weights of parts are {weights}, of all {kind.weight(targets)}"
+        )
+        require(bool(torch.isclose(torch.as_tensor(sums), whole)), "the losses of parts do not add up by their weights")

@@ -1,0 +1,117 @@
+"""A training step in as many parts as memory allows, and a model of what it takes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from graftwork.core.backbone import Encoded
+from graftwork.core.memory import Memory, OutOfMemory, Rows, alone, attempt
+from graftwork.core.method import Workbench
+from graftwork.core.model import Model
+from graftwork.units import show
+
+PROCESS_BYTES = 700_000_000  # the interpreter, the libraries and small data; nothing of it is on an accelerator
+PEAK = 1.5  # a step holds at most so many times what it saves for its backward pass
+MOMENTS = 8  # bytes for each trained number, beside its gradient and the flat copy of that
+
+Pass = Callable[[Rows, Tensor, float], float]  # rows, targets, share of the batch -> share x loss; gradients add up
+
+
+def in_parts(model: Model, bench: Workbench, encoded: Encoded, rows: Rows, targets: Tensor, run: Pass) -> float:
+    """One step over `rows`, whose targets are (B, …) or (W, …): the loss, with the gradients on the parameters.
+
+    In one part it is `run` and nothing else. Raises `OutOfMemory` where one example is too much.
+    """
+    memory, known = bench.memory, len(bench.memory.cuts)
+
+    def positions(part: Rows) -> int:
+        return int(encoded.sequences_of[list(part)].sum() * encoded.lengths[list(part)].max())
+
+    def work(parts: Sequence[Rows]) -> float:
+        if len(parts) == 1:
+            return run(rows, targets, 1.0)
+        answers = _split(encoded, targets, parts)
+        weights = [bench.setting.kind.weight(part) for part in answers]
+        return math.fsum(map(run, parts, answers, [weight / (sum(weights) or 1.0) for weight in weights]))
+
+    memory.begin()
+    length = int(encoded.lengths[list(rows)].max())
+    if memory.stale(model.start, length):
+        longest = max(range(len(rows)), key=lambda place: positions([rows[place]]))
+        own = _split(encoded, targets, [[row] for row in rows])[longest]
+        taken = step_bytes(model, lambda: run([rows[longest]], own, 1.0))
+        memory.allow(model.start, length, room(memory, model, bench, taken, positions([rows[longest]])))
+    while True:
+        parts = memory.parts(rows, positions)
+        loss, why = attempt(lambda parts=parts: work(parts))  # type: ignore[misc]
+        if loss is not None:
+            memory.done(len(parts))
+            for cut in memory.cuts[known:]:
+                bench.log({"cut": asdict(cut)})
+            return loss
+        _forget(model)
+        memory.halve(parts, positions, why)
+
+
+def _split(encoded: Encoded, targets: Tensor, parts: Sequence[Rows]) -> tuple[Tensor, ...]:
+    """The targets of a batch, those of each part of it."""
+    return torch.split(targets, [len(encoded.answered(np.array(part))) for part in parts])
+
+
+def room(memory: Memory, model: Model, bench: Workbench, taken: float, positions: int) -> int:
+    """How many positions a part may have, where `positions` of one example take `taken` bytes.
+
+    Raises `OutOfMemory` where that example alone goes beyond the bound.
+    """
+    assert memory.bound is not None and bench.setting.backbone is not None
+    held = held_bytes(model, bench.setting.backbone.module)
+    if held + taken > memory.bound:
+        raise OutOfMemory(
+            f"one example of {positions:,} tokens takes more than --max-memory",
+            got=f"about {show(held, 'bytes')} for weights, optimiser and process, {show(taken, 'bytes')} beside them",
+            expected=f"at most {show(memory.bound, 'bytes')}",
+            do="allow more, cut long texts, or take a smaller backbone or a method that trains fewer blocks",
+        )
+    return int((memory.bound - held) * positions / taken)
+
+
+def held_bytes(model: Model, backbone: nn.Module) -> float:
+    """What is held through all steps: weights, each once; gradients, moments and the best weights of what trains."""
+    weights = {
+        tensor.untyped_storage().data_ptr(): tensor.untyped_storage().nbytes()
+        for module in (backbone, model)
+        for tensor in (*module.parameters(), *module.buffers())
+    }
+    trained = sum(weight.numel() * (4 + MOMENTS + 3 * weight.element_size()) for weight in model.delta().values())
+    return sum(weights.values()) + trained + (PROCESS_BYTES if model.device.type == "cpu" else 0)
+
+
+def step_bytes(model: Model, run: Callable[[], float]) -> float:
+    """What a forward and a backward pass hold at their peak, beside what is held anyway. Raises `OutOfMemory`."""
+    saved: dict[int, int] = {}
+    own = {weight.untyped_storage().data_ptr() for weight in model.parameters()}
+
+    def pack(tensor: Tensor) -> Tensor:
+        storage = tensor.untyped_storage()
+        if storage.data_ptr() not in own:
+            saved[storage.data_ptr()] = storage.nbytes()
+        return tensor
+
+    with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
+        loss, why = attempt(run)
+    _forget(model)
+    if loss is None:
+        raise alone(why)
+    return PEAK * sum(saved.values())
+
+
+def _forget(model: Model) -> None:
+    """What a pass that ended half-way has left on the parameters."""
+    for weight in model.delta().values():
+        weight.grad = None
