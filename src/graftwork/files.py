@@ -213,7 +213,9 @@ def read_toml(path: Path) -> dict[str, Any]:
     except BeyondLimits as rule:
         raise _refused(path, "this TOML is not read", rule) from None
     except ValueError as error:
-        raise ConfigError(f"not a TOML file: {error}", where=str(path)) from None
+        raise ConfigError(
+            f"not a TOML file: {error}", where=str(path), expected="TOML in UTF-8", do="mend it, or save it in UTF-8"
+        ) from None
 
 
 def write_tensors(path: Path, tensors: dict[str, Tensor]) -> None:

@@ -94,6 +94,7 @@ def check_choices(choices: Sequence[str], where: str) -> None:
                 f"choice {place} of {len(choices)} is empty",
                 where=where,
                 got=clip(" | ".join(choices)),
+                expected="a text",
                 do="fill it in or remove the row",
             )
 

@@ -212,7 +212,13 @@ def _samples(path: Path) -> tuple[NDArray[np.float32], int]:
         raise DataError("the recording is empty", where=str(path), got="no samples", expected="at least one", do=remedy)
     samples = channels.mean(axis=1, dtype=np.float32)
     if not np.isfinite(samples).all():
-        raise DataError("the recording has samples that are no numbers", where=str(path), do=remedy)
+        raise DataError(
+            "the recording has samples that are no numbers",
+            where=str(path),
+            got="an infinity or NaN",
+            expected="finite samples",
+            do=remedy,
+        )
     if not samples.any():
         raise DataError(
             "the recording is silent",

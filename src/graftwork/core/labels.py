@@ -20,7 +20,13 @@ def labels_of(target: Any) -> tuple[str, ...]:
 def require_label(label: str, task: Task, where: str) -> None:
     """Raise `DataError` unless `label` is a name and, where the task lists its labels, one of them."""
     if not label.strip():
-        raise DataError("the label is empty", where=where, got=clip(label), do="remove the row or fill the label in")
+        raise DataError(
+            "the label is empty",
+            where=where,
+            got=clip(label),
+            expected="a name",
+            do="remove the row or fill the label in",
+        )
     if task.labels and label not in task.labels:
         near = nearest(label, task.labels)
         raise DataError(

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from graftwork.core.example import Example
-from graftwork.errors import ConfigError, UnknownName
+from graftwork.errors import ConfigError, UnknownName, clip
 from graftwork.files import read_toml
 
 if TYPE_CHECKING:
@@ -138,7 +138,13 @@ def read_task_file(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
     content = read_toml(path)
     _check_keys(content, path)
     if "data" not in content:
-        raise ConfigError("the task file names no data", where=str(path), do='add a line like data = "train.tsv"')
+        raise ConfigError(
+            "the task file names no data",
+            where=str(path),
+            got=f"the settings {', '.join(content) or 'none'}",
+            expected="the setting data",
+            do='add a line like data = "train.tsv"',
+        )
     for key in ("data", "validation", "test"):
         if key in content and not content[key].startswith(("builtin:", "hub:")):
             content[key] = path.parent / content[key]
@@ -157,11 +163,18 @@ def _check_keys(content: Mapping[str, Any], path: Path) -> None:
             raise ConfigError(
                 f"setting {key!r} has the wrong type",
                 where=str(path),
-                got=repr(value),
+                got=clip(repr(value)),
                 expected=_TYPE_WORDS[known[key]],
+                do="mend the line",
             )
         if isinstance(value, list) and not all(isinstance(item, str) for item in value):
-            raise ConfigError(f"setting {key!r} must hold strings only", where=str(path), got=repr(value))
+            raise ConfigError(
+                f"setting {key!r} must hold strings only",
+                where=str(path),
+                got=clip(repr(value)),
+                expected='strings such as ["a", "b"]',
+                do="put quotes round each of them",
+            )
 
 
 @dataclass(frozen=True)

@@ -237,6 +237,7 @@ def _place(label: str, choices: Sequence[str], columns: Sequence[str], task: Tas
             "the label can be read in two ways",
             where=where,
             got=f"{clip(label)}: the number of a choice, {other}",
+            expected="a label that means one choice",
             do="say from where labels count: --count-from 0 or --count-from 1",
         )
     found = text if text is not None else numbered

@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 from graftwork.data.lines import LONGEST_DOCUMENT, each_line, read_lines, without_eol
 from graftwork.errors import DataError, clip
 
-LONGEST_NUMBER = 18  # digits of a whole number
+LONGEST_NUMBER = 1000  # digits of a whole number: more take long to convert
 _LONE_SURROGATE = re.compile(r"\\ud[89a-f]", re.IGNORECASE)
 
 Object = dict[str, Any]
@@ -98,7 +98,13 @@ def whole_json(path: Path, do: str) -> Any:
         require_characters(found, text)
     except (ValueError, RecursionError) as error:
         place = f":{error.lineno}:{error.colno}" if isinstance(error, json.JSONDecodeError) else ""
-        raise DataError(f"not whole JSON: {reason(error)}", where=f"{path}{place}", do=do) from None
+        raise DataError(
+            f"not whole JSON: {reason(error)}",
+            where=f"{path}{place}",
+            got=clip(text[error.pos : error.pos + 80] if isinstance(error, json.JSONDecodeError) else text[:80]),
+            expected="a file of JSON that is whole",
+            do=do,
+        ) from None
     return found
 
 

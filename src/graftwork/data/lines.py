@@ -14,6 +14,7 @@ LONGEST_LINE = 1 << 26  # bytes
 LONGEST_DOCUMENT = 1 << 29  # bytes of a line that is a whole file of JSON
 _UTF8_BOM = b"\xef\xbb\xbf"
 _UTF16_BOMS = (b"\xff\xfe", b"\xfe\xff")
+_UTF32_BOMS = (b"\xff\xfe\0\0", b"\0\0\xfe\xff")
 
 
 def read_lines(path: Path, longest: int = LONGEST_LINE) -> Iterator[tuple[int, str]]:
@@ -97,6 +98,7 @@ def raw_lines(path: Path, longest: int = LONGEST_LINE) -> Iterator[bytes]:
             "not a whole gzip file",
             where=f"{path}:{number + 1}",
             got=f"{number:,} whole lines before the place where it is torn" if number else "no whole line",
+            expected="gzip, as its suffix says",
             do="copy it again, or remove .gz from its name",
         ) from None
 
@@ -105,7 +107,9 @@ def _refuse_foreign(path: Path, first: bytes) -> None:
     """Name the other format when the first line gives it away."""
     zeros = [place for place, byte in enumerate(first[:400]) if byte == 0]
     one_parity = len({place % 2 for place in zeros}) == 1
-    if first.startswith(_UTF16_BOMS) or (one_parity and 3 * len(zeros) >= len(first[:400])):
+    if first.startswith(_UTF32_BOMS):
+        what, do = "UTF-32", f"convert it: {_conversion(path, 'UTF-32')}"
+    elif first.startswith(_UTF16_BOMS) or (one_parity and 3 * len(zeros) >= len(first[:400])):
         little = first.startswith(b"\xff\xfe") or (zeros and zeros[0] % 2 == 1)
         what = "UTF-16" if first.startswith(_UTF16_BOMS) else f"UTF-16{'LE' if little else 'BE'}"
         do = f"convert it: {_conversion(path, what)}"

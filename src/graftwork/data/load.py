@@ -223,6 +223,7 @@ def _record(row: Row, number: int, roles: Sequence[str], task: Task, kind: Kind,
                 "the text is empty",
                 where=where,
                 got=f"{getattr(task, role)} = {clip(text_of(given))}",
+                expected="a text with something in it",
                 do="remove the row or fill the text in",
             )
     target, mended = kind.settle(kind.parse(row.cells[-1], task, where), inputs, task, where)

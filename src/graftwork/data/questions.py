@@ -93,7 +93,12 @@ def _read(path: Path, realign: bool, passages: dict[str, Passage], rejects: Reje
             _take_back(file, rejects, asked)
     rejects.require_rows(path, len(file.examples))
     if not file.examples:
-        raise DataError("the file has no questions", where=str(path), do="check that it was written whole")
+        raise DataError(
+            "the file has no questions",
+            where=str(path),
+            expected="one question or more",
+            do="check that it was written whole",
+        )
     if file.misplaced:
         raise _misplaced(file, f"{len(file.misplaced):,} answers; the first: {file.misplaced[0]}", str(path))
     return file

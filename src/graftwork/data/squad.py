@@ -12,11 +12,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
-from graftwork.data.json_text import LONGEST_NUMBER, Literal, json_objects, shown, whole_json
+from graftwork.data.json_text import Literal, json_objects, shown, whole_json
 from graftwork.data.rejects import Bad
 from graftwork.errors import DataError, clip
 
 SUFFIXES = (".json", ".jsonl")
+LONGEST_PLACE = 18  # digits
 STARTS = ("answer_start", "start")  # what the place of an answer may be called
 
 
@@ -136,7 +137,7 @@ def _start(given: Any, where: str) -> int | None:
     if given is None:
         return None
     whole = isinstance(given, int | Literal) and not isinstance(given, bool) and str(given).isdecimal()
-    if not whole or len(str(given)) > LONGEST_NUMBER:
+    if not whole or len(str(given)) > LONGEST_PLACE:
         _refuse(where, "the place of an answer is no whole number", given, "its first character; 0 is the passage's")
     return int(given)
 

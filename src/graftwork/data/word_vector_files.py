@@ -101,7 +101,12 @@ def _refuse_foreign(path: Path, start: bytes) -> None:
             do="name the .vec file that fastText writes beside it",
         )  # fmt: skip
     if start.startswith(GZIP):
-        raise DataError("the file is gzip", where=str(path), do=f"rename it to {path.name}.gz")
+        raise DataError(
+            "the file is gzip",
+            where=str(path),
+            expected="word vectors, or a suffix .gz",
+            do=f"rename it to {path.name}.gz",
+        )
 
 
 def _text_rows(path: Path, width: int | None) -> Iterator[Row]:

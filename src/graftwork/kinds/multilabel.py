@@ -37,7 +37,13 @@ class Multilabel:
         for label in labels:
             require_label(label, task, where)
         if len(set(labels)) < len(labels):
-            raise DataError("a label stands twice", where=where, got=clip(SEPARATOR.join(labels)), do="remove one")
+            raise DataError(
+                "a label stands twice",
+                where=where,
+                got=clip(SEPARATOR.join(labels)),
+                expected="each label once",
+                do="remove one",
+            )
         return tuple(sorted(labels))
 
     def settle(self, target: Any, inputs: Mapping[str, Any], task: Task, where: str) -> tuple[Any, int]:

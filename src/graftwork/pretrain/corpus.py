@@ -58,7 +58,13 @@ class Corpus:
                 if split in (None, own):
                     yield Document(text, own, key, continues)
         if empty:
-            raise DataError("the corpus has no text", got=self.listed(), expected="files with text in them")
+            raise DataError(
+                "the corpus has no text",
+                where=", ".join(map(str, self.files[:LISTED])),
+                got=self.listed(),
+                expected="files with text in them",
+                do="name other files",
+            )
 
     def digest(self) -> str:
         """sha256 over what is read and how: every file's bytes in order, and the settings. Names do not count.

@@ -5,7 +5,6 @@ from __future__ import annotations
 import bz2
 import codecs
 import gzip
-import json
 import lzma
 import zlib
 from collections.abc import Callable, Iterable, Iterator
@@ -13,6 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
+from graftwork.data.json_text import DECODER, reason, shown
 from graftwork.errors import DataError, StorageError, clip
 from graftwork.files import storage_errors
 
@@ -80,7 +80,12 @@ def _of_objects(path: Path, field: str, encoding: str) -> Iterator[Part]:
     for line in lines(path, encoding, LONGEST_OBJECT):
         where = f"{path}:{line.number}"
         if not line.ends:
-            raise DataError("a line of JSON is too long", where=where, expected=f"up to {LONGEST_OBJECT:,} characters")
+            raise DataError(
+                "a line of JSON is too long",
+                where=where,
+                expected=f"up to {LONGEST_OBJECT:,} characters",
+                do="cut the text into several lines",
+            )
         if line.text.strip():
             text, begins = _text_of(line.text, field, where), True
             while text:
@@ -93,22 +98,44 @@ def _of_objects(path: Path, field: str, encoding: str) -> Iterator[Part]:
 
 def _text_of(line: str, field: str, where: str) -> str:
     try:
-        row = json.loads(line)
+        row = DECODER.decode(line.strip())
     except (ValueError, RecursionError) as error:
         raise DataError(
-            f"not JSON: {error}", where=where, got=clip(line.strip()), expected="an object per line"
+            f"not JSON: {reason(error)}",
+            where=where,
+            got=clip(line.strip()),
+            expected="an object per line",
+            do="mend the line or remove it",
         ) from None
     if not isinstance(row, dict):
-        raise DataError("not a JSON object", where=where, got=clip(line.strip()), expected=f'{{"{field}": "…"}}')
+        raise DataError(
+            "not a JSON object",
+            where=where,
+            got=clip(line.strip()),
+            expected=f'{{"{field}": "…"}}',
+            do="mend the line or remove it",
+        )
     if field not in row:
         keys = ", ".join(row) or "none"
         raise DataError(f"no field {field!r}", where=where, got=f"the fields {keys}", do="name it with --field")
     if not isinstance(row[field], str):
-        raise DataError(f"the field {field!r} is no text", where=where, got=clip(json.dumps(row[field])))
+        raise DataError(
+            f"the field {field!r} is no text",
+            where=where,
+            got=shown(row[field]),
+            expected="a text",
+            do="mend the line or remove it, or name another with --field",
+        )
     try:
         row[field].encode()
     except UnicodeEncodeError as error:  # half a pair of \ud83d\ude00
-        raise DataError("half a character", where=where, got=ascii(row[field][error.start])) from None
+        raise DataError(
+            "half a character",
+            where=where,
+            got=ascii(row[field][error.start]),
+            expected="both halves of a pair such as \\ud83d\\ude00",
+            do="write the character itself in UTF-8",
+        ) from None
     return str(row[field])
 
 
@@ -124,6 +151,7 @@ def lines(path: Path, encoding: str, longest: int) -> Iterator[Line]:
             raise DataError(
                 "a NUL character",
                 where=f"{path}:{number + text.count(chr(10), 0, zero)}",
+                expected="text",
                 do="leave the file out; or, if it is in UTF-16, give --encoding utf-16",
             )
         whole = (rest + text).split("\n")
@@ -212,5 +240,8 @@ def opened(path: Path) -> Iterator[IO[bytes]]:
             raise
         what = COMPRESSED[suffix]
         raise DataError(
-            f"not a whole {what} file", where=str(path), do=f"copy it again, or remove {suffix} from its name"
+            f"not a whole {what} file",
+            where=str(path),
+            expected=f"{what}, as its suffix says",
+            do=f"copy it again, or remove {suffix} from its name",
         ) from None

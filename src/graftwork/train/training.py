@@ -77,7 +77,8 @@ class Training:
             tensors[name] = torch.tensor(getattr(self, name), dtype=torch.float64)
         counts = {"counter": self.counter.counts, "looking": self.looking.counts}
         place = {name: getattr(self, name) for name in ("epoch", "done", "step", "best_epoch")}
-        return Checkpoint({**place, **counts, "head_start": dict(self.head_start)}, tensors)
+        told = {"head_start": dict(self.head_start), "memory": self.bench.memory.state()}
+        return Checkpoint({**place, **counts, **told}, tensors)
 
     @torch.no_grad()
     def restore(self, found: Checkpoint) -> Passes:
@@ -94,6 +95,7 @@ class Training:
         self.optimiser.restore(_under(OPTIMISER, tensors))
         self.counter.restore(numbers["counter"])
         self.looking.restore(numbers["looking"])
+        self.bench.memory.restore(numbers["memory"])
         rows = _under(ROWS, tensors)
         for name, weight in _under(BEST, tensors).items():
             self.best[name] = self.best[name].index_copy(0, rows[name], weight) if name in rows else weight.clone()
