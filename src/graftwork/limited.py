@@ -36,7 +36,7 @@ DATA = Limits(bytes=1 << 30, lists=30_000_000, values=100_000_000, text=1 << 28)
 SMALL = Limits(bytes=4 << 20, lists=300_000, values=600_000)  # what describes a model: the labels of 21,000 classes
 MODULE = Limits(bytes=128 << 20, lists=2_000_000, values=8_000_000, text=1 << 24)  # which may hold a vocabulary
 TOKENIZER = Limits(bytes=64 << 20, lists=2_000_000, values=8_000_000)
-HEADER = Limits(bytes=16 << 20, lists=400_000, values=2_000_000, depth=8, text=10_000)  # of a safetensors file
+HEADER = Limits(bytes=16 << 20, lists=150_100, values=600_000, depth=8, text=10_000)  # of 50,000 tensors
 
 
 def parse_json(content: bytes, limits: Limits) -> Any:

@@ -14,7 +14,7 @@ from typing import Any, BinaryIO
 from graftwork.limited import HEADER, BeyondLimits, parse_json
 from graftwork.plain_files import LOOKED_AT, foreign
 
-MOST_TENSORS = 100_000
+MOST_TENSORS = 50_000
 MOST_DIMENSIONS = 16
 LARGEST = 1 << 48  # numbers of a tensor, an empty side counted as 1
 ABOUT = "__metadata__"

@@ -21,13 +21,13 @@ from graftwork.core.model_folder import (
     reading_files,
     stored_numbers,
     stored_weights,
-    weight_files,
+    weight_digests,
 )
 from graftwork.core.model_json import checked_sizes
 from graftwork.core.reading import TextReader
 from graftwork.core.tokenizer_file import read_tokenizer
 from graftwork.errors import ConfigError, IncompatibleModule
-from graftwork.files import digest, file_digest
+from graftwork.files import digest
 from graftwork.registry import backbones
 
 MODEL_TYPE = "awd_lstm"
@@ -49,7 +49,7 @@ class AwdLstmFamily:
         network = AwdLstm(shape)
         identity: dict[str, Any] = {"files": reading_files(folder), "random_seed": random_seed}
         if random_seed is None:
-            identity["weights"] = {path.name: file_digest(path) for path in weight_files(folder)}
+            identity["weights"] = weight_digests(folder)
             load_network(network, folder)
         else:
             network.draw(random_seed)

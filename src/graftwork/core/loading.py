@@ -27,13 +27,13 @@ from graftwork.core.model_folder import (
     read_as_trained,
     reading_files,
     stored_weights,
-    weight_files,
+    weight_digests,
 )
 from graftwork.core.tokenizer_file import unreadable
 from graftwork.core.tokenizer_folder import open_tokenizer
 from graftwork.core.transformer import TransformerBackbone
 from graftwork.errors import GraftworkError, IncompatibleModule, StorageError
-from graftwork.files import digest, file_digest
+from graftwork.files import digest
 
 KNOWN = (  # what transformers raises over a bad folder
     OSError, ValueError, KeyError, TypeError, ImportError, RuntimeError, AttributeError, IndexError, SafetensorError,
@@ -63,7 +63,7 @@ def open_folder(folder: Path, name: str, layout: Layout, *, random_seed: int | N
     layout, max_length = read_as_trained(folder, layout)
     identity = {"files": reading_files(folder)}
     if random_seed is None:
-        identity["weights"] = {path.name: file_digest(path) for path in weight_files(folder)}
+        identity["weights"] = weight_digests(folder)
     with transformers_errors(folder):
         config = configuration(folder)
         tokenizer, pad_id, tokenizer_length = _tokenizer(folder, layout)

@@ -17,12 +17,12 @@ from graftwork.core.chained import Architecture, ChainedBackbone, Reader, shapes
 from graftwork.core.configuration import configuration
 from graftwork.core.hearing import MOST_SECONDS, SpectrogramReader, WaveReader
 from graftwork.core.loading import fresh_of_folder, pretrained, transformers_errors
-from graftwork.core.model_folder import locate, model_file, model_type, reading_files, weight_files
+from graftwork.core.model_folder import locate, model_file, model_type, reading_files, weight_digests
 from graftwork.core.model_json import checked_sizes
 from graftwork.core.tokenizer_folder import checked_copy
 from graftwork.core.vision import PATCH, PREPARED, ImageReader, Preparation
 from graftwork.errors import ConfigError
-from graftwork.files import digest, file_digest
+from graftwork.files import digest
 
 UNUSED = ("pooler", "masked_spec_embed")  # made for what nothing here reads or does
 
@@ -41,7 +41,7 @@ class Opened:
         """The backbone; `reading` is JSON that decides what `reader` makes of a file, `sample` one example of it."""
         identity: dict[str, Any] = {"files": reading_files(self.folder), "random_seed": self.random_seed}
         if self.random_seed is None:
-            identity["weights"] = {path.name: file_digest(path) for path in weight_files(self.folder)}
+            identity["weights"] = weight_digests(self.folder)
         shapes = shapes_of(self.architecture.unroll(self.module), sample)
         positions = sample["attention_mask"].shape[1]
         card = BackboneCard(

@@ -29,6 +29,7 @@ WEIGHTS = "model.safetensors"
 INDEX = "model.safetensors.index.json"
 MODULES = "modules.json"
 MOST_SHARDS = 1_000
+MOST_BYTES = 64 << 20  # of a file beside the weights
 READ_WITH = (
     "config.json", "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json",
     "vocab.txt", "vocab.json", "merges.txt", "spiece.model", "spm.model", "sentencepiece.bpe.model",
@@ -107,6 +108,14 @@ def weight_files(folder: Path) -> list[Path]:
     raise StorageError("the folder has no weights", where=str(folder), expected=WEIGHTS)
 
 
+def weight_digests(folder: Path) -> dict[str, str]:
+    """Name -> sha256 of every weight file, each of them whole. Raises `StorageError`."""
+    paths = weight_files(folder)
+    for path in paths:
+        tensors_of(path)
+    return {path.name: file_digest(path) for path in paths}
+
+
 def stored_weights(folder: Path) -> dict[str, Tensor]:
     """The tensors of all weight files, mapped, every number finite. Raises `StorageError` or `IncompatibleModule`."""
     stored: dict[str, Tensor] = {}
@@ -141,7 +150,16 @@ def _shards(index: Path) -> list[str]:
 
 def reading_files(folder: Path) -> dict[str, str]:
     """Path -> sha256 of every file beside the weights that decides how texts are read."""
-    return {name: file_digest(path) for name in READ_WITH if (path := model_file(folder, name)).is_file()}
+    found = {name: path for name in READ_WITH if (path := model_file(folder, name)).is_file()}
+    for path in found.values():
+        if path.stat().st_size > MOST_BYTES:
+            raise StorageError(
+                "the file is too large for what it is",
+                where=str(path),
+                got=f"{path.stat().st_size:,} bytes",
+                expected=f"at most {MOST_BYTES:,} bytes",
+            )
+    return {name: file_digest(path) for name, path in found.items()}
 
 
 def read_as_trained(folder: Path, layout: Layout) -> tuple[Layout, int | None]:

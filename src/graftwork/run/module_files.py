@@ -7,18 +7,18 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-import torch
 from torch import Tensor
 
-from graftwork.core.method import Method, Setting
+from graftwork.core.method import Method
 from graftwork.errors import IncompatibleModule, StorageError, clip
 from graftwork.files import read_json, require_finite, safe_load
 from graftwork.limited import MODULE
 from graftwork.plain_files import inside, require_plain_folder
-from graftwork.train.loop import Attaches, build_model
+from graftwork.train.loop import Attaches
 
 DESCRIPTION, SELF_TEST, DELTA = "module.json", "selftest.json", "delta.safetensors"
 LARGE = 256  # a setting above this may be a size that no memory holds
+LEAST_WIDTH = 64  # numbers at least that a network's maps have for each unit of a size
 
 
 def read_description(folder: Path) -> dict[str, Any]:
@@ -44,29 +44,25 @@ def read_delta(folder: Path) -> dict[str, Tensor]:
     return delta
 
 
-def require_fitting(
-    method: Method, setting: Setting, delta: Mapping[str, Tensor], facts: Mapping[str, Any], folder: Path
-) -> None:
-    """Raises `IncompatibleModule` where the method is described with sizes that its weights do not have.
+def require_fitting(method: Method, delta: Mapping[str, Tensor], folder: Path) -> None:
+    """Raises `IncompatibleModule` where what is hung on a network is described as larger than its weights are.
 
-    Only what may be large is looked at; it is built without memory for its numbers.
+    A size is a side of some tensor, and of many numbers: what is built by it takes no more memory than that allows.
     """
     named: Any = method
-    sizes = {item.name: getattr(method, item.name) for item in fields(named)}
-    large = {name: value for name, value in sizes.items() if isinstance(value, int | float) and not abs(value) <= LARGE}
-    if not large or setting.backbone is None or not isinstance(method, Attaches):
+    if not isinstance(method, Attaches):
         return
-    with torch.device("meta"):
-        wanted = {name: part.shape for name, part in build_model(method, setting, int(facts["towers"])).delta().items()}
-    odd = sorted(name for name in wanted if name not in delta or delta[name].shape != wanted[name])
-    if odd:
-        there = tuple(delta[odd[0]].shape) if odd[0] in delta else "nothing"
-        raise IncompatibleModule(
-            "module.json describes another network than its weights are of",
-            where=str(folder / DESCRIPTION),
-            got=f"{', '.join(f'{name} {value}' for name, value in large.items())}: {odd[0]} {tuple(wanted[odd[0]])}",
-            expected=f"{odd[0]} {there}",
-        )
+    sides = {side for tensor in delta.values() for side in tensor.shape}
+    numbers = sum(tensor.numel() for tensor in delta.values())
+    for item in fields(named):
+        value = getattr(method, item.name)
+        if type(value) is int and value > LARGE and (value not in sides or value * LEAST_WIDTH > numbers):
+            raise IncompatibleModule(
+                "it describes a larger method than its weights are of",
+                where=str(folder / DESCRIPTION),
+                got=f"{item.name} {value:,}",
+                expected=f"one that {numbers:,} stored numbers are enough for",
+            )
 
 
 def _object(path: Path) -> dict[str, Any]:

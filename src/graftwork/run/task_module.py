@@ -21,7 +21,7 @@ from graftwork.core.opening import open_backbone
 from graftwork.core.ragged import flat, from_lists
 from graftwork.core.task import Task
 from graftwork.errors import ConfigError, IncompatibleModule, StorageError
-from graftwork.files import file_digest, read_json, write_json, write_tensors, write_text
+from graftwork.files import file_digest, read_json, tensors_of, write_json, write_tensors, write_text
 from graftwork.registry import kinds
 from graftwork.run.bulk import predict_many
 from graftwork.run.environment import resolve_device
@@ -104,7 +104,7 @@ class TaskModule:
         setting = Setting(task, kinds.get(task.kind), backbone)
         method = method_from_config(description["method"])
         delta = read_delta(folder)
-        require_fitting(method, setting, delta, description["facts"], folder)
+        require_fitting(method, delta, folder)
         fitted = method.restore(setting, delta, description["facts"])
         return cls(folder, task, shifted(fitted, description["facts"].get(SHIFT)), description, backbone)
 
@@ -142,6 +142,14 @@ class TaskModule:
             for i, (inputs, source) in enumerate(zip(stored["inputs"], sources, strict=True))
         ]
         expected, found = flat(from_lists(stored["logits"])), flat(self.fitted.logits(examples))
+        outputs = kinds.get(self.task.kind).outputs(self.task)
+        if found.shape != expected.shape or found.size != len(found) * outputs:
+            raise IncompatibleModule(
+                "the self-test gives logits of another shape than the task has answers",
+                where=str(self.folder),
+                got=str(found.shape),
+                expected=f"{expected.shape}, {outputs} for each answer",
+            )
         self.tested = found
         difference = float(np.abs(found - expected).max())
         allowed = TOLERANCE[self.description["precision"]] * max(1.0, float(np.abs(expected).max()))
@@ -200,6 +208,7 @@ def _check_format(folder: Path, description: Mapping[str, Any]) -> None:
         raise IncompatibleModule(
             "unknown format", where=str(folder), got=repr(description.get("format")), expected=f"format {FORMAT}"
         )
+    tensors_of(folder / "delta.safetensors")
     found = file_digest(folder / "delta.safetensors")
     if found != description["delta_sha256"]:
         raise IncompatibleModule(
