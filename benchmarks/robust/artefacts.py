@@ -468,7 +468,7 @@ CASES = (
             config(auto_map={"AutoModel": "evil.Model", "AutoConfig": "evil.Config"}),
             "auto_map",
         ),
-        ("trust_remote_code", config(trust_remote_code=True), "trust_remote_code"),
+        ("trust_remote_code", config(**{"trust_remote_code": True}), "trust_remote_code"),
         ("custom_pipelines", config(custom_pipelines={"x": {"impl": "evil.Pipe"}}), "custom_pipelines"),
         (
             "_attn_implementation_internal",
