@@ -30,6 +30,7 @@ BANK = ("predict", "bank", "moods", "a good film")
 LOCK_IN = ("bank", "add", "bank", "module", "--task", "other")
 IMPORT = ("bank", "import", "empty", "adapter", "--name", "other", "--backbone", "hf:network")
 ELMO = (*TRAIN, "elmo:elmo")
+REMOTE = "trust_remote_code"
 Content = dict[str, Any]
 
 
@@ -468,7 +469,7 @@ CASES = (
             config(auto_map={"AutoModel": "evil.Model", "AutoConfig": "evil.Config"}),
             "auto_map",
         ),
-        ("trust_remote_code", config(**{"trust_remote_code": True}), "trust_remote_code"),
+        ("trust_remote_code", config(**{REMOTE: True}), REMOTE),
         ("custom_pipelines", config(custom_pipelines={"x": {"impl": "evil.Pipe"}}), "custom_pipelines"),
         (
             "_attn_implementation_internal",

@@ -35,6 +35,7 @@ QUESTION = "Is every hostile file refused at once, with little memory and a mess
 BAR = {"refused": "all", "seconds": 1.0, "bytes": 200_000_000, "exit_code": 2, "canaries": 0, "benign": "all succeed"}
 HANGING = 30  # seconds after which a command is killed
 TRIES = 3  # of which the quickest counts: other processes take the processor too
+MOST_SAID = 1000  # characters of a message that are written down
 LABELS = ("good", "bad")
 WORDS = ("film", "plot", "scene", "actor", "score", "story", "end", "joke")
 
@@ -144,6 +145,7 @@ def meet(case: Case, scene: Path, place: Path, tries: int = TRIES) -> dict[str, 
             secret = (copy / SECRET).read_bytes()
             case.make(Scene(copy))
             found = forked(copy, case.command)
+            found["said"] = found["said"].replace(f"{copy}/", "")[:MOST_SAID]
             canary = canary or bool(list(copy.rglob(CANARY))) or Path(CANARY).exists()
             canary = canary or (copy / SECRET).read_bytes() != secret
         if not best or (found["seconds"] or HANGING) < (best["seconds"] or HANGING):

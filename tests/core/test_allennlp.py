@@ -181,3 +181,58 @@ def test_without_h5py_it_says_what_to_install(tmp_path: Path, monkeypatch: pytes
     monkeypatch.setitem(sys.modules, "h5py", None)
     with pytest.raises(ConfigError, match=r"graftwork\[elmo\]"):
         open_backbone(f"elmo:{tmp_path}", precision="fp32")
+
+
+def linked(file: Any) -> None:
+    file["char_embed"] = h5py.ExternalLink("other.hdf5", "char_embed")
+
+
+def softly(file: Any) -> None:
+    file["other"] = np.zeros((261, WIDTH), np.float32)
+    file["char_embed"] = h5py.SoftLink("/other")
+
+
+def stored_elsewhere(file: Any) -> None:
+    file.create_dataset("char_embed", (261, WIDTH), "f4", external=[("secret.bin", 0, 261 * WIDTH * 4)])
+
+
+def virtual(file: Any) -> None:
+    layout = h5py.VirtualLayout((261, WIDTH), "f4")
+    layout[:] = h5py.VirtualSource("other.hdf5", "char_embed", (261, WIDTH))
+    file.create_virtual_dataset("char_embed", layout)
+
+
+def inflated(file: Any) -> None:
+    file.create_dataset("char_embed", (1 << 28,), "f4", chunks=(1 << 16,), compression="gzip")
+
+
+def of_texts(file: Any) -> None:
+    file["char_embed"] = ["text"]
+
+
+@pytest.mark.parametrize(
+    ("change", "rule"),
+    [
+        (linked, "char_embed is a link"),
+        (softly, "char_embed is a link"),
+        (stored_elsewhere, "the numbers of char_embed stand in another file"),
+        (virtual, "the numbers of char_embed stand in another file"),
+        (inflated, "char_embed unpacks to far more"),
+        (of_texts, "char_embed is no array of numbers"),
+    ],
+)
+def test_arrays_stand_in_the_file_and_are_of_its_size(tmp_path: Path, change: Any, rule: str) -> None:
+    folder = write(tmp_path)
+    with h5py.File(folder / "lm_weights.hdf5", "a") as file:
+        del file["char_embed"]
+        change(file)
+    with pytest.raises(GraftworkError, match=rf"lm_weights\.hdf5: {rule}"):
+        read_published(*published_files(folder))
+
+
+@pytest.mark.parametrize("size", [{"dim": 10**9}, {"n_layers": 10**7}, {"projection_dim": 100_000, "dim": 100_000}])
+def test_absurd_sizes_are_refused_before_the_network_is_built(tmp_path: Path, size: dict[str, int]) -> None:
+    folder = write(tmp_path)
+    (folder / "options.json").write_text(json.dumps(options(**size)))
+    with pytest.raises(StorageError, match=r"options\.json: [\s\S]*larger"):
+        read_published(*published_files(folder))

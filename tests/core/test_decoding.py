@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 from pathlib import Path
 
 import numpy as np
@@ -108,3 +109,25 @@ def test_copies_are_small_and_stay_decodable(tmp_path: Path) -> None:
     assert image.size == (32, 16)
     assert sound.size == (2000, 8000)
     assert decode_sound(sound.path, 8000).max() > 0.4
+
+
+def test_other_formats_that_the_library_knows_are_not_read(tmp_path: Path) -> None:
+    Image.fromarray(GRADIENT).save(tmp_path / "a.png", format="PCX")
+    assert refusal(tmp_path / "a.png", "image").what == "not an image"
+    soundfile.write(tmp_path / "a.wav", np.full(100, 0.5), 8000, format="AIFF")
+    assert refusal(tmp_path / "a.wav", "sound").what == "not a sound that can be decoded"
+
+
+def test_a_file_that_is_too_large_is_not_read_into_memory(tmp_path: Path) -> None:
+    (tmp_path / "a.png").touch()
+    os.truncate(tmp_path / "a.png", 1 << 40)
+    with pytest.raises(StorageError, match="too large for what it is"):
+        identify(tmp_path / "a.png", "image")
+
+
+def test_a_long_recording_is_refused_by_its_header(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    soundfile.write(tmp_path / "a.flac", np.full((100, 2), 0.5), 8000)
+    assert identify(tmp_path / "a.flac", "sound").size == (100, 8000)
+    monkeypatch.setattr(decoding, "MOST_SAMPLES", 199)
+    told = refusal(tmp_path / "a.flac", "sound")
+    assert told.got == "100 frames of 2 channels" and "199" in told.expected

@@ -194,3 +194,14 @@ def test_a_spreadsheet_says_what_to_do(tmp_path: Path) -> None:
     path.write_bytes(b"PK")
     with pytest.raises(DataError, match=r"save the sheet as CSV \(UTF-8\)"):
         open_table(path)
+
+
+def test_parquet_whose_rows_unpack_at_once_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    path = tmp_path / "a.parquet"
+    parquet.write_table(arrow.table({"text": ["a"] * 100, "label": ["b"] * 100}), path, row_group_size=50)
+    monkeypatch.setattr("graftwork.data.parquet.MOST_ROWS", 50)
+    assert len(rows(path, "text")) == 100
+    monkeypatch.setattr("graftwork.data.parquet.MOST_ROWS", 49)
+    with pytest.raises(DataError, match=r"a group of rows is too large[\s\S]*50 rows"):
+        rows(path, "text")

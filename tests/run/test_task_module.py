@@ -12,8 +12,8 @@ import pytest
 
 from graftwork.core.opening import open_backbone
 from graftwork.core.run import Recipe
-from graftwork.errors import ConfigError, IncompatibleModule, StorageError
-from graftwork.files import read_json, write_json
+from graftwork.errors import ConfigError, GraftworkError, IncompatibleModule, StorageError
+from graftwork.files import file_digest, read_json, write_json
 from graftwork.run.execute import Shop, execute
 from graftwork.run.methods import parse_method
 from graftwork.run.task_module import TaskModule
@@ -256,3 +256,54 @@ def test_answers_do_not_depend_on_what_else_is_asked(trained: Callable[..., Path
     module = TaskModule.load(trained())
     alone, among = module.predict(["good film"])[0], module.predict(["bad " * 40, "good film", "so"])[1]
     assert alone["probabilities"] == pytest.approx(among["probabilities"], abs=1e-4)
+
+
+@pytest.mark.parametrize("name", ["module.json", "selftest.json", "delta.safetensors", "README.md"])
+def test_a_link_in_its_folder_refuses_it(trained: Callable[..., Path], name: str) -> None:
+    folder = trained()
+    (folder / name).rename(folder.parent / name)
+    (folder / name).symlink_to(folder.parent / name)
+    with pytest.raises(StorageError, match=rf"{name}: a symbolic link where a plain file"):
+        TaskModule.load(folder)
+
+
+def test_a_self_test_reads_no_file_elsewhere(trained: Callable[..., Path]) -> None:
+    folder = trained()
+    count = len(read_json(folder / "selftest.json")["inputs"])
+    spoil(folder / "selftest.json", inputs=[{"image": "../module/../../secret.png"}] * count)
+    with pytest.raises(StorageError, match=r"selftest\.json: a name that leads out of its folder"):
+        TaskModule.load(folder)
+
+
+@pytest.mark.parametrize("rank", [300, 10**8])
+def test_a_size_that_the_weights_do_not_have_is_refused_before_it_is_built(
+    trained: Callable[..., Path], rank: int
+) -> None:
+    folder = trained()
+    spoil(folder / "module.json", method=read_json(folder / "module.json")["method"] | {"rank": rank})
+    with pytest.raises(IncompatibleModule, match=rf"larger method than its weights are of[\s\S]*rank {rank:,}"):
+        TaskModule.load(folder)
+
+
+def test_labels_that_have_no_logits_are_refused(trained: Callable[..., Path]) -> None:
+    folder = trained()
+    spoil(folder / "module.json", task=read_json(folder / "module.json")["task"] | {"labels": ["a", "b", "c"]})
+    with pytest.raises(GraftworkError, match="shape"):
+        TaskModule.load(folder)
+
+
+def test_a_module_starts_no_download(trained: Callable[..., Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = trained()
+    spoil(folder / "module.json", backbone=read_json(folder / "module.json")["backbone"] | {"id": "hf:evil/network"})
+    monkeypatch.setenv("HF_HUB_OFFLINE", "0")
+    with pytest.raises(StorageError, match="a file that names one starts no download"):
+        TaskModule.load(folder)
+
+
+def test_weights_that_are_no_numbers_are_refused(trained: Callable[..., Path]) -> None:
+    folder = trained()
+    content = (folder / "delta.safetensors").read_bytes()[:-4] + b"\x00\x00\xc0\x7f"  # NaN
+    (folder / "delta.safetensors").write_bytes(content)
+    spoil(folder / "module.json", delta_sha256=file_digest(folder / "delta.safetensors"))
+    with pytest.raises(IncompatibleModule, match="NaN or infinite"):
+        TaskModule.load(folder)
