@@ -17,7 +17,9 @@ import numpy as np
 import pytest
 import torch
 
+from graftwork.core.backbone import Inputs
 from graftwork.core.checkpoint import Checkpoint
+from graftwork.core.model import Model
 from graftwork.core.opening import open_backbone
 from graftwork.core.ragged import flat
 from graftwork.core.run import Recipe
@@ -136,6 +138,25 @@ def test_every_step_of_gradual_unfreezing_can_be_the_last(step: int, precision: 
     attempts = Attempts(tiny_dataset(), open_backbone("tiny_text", precision=precision), "ulmfit", kept_share=0.5)
     attempts.killed(tmp_path / "broken", step)
     require_equal(attempts, tmp_path / "whole", tmp_path / "broken")
+
+
+def test_batches_that_were_cut_for_want_of_memory_stay_cut(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """There is memory enough when the run goes on: its bits must not depend on that."""
+    attempts = Attempts(tiny_dataset(), open_backbone("tiny_text", precision="fp32"), "full")
+    forward, short = Model.forward, [True]
+
+    def training(model: Model, inputs: Inputs, entering: torch.Tensor | None = None) -> torch.Tensor:
+        if short[0] and torch.is_grad_enabled() and len(inputs["attention_mask"]) > 3:
+            raise RuntimeError("DefaultCPUAllocator: can't allocate memory")
+        return forward(model, inputs, entering)
+
+    monkeypatch.setattr(Model, "forward", training)
+    one, _ = attempts.fit(tmp_path / "whole")
+    attempts.killed(tmp_path / "broken", 4)
+    short[0] = False
+    other, _ = attempts.fit(tmp_path / "broken")
+    assert one.facts["accumulation"] == other.facts["accumulation"]
+    assert all(torch.equal(tensor, other.delta()[name]) for name, tensor in one.delta().items())
 
 
 @pytest.mark.parametrize("method", ["full", "lora"])
