@@ -247,7 +247,14 @@ def lines_of_json() -> None:
         case("table", f"choices: {what}", [{**listed, **changes}], Wrong("t.jsonl:1", says), "t.jsonl", kind="choice")
     ranked = "query\tcandidate\trelevance\nq\ta\t1\nq\tb\t0\n"
     case("table", "ranking: rows of candidates", ranked, Right([["q", ["a", "b"], [1, 0]]]), "t.tsv", kind="ranking")
-    case("table", "ranking: a relevance of 2", ranked + "r\ta\t2\n", Wrong("t.tsv:4", "right or not"), "t.tsv", kind="ranking")
+    case(
+        "table",
+        "ranking: a relevance of 2",
+        ranked + "r\ta\t2\n",
+        Wrong("t.tsv:4", "right or not"),
+        "t.tsv",
+        kind="ranking",
+    )
     case("table", "ranking: candidates apart", ranked + "r\tx\t1\nr\ty\t0\nq\tc\t0\n", Wrong("t.tsv:6", "stand together"),
          "t.tsv", kind="ranking")  # fmt: skip
 
