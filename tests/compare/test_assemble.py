@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 from boards import METRICS, board, broken, dropped, hits, partly, price, raced, row, usual
@@ -202,3 +203,15 @@ def test_what_more_tries_bring() -> None:
     assert seeds["points"][0]["score"] == pytest.approx(0.8)
     assert (rates["of"], [point["cost"] for point in rates["points"]]) == ("learning rates", [2.0, 4.0])
     assert rates["points"][1]["score"] == pytest.approx(0.88 * 3 / 4 + 0.85 / 4)
+
+
+def test_batches_in_parts_are_noted() -> None:
+    parted = row("adapter", 0.9, 1.0)
+    result, stats = parted.runs[0]
+    facts = {"accumulation": {"parts": 4, "steps": 1200, "cuts": []}}
+    made = board(
+        [replace(parted, runs=((replace(result, facts=facts), stats), *parted.runs[1:])), row("full", 0.8, 9.0)]
+    )
+    assert [note for note in made["notes"] if "memory" in note] == [
+        "adapter: for want of memory 1,200 batches went through in up to 4 parts, whose gradients add up"
+    ]

@@ -26,7 +26,8 @@ def tens(part: object) -> int:
     "error",
     [
         MemoryError(), torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2 GiB"), RuntimeError(CPU),
-        RuntimeError("std::bad_alloc"), RuntimeError("could not create a primitive"), OSError(errno.ENOMEM, "Cannot allocate memory"), OutOfMemory("one example"),
+        RuntimeError("std::bad_alloc"), RuntimeError("could not create a primitive"), OutOfMemory("one example"),
+        OSError(errno.ENOMEM, "Cannot allocate memory"),
     ],
     ids=lambda error: type(error).__name__,
 )  # fmt: skip

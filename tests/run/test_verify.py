@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from graftwork.core.memory import Cut
 from graftwork.core.run import Recipe
 from graftwork.errors import ConfigError, StorageError
 from graftwork.files import read_json, write_json
@@ -78,6 +79,15 @@ def test_other_kinds_and_a_trial(kind: str, open_tiny: OpenShop) -> None:
 
 
 @pytest.mark.slow
+def test_a_run_in_parts_is_cut_again_where_it_was(open_tiny: OpenShop) -> None:
+    folder = run(replace(open_tiny(), cuts=[Cut(1, 40, "no memory")]), "lora")
+    receipt = read_json(folder / "receipt.json")
+    assert receipt["numerics"]["accumulation"] > 1 and receipt["numerics"]["cuts"][0]["step"] == 1
+    assert verified(folder).verdict == EQUAL
+    reseal(folder, lambda content: content["numerics"].pop("cuts"))
+    assert verified(folder).verdict != EQUAL, "whole batches round otherwise"
+
+
 def test_a_failed_run_fails_again(open_tiny: OpenShop) -> None:
     folder = run(open_tiny(), "adapter:learning_rate=1e30", recipe=Recipe(epochs=4, batch_size=8))
     receipt = read_json(folder / "receipt.json")

@@ -5,9 +5,12 @@ The losses of the parts are weighted by what each is the mean over, and their gr
 
 from __future__ import annotations
 
+import ctypes
 import errno
 import gc
+import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from typing import Any, TypeVar
 
@@ -139,10 +142,18 @@ def attempt(work: Callable[[], T]) -> tuple[T | None, str]:
         if not ran_out(error) or isinstance(error, OutOfMemory):
             raise
         why = (str(error).strip() or "no memory left").splitlines()[0][:200]
-    gc.collect()  # the error held what was computed, and so do cycles in the graph
+    _give_back()
+    return None, why
+
+
+def _give_back() -> None:
+    """What the error held is free, but for cycles; and allocators keep what is free for themselves."""
+    gc.collect()
     if torch.cuda.is_available():
         torch.cuda.empty_cache()
-    return None, why
+    if sys.platform == "linux":
+        with suppress(AttributeError, OSError):  # another C library than glibc
+            ctypes.CDLL(None).malloc_trim(0)
 
 
 def alone(why: str, tokens: int | None = None) -> OutOfMemory:
@@ -151,5 +162,5 @@ def alone(why: str, tokens: int | None = None) -> OutOfMemory:
     return OutOfMemory(
         f"one example{size} takes more memory than there is",
         got=why,
-        do="cut long texts; take a smaller backbone or a method that trains fewer blocks; or one run at a time: --jobs 1",
+        do="cut long texts; take a smaller backbone or a method that trains fewer blocks; or run one by one: --jobs 1",
     )
