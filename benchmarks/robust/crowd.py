@@ -37,7 +37,7 @@ BAR = {"kills_at_least": 30, "lost": 0, "repeated": 0, "boards_different": 0, "r
 CROWD = (("1", "1"), ("1", "1"), ("2", "2"), ("2", "2"))  # threads and jobs: every run has one thread
 METHODS = "majority,tfidf_svm,linear_probe,top_layers:k=1,lora,bitfit,adapter,full"
 ROWS, SEEDS, EPOCHS = 240, 3, 8
-PAUSE_SECONDS = (0.3, 4.0)  # from one kill to the next
+PAUSE_SECONDS = (0.5, 8.0)  # from one kill to the next
 LOOK_SECONDS, TOO_LONG = 0.05, 1800.0
 SAME = ("spec.json", "predictions.jsonl", "module/delta.safetensors")  # what a run decides, byte for byte
 KEPT = ("task", "headline_metric", "differences", "majority", "race", "rows", "statistics", "notes")  # of a board
