@@ -32,7 +32,8 @@ from graftwork.testing.media import write_folder
 
 FORMAT = 1
 QUESTION = "Is every hostile file refused at once, with little memory and a message, and is nothing that it holds run?"
-BAR = {"refused": "all", "seconds": 1.0, "bytes": 200_000_000, "exit_code": 2, "canaries": 0, "benign": "all succeed"}
+BAR = {"not_refused": 0, "slowest_seconds": 1.0, "most_bytes": 200_000_000, "canaries": 0, "benign_that_fail": 0}
+REFUSED = 2  # the exit code
 HANGING = 30  # seconds after which a command is killed
 TRIES = 3  # of which the quickest counts: other processes take the processor too
 MOST_SAID = 1000  # characters of a message that are written down
@@ -160,9 +161,9 @@ def wrong(case: Case, found: Mapping[str, Any], canary: bool) -> list[str]:
     """What of the bar was not held; nothing where all was."""
     said = str(found["said"])
     held = {
-        f"exit code {found['code']}": found["code"] == BAR["exit_code"],
-        f"{found['seconds']} s": found["seconds"] is not None and found["seconds"] < BAR["seconds"],
-        f"{found['bytes']} bytes": found["bytes"] is not None and found["bytes"] < BAR["bytes"],
+        f"exit code {found['code']}": found["code"] == REFUSED,
+        f"{found['seconds']} s": found["seconds"] is not None and found["seconds"] < BAR["slowest_seconds"],
+        f"{found['bytes']} bytes": found["bytes"] is not None and found["bytes"] < BAR["most_bytes"],
         f"the message does not name {case.file}": case.file in said,
         f"the message does not say {case.rule}": re.search(case.rule, said) is not None,
         "a traceback": "Traceback" not in said,
@@ -211,16 +212,15 @@ def show(told: Mapping[str, Any]) -> None:
 def judged(cases: Sequence[Mapping[str, Any]], benign: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
     """The result file."""
     here = environment()
-    refused = sum(not case["wrong"] for case in cases)
+    failing = [name for name, found in benign.items() if found["code"] != 0]
     measured = {
         "artefacts": len(cases),
-        "refused": refused,
+        "not_refused": sum(bool(case["wrong"]) for case in cases),
         "slowest_seconds": max((case["seconds"] or HANGING for case in cases), default=None),
         "most_bytes": max((case["bytes"] or 0 for case in cases), default=None),
         "canaries": sum(case["canary"] for case in cases),
-        "benign_that_fail": [name for name, found in benign.items() if found["code"] != 0],
+        "benign_that_fail": len(failing),
     }
-    met = refused == len(cases) and not measured["benign_that_fail"]
     return {
         "format": FORMAT,
         "question": QUESTION,
@@ -228,7 +228,8 @@ def judged(cases: Sequence[Mapping[str, Any]], benign: Mapping[str, Mapping[str,
         "environment": {key: here[key] for key in ("graftwork", "processor", "distributions", "time")},
         "bar": BAR,
         "measured": measured,
-        "status": "met" if met else "missed",
+        "status": "failed" if measured["not_refused"] or failing else "ok",
+        "failing": failing,
         "cases": [dict(case) for case in cases],
     }
 

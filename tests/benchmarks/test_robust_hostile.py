@@ -55,13 +55,14 @@ def test_what_is_wrong_is_seen(script: ModuleType) -> None:
     assert script.wrong(case, FOUND, True) == ["something was run, or written elsewhere"]
 
 
-def test_one_miss_and_the_bar_is_missed(script: ModuleType) -> None:
+def test_one_miss_fails_it(script: ModuleType) -> None:
     fine = {"case": "x", "seconds": 0.1, "bytes": 10, "canary": False, "wrong": []}
     benign = {"a module": {"code": 0}}
-    assert script.judged([fine], benign)["status"] == "met"
-    assert script.judged([fine, fine | {"wrong": ["exit code 0"]}], benign)["status"] == "missed"
+    assert script.judged([fine], benign)["status"] == "ok"
+    assert script.judged([fine, fine | {"wrong": ["exit code 0"]}], benign)["status"] == "failed"
     missed = script.judged([fine], {"a module": {"code": 2}})
-    assert missed["status"] == "missed" and missed["measured"]["benign_that_fail"] == ["a module"]
+    assert missed["status"] == "failed" and missed["failing"] == ["a module"]
+    assert missed["bar"].keys() <= missed["measured"].keys()
 
 
 def test_the_payload_would_make_the_canary(
@@ -106,4 +107,4 @@ def test_it_runs_small(script: ModuleType, tmp_path: Path, monkeypatch: pytest.M
     script.main()
     result = script.read_json(tmp_path / "hostile.json")
     assert result["measured"]["artefacts"] == 1 and result["measured"]["canaries"] == 0
-    assert result["cases"][0]["code"] == 2 and result["measured"]["benign_that_fail"] == []
+    assert result["cases"][0]["code"] == 2 and result["measured"]["benign_that_fail"] == 0
