@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from graftwork.files import read_json
 from graftwork.registry import methods
 
 FOLDER = Path(__file__).resolve().parents[2] / "benchmarks" / "robust"
@@ -34,7 +35,7 @@ def found(kills: int = 60, lost: float = 0.2, checkpoint: bool = True, **changes
 
 def test_every_method_kind_and_objective_is_killed(kills: ModuleType, tmp_path: Path) -> None:
     names = [case.name for case in kills.cases(tmp_path)]
-    assert len(set(names)) == len(names) and len(names) * (kills.KILLS - 1) >= 60  # one comes before the first step
+    assert len(set(names)) == len(names) and len(names) * kills.KILLS >= 60
     by_gradient = {"full", "top_layers", "adapter", "lora", "bitfit", "ulmfit", "contrastive"}
     assert by_gradient <= set(methods.names())
     for method in by_gradient:
@@ -94,4 +95,14 @@ def test_a_case_is_tried(words: str, kills: ModuleType, tmp_path: Path) -> None:
     (case,) = (case for case in kills.cases(tmp_path) if case.name == words)
     told = kills.tried(case, tmp_path, 3)
     assert told["equal"], told
-    assert [kill["where"] for kill in told["kills"]][1:] == ["stepping"] * 2
+    assert [kill["where"] for kill in told["kills"]] == ["stepping", "before", "stepping"]
+    assert all(kill["with_a_checkpoint"] for kill in told["kills"])
+
+
+def test_what_was_not_run_is_told(kills: ModuleType, tmp_path: Path) -> None:
+    asked = [kills.Case(name, ()) for name in ("a", "b")]
+    measured = kills.write_result(tmp_path / "out" / "kills.json", [found()], asked, {"share": 0.01})
+    content = read_json(tmp_path / "out" / "kills.json")
+    assert measured["not_run"] == ["b"] and (content["status"], content["format"]) == ("partial", 1)
+    measured = kills.write_result(tmp_path / "out" / "kills.json", [found()], asked[:1], {"share": 0.01})
+    assert read_json(tmp_path / "out" / "kills.json")["status"] == "passed"
