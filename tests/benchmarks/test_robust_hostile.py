@@ -56,7 +56,7 @@ def test_what_is_wrong_is_seen(script: ModuleType) -> None:
 
 
 def test_one_miss_fails_it(script: ModuleType) -> None:
-    fine = {"case": "x", "seconds": 0.1, "bytes": 10, "canary": False, "wrong": []}
+    fine = {"case": "x", "seconds": 0.1, "cpu_seconds": 0.1, "bytes": 10, "canary": False, "wrong": []}
     benign = {"a module": {"code": 0}}
     assert script.judged([fine], benign)["status"] == "ok"
     assert script.judged([fine, fine | {"wrong": ["exit code 0"]}], benign)["status"] == "failed"
