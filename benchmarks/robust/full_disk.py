@@ -2,7 +2,8 @@
 
 Twice. First every file that is opened to be written, every new folder and every rename fails in turn, as on a full
 disk; the system's audit events tell of each, also of those that libraries do. Then, where a file system in memory can
-be mounted, the disk really is too small, by a little less every time. `--only train,remove` tries a part of it.
+be mounted, the disk really is too small, by a little less every time. What the work folder has is not done again;
+`--only train,remove` tries a part of it.
 """
 
 from __future__ import annotations
@@ -19,7 +20,6 @@ import re
 import shutil
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -340,33 +340,41 @@ def measured(work: Path, names: Sequence[str]) -> dict[str, Any]:
     torch.set_num_threads(1)
     for stream in ("HOME", "XDG_CACHE_HOME", "GRAFTWORK_CACHE"):
         os.environ[stream] = str(work / "home")
-    write_scene(work / "scene")
+    if not (work / "scene").is_dir():
+        write_scene(work / "scene")
     cases: dict[str, Any] = {}
     wrong: dict[str, list[str]] = {name: [] for name in BAR}
-    totals = {"writes_that_failed": 0, "sites": 0, "small_disks": 0}
     with mounted(work / "small") as reason:
         for case in (case for case in CASES if not names or case.name in names):
-            begun = time.monotonic()
-            scene = fresh(work / "scene", work / f"scene_{case.name}")
-            for words in case.before:
-                code, said = run(scene, words)
-                assert code == 0, said
-            found, sites = every_site(case, scene, work / "tried")
-            small = Found() if reason else small_disk(case, scene, work / "small")
-            for one in (found, small):
-                for name, listed in one.wrong.items():
-                    wrong[name] += [f"{case.name}: {line}" for line in listed]
-            totals["writes_that_failed"] += found.tried
-            totals["sites"] += len(set(sites))
-            totals["small_disks"] += small.tried
-            tried = {"tried": found.tried, "done": found.done, "sites": sorted(set(sites))}
-            cases[case.name] = tried | {"small_disks": small.tried, "small_done": small.done}
-            counts = {name: len(found.wrong[name]) + len(small.wrong[name]) for name in BAR}
-            print(case.name, found.tried, small.tried, counts, f"{time.monotonic() - begun:.0f} s", flush=True)
-            for line in (line for one in (found, small) for listed in one.wrong.values() for line in listed[:5]):
-                print("   ", line, flush=True)
+            kept = work / f"{case.name}.json"
+            if not kept.is_file():
+                write_json(kept, tried(case, work, small=not reason))
+            cases[case.name] = read_json(kept)
+            for name, listed in cases[case.name].pop("told").items():
+                wrong[name] += [f"{case.name}: {line}" for line in listed]
+            print(case.name, {name: count for name, count in cases[case.name].items() if name != "sites"}, flush=True)
     counts = {name: len(listed) for name, listed in wrong.items()}
+    totals = {name: sum(case[name] for case in cases.values()) for name in ("writes_that_failed", "small_disks")}
+    totals["sites"] = sum(len(case["sites"]) for case in cases.values())
     return totals | counts | {"no_small_disk": reason, "told": wrong, "cases": cases}
+
+
+def tried(case: Case, work: Path, small: bool) -> dict[str, Any]:
+    """One case, both ways where there is a small disk."""
+    scene = fresh(work / "scene", work / f"scene_{case.name}")
+    for words in case.before:
+        code, said = run(scene, words)
+        assert code == 0, said
+    found, sites = every_site(case, scene, work / "tried")
+    there = small_disk(case, scene, work / "small") if small else Found()
+    return {
+        "writes_that_failed": found.tried,
+        "done_all_the_same": found.done,
+        "small_disks": there.tried,
+        "small_done": there.done,
+        "sites": sorted(set(sites)),
+        "told": {name: [*found.wrong[name], *there.wrong[name]] for name in BAR},
+    }
 
 
 def result(found: Mapping[str, Any]) -> dict[str, Any]:
@@ -386,7 +394,7 @@ def result(found: Mapping[str, Any]) -> dict[str, Any]:
 def main() -> int:
     """Measure and write; 1 where a bar is not met."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--work", type=Path, required=True, help="a folder that is not there yet")
+    parser.add_argument("--work", type=Path, required=True, help="a folder of its own")
     parser.add_argument("--out", type=Path, default=HERE / "results")
     parser.add_argument("--only", default="", help=f"some of {', '.join(case.name for case in CASES)}")
     given = parser.parse_args()

@@ -317,3 +317,15 @@ def test_bad_data_as_they_are_raised(tmp_path: Path) -> None:
     (tmp_path / "bad.csv").write_text("text,label\na,b\n", encoding="utf-8")
     with pytest.raises(DataError):
         train(tmp_path / "bad.csv", method="majority", runs=tmp_path / "runs")
+
+
+def test_two_do_not_go_on_with_one_stream(tasks: list[Path], tmp_path: Path) -> None:
+    """The rows that one writes would be gone when the other writes its own."""
+
+    def meanwhile(row: Any) -> None:
+        with pytest.raises(StorageError, match="another process goes on with this stream"):
+            streamed(tasks[1:], tmp_path)
+
+    assert len(streamed(tasks[:1], tmp_path, told=meanwhile).content["tasks"]) == 1
+    assert [row["task"] for row in streamed(tasks[1:2], tmp_path).content["tasks"]] == ["one", "two"]
+    assert not (tmp_path / ".stream.claim").exists()

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol, Unpack
@@ -14,8 +15,9 @@ from graftwork.bank.sequential import Sequential
 from graftwork.bank.store import BankFolder, State, require_name
 from graftwork.config import Prices
 from graftwork.core.task import Task
-from graftwork.errors import ConfigError, GraftworkError
-from graftwork.files import require_writable
+from graftwork.errors import ConfigError, GraftworkError, StorageError
+from graftwork.files import require_writable, storage_errors
+from graftwork.locks import holding
 from graftwork.run.methods import parse_method
 from graftwork.run.setup import Given, Setup
 from graftwork.run.shop import open_shared
@@ -80,13 +82,39 @@ def stream(
     chosen = parse_method(method.replace(CONTRAST, "full", 1) if contrast else method)
     how = How(chosen, given, Setup.of(given), seed, learning_rate)
     Prices.from_file(how.setup.prices)
-    learner = _learner(how, asked, bank, out, contrast)
-    learner.history.failed = failed
-    for name, message in failed.items():
-        told({"task": name, "failed": message})
-    _take_all(learner, asked, strict, told, progress)
-    learner.history.write()
+    folder = _folder(bank, out, contrast)
+    with _alone(folder):
+        learner = _learner(how, asked, bank, folder, contrast)
+        learner.history.failed = failed
+        for name, message in failed.items():
+            told({"task": name, "failed": message})
+        _take_all(learner, asked, strict, told, progress)
+        learner.history.write()
     return Stream(learner.history.content, learner.history.path)
+
+
+def _folder(bank: str | Path | None, out: str | Path | None, contrast: bool) -> Path:
+    """That of `stream.json`."""
+    if bank is None and not contrast:
+        raise ConfigError("no bank to put the tasks in", do="name a folder: --bank DIR")
+    beside = Path(bank).absolute().parent if bank is not None else Path()
+    return Path(out) if out is not None else beside / CONTRAST if contrast else beside
+
+
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """Two that go on with one `stream.json` would each forget what the other has learnt. Raises `StorageError`."""
+    require_writable(folder)
+    with ExitStack() as held:
+        with storage_errors(folder):
+            ours = held.enter_context(holding(folder / ".stream.claim"))
+        if ours is False:
+            raise StorageError(
+                "another process goes on with this stream",
+                where=str(folder),
+                do="wait for it, or name another folder: --out DIR",
+            )
+        yield
 
 
 def _read(tasks: Sequence[Task | str | Path], strict: bool) -> tuple[list[Asked], dict[str, str]]:
@@ -110,14 +138,8 @@ def _read(tasks: Sequence[Task | str | Path], strict: bool) -> tuple[list[Asked]
     return asked, failed
 
 
-def _learner(
-    how: How, asked: Sequence[Asked], bank: str | Path | None, out: str | Path | None, contrast: bool
-) -> Learner:
+def _learner(how: How, asked: Sequence[Asked], bank: str | Path | None, folder: Path, contrast: bool) -> Learner:
     """Whatever can go wrong with the settings goes wrong here, before anything is trained."""
-    if bank is None and not contrast:
-        raise ConfigError("no bank to put the tasks in", do="name a folder: --bank DIR")
-    beside = Path(bank).absolute().parent if bank is not None else Path()
-    folder = Path(out) if out is not None else beside / CONTRAST if contrast else beside
     is_bank = bank is not None and (Path(bank) / "bank.json").exists()
     state = BankFolder(Path(bank)).state() if bank is not None and is_bank else State()
     named = next((one.settings["backbone"] for one in asked if "backbone" in one.settings), "minilm")
@@ -127,7 +149,6 @@ def _learner(
     how = replace(how, setup=setup)
     shared = open_shared([how.method], setup)
     require_writable(Path(setup.runs))
-    require_writable(folder)
     return Sequential(how, shared, folder) if contrast or bank is None else IntoBank(how, shared, Path(bank), folder)
 
 
