@@ -1,5 +1,5 @@
 """Several `graft compare` on one folder of runs, of which again and again one process is killed:
-`python benchmarks/robust/crowd.py --work FOLDER`.
+`python benchmarks/robust/crowd.py`.
 
 The comparisons ask the same question, two of them run by run and two with workers of their own. Every kill is a SIGKILL
 of a random one of all these processes; a command that ends by it is given again. When all are done their boards are
@@ -16,6 +16,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -243,7 +244,7 @@ def result(found: Mapping[str, Any]) -> dict[str, Any]:
 def main() -> int:
     """Measure and write; 1 where a bar is not met."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--work", type=Path, required=True, help="a folder that is not there yet")
+    parser.add_argument("--work", type=Path, help="a folder that is not there yet.  [default: one that goes again]")
     parser.add_argument("--out", type=Path, default=HERE / "results")
     parser.add_argument("--kills", type=int, default=BAR["kills_at_least"])
     parser.add_argument("--methods", default=METHODS)
@@ -253,7 +254,9 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0, help="of the kills")
     given = parser.parse_args()
     extent = (given.rows, given.seeds, given.epochs)
-    told = result(measured(given.work, given.kills, given.methods, given.seed, extent))
+    with tempfile.TemporaryDirectory(prefix="graftwork-crowd-") as scratch:
+        work = (given.work or Path(scratch, "work")).absolute()
+        told = result(measured(work, given.kills, given.methods, given.seed, extent))
     write_json(given.out / "crowd.json", told)
     print({name: value for name, value in told["measured"].items() if name != "told"}, told["status"])
     return int(told["status"] != "ok")
