@@ -14,7 +14,7 @@ from graftwork.errors import DataError, clip
 Record = tuple[int, list[str], int]  # its first line, its fields, its last line
 
 _CLOSING_QUOTE = re.compile(r'([^"]*+(?:""[^"]*+)*+)"')
-_EOL = ("", "\n", "\r\n")
+_EOL = ("", "\n", "\r\n", "\r")  # the last where a file breaks off between CR and LF
 
 
 def records(path: Path, quoted: bool) -> Iterator[Record | Bad]:

@@ -18,6 +18,7 @@ from graftwork.errors import ConfigError, DataError, StorageError, clip
 from graftwork.files import storage_errors, writing
 
 HEADER = re.compile(rb"(\d{1,12}) (\d{1,12})[ \r]*\n")
+NUMBER = re.compile(rb"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:e[+-]?[0-9]+)?|[+-]?(?:nan|inf)", re.IGNORECASE)
 WIDEST = 100_000  # numbers of a vector
 LONGEST_WORD = 10_000  # bytes
 MOST_UNPACKED = 64  # times a gzip file: numbers of trained vectors shrink to a third
@@ -46,7 +47,8 @@ def read_word_vectors(path: Path) -> WordVectors:
             "the header states no table", where=f"{path}:1", got=f"{count:,} words of {width:,} numbers",
             expected=f"at least one word, of 1 to {WIDEST:,} numbers", do="write it again",
         )  # fmt: skip
-    binary = not OF_TEXT.issuperset(start[header.end() :])
+    rest = start[header.end() :]
+    binary = not OF_TEXT.issuperset(rest) or not _is_text(rest.partition(b"\n")[0], width)
     rows = _binary_rows(path, header.end(), count, width) if binary else _text_rows(path, width)
     return _table(path, rows, count)
 
@@ -107,6 +109,12 @@ def _refuse_foreign(path: Path, start: bytes) -> None:
             expected="word vectors, or a suffix .gz",
             do=f"rename it to {path.name}.gz",
         )
+
+
+def _is_text(line: bytes, width: int) -> bool:
+    """Whether a line ends in so many numbers as text: the bytes of a small binary table may all be those of text."""
+    numbers = line.rstrip(b"\r ").rsplit(b" ", width)[1:]
+    return len(numbers) == width and all(map(NUMBER.fullmatch, numbers))
 
 
 def _text_rows(path: Path, width: int | None) -> Iterator[Row]:
