@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import socket
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,18 @@ LOOPBACK = ("127.0.0.1", "::1")
 def one_thread() -> None:
     """Sums are added in one order, and two test processes share two cores."""
     torch.set_num_threads(1)
+
+
+@pytest.fixture(autouse=True, scope="session")
+def quick() -> Iterator[None]:
+    """Speed is measured on few repeats, and what a test writes need not survive a power cut."""
+    from graftwork.run import speed
+
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in (("WARM_UPS", 1), ("REPEATS", 2), ("MANY", 8)):
+            patch.setattr(speed, name, value)
+        patch.setattr(os, "fsync", lambda handle: None)
+        yield
 
 
 @pytest.fixture(autouse=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -38,12 +37,6 @@ def make_module(
     setting = Setting(data.task.resolved(name=name), kinds.get(data.task.kind), opened)
     save_module(folder, setting, fitted, told, kept, fitted.logits(kept))
     return folder
-
-
-@pytest.fixture(autouse=True)
-def no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a test writes need not survive a power cut."""
-    monkeypatch.setattr(os, "fsync", lambda handle: None)
 
 
 @pytest.fixture(scope="session")

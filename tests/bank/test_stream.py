@@ -17,7 +17,6 @@ from graftwork.bank.store import BankFolder
 from graftwork.bank.stream import Stream, stream
 from graftwork.core.task import Task
 from graftwork.errors import ConfigError, DataError, GraftworkError, IncompatibleModule, StorageError
-from graftwork.run import speed
 from graftwork.run.shop import Opened, open_shared
 from graftwork.run.task_module import TaskModule
 from graftwork.run.train import train
@@ -25,13 +24,6 @@ from graftwork.testing import tiny_dataset
 
 Stop = Callable[[dict[str, Any]], None]
 NAMES = ("one", "two", "three")
-
-
-@pytest.fixture(autouse=True)
-def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Speed is measured on few repeats."""
-    for name, value in (("WARM_UPS", 1), ("REPEATS", 1), ("MANY", 8)):
-        monkeypatch.setattr(speed, name, value)
 
 
 @pytest.fixture

@@ -24,7 +24,6 @@ from graftwork.core.method import Setting, Workbench
 from graftwork.core.opening import open_backbone
 from graftwork.core.run import Recipe
 from graftwork.registry import methods
-from graftwork.run import speed
 from graftwork.run.execute import Shop
 from graftwork.run.methods import parse_method
 from graftwork.run.store import RunStore
@@ -96,8 +95,6 @@ def method(default: float) -> type:
 
 @pytest.fixture
 def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Shop:
-    for name, value in (("WARM_UPS", 1), ("REPEATS", 1), ("MANY", 4)):
-        monkeypatch.setattr(speed, name, value)
     for name, skill in SKILLS.items():
         monkeypatch.setitem(methods._parts, name, method(skill))
     numerics = {"precision": "fp32", "threads": 1, "device": "cpu"}

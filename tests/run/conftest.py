@@ -15,7 +15,6 @@ from graftwork.core.method import Setting, Workbench
 from graftwork.core.task import Task
 from graftwork.methods.majority import Constant, Majority
 from graftwork.registry import methods
-from graftwork.run import speed
 from graftwork.run.execute import Shop
 from graftwork.run.methods import parse_method
 from graftwork.run.setup import Setup
@@ -50,14 +49,6 @@ class Staged:
 
     def restore(self, setting: Setting, delta: dict[str, Any], facts: Any) -> Constant:
         return Majority().restore(setting, delta, facts)
-
-
-@pytest.fixture(autouse=True)
-def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Speed is measured on few repeats."""
-    monkeypatch.setattr(speed, "WARM_UPS", 1)
-    monkeypatch.setattr(speed, "REPEATS", 2)
-    monkeypatch.setattr(speed, "MANY", 8)
 
 
 @pytest.fixture

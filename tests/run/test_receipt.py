@@ -18,7 +18,7 @@ from graftwork.errors import StorageError
 from graftwork.files import file_digest, noting_digests, read_json
 from graftwork.registry import meters
 from graftwork.run import execute as executing
-from graftwork.run import recorded_code, speed
+from graftwork.run import recorded_code
 from graftwork.run.execute import Shop, execute
 from graftwork.run.methods import parse_method
 from graftwork.run.receipt import NOTHING_TRIED, Search, lasting_name, read_receipt, sealed
@@ -65,14 +65,12 @@ def receipts(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, An
     (folder / "films.csv").write_text("\n".join(["text,label", *rows]) + "\n", encoding="utf-8")
     setup = Setup("tiny_text", runs=str(folder / "runs"), precision="fp32")
     shop = open_shop(Task.from_file(folder / "films.csv"), [parse_method("lora")], setup)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(speed, "REPEATS", 1)
-        folders = {
-            "baseline": run(shop),
-            "trained": run(shop, "lora"),
-            "trial": run(shop, "lora", recipe=replace(SHORT, epochs=20, share=0.3)),
-            "failed": run(shop, "adapter:learning_rate=1e30", recipe=replace(SHORT, epochs=4)),
-        }
+    folders = {
+        "baseline": run(shop),
+        "trained": run(shop, "lora"),
+        "trial": run(shop, "lora", recipe=replace(SHORT, epochs=20, share=0.3)),
+        "failed": run(shop, "adapter:learning_rate=1e30", recipe=replace(SHORT, epochs=4)),
+    }
     return {name: read_receipt(folder) for name, folder in folders.items()}
 
 
