@@ -49,8 +49,13 @@ def write(path: Path, content: str, mark: bool = False, packed: bool = False) ->
     return path
 
 
-@given(rows=st.lists(st.tuples(TEXT, TEXT), min_size=1), end=ENDS, quoting=st.sampled_from([csv.QUOTE_ALL, csv.QUOTE_MINIMAL]),
-       mark=st.booleans(), packed=st.booleans())  # fmt: skip
+@given(
+    rows=st.lists(st.tuples(TEXT, TEXT), min_size=1),
+    end=ENDS,
+    quoting=st.sampled_from([csv.QUOTE_ALL, csv.QUOTE_MINIMAL]),
+    mark=st.booleans(),
+    packed=st.booleans(),
+)
 def test_csv(place: Path, rows: list[tuple[str, str]], end: str, quoting: Any, mark: bool, packed: bool) -> None:
     stream = io.StringIO()
     writer = csv.writer(stream, lineterminator=end, quoting=quoting)
