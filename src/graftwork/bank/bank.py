@@ -177,7 +177,11 @@ class Bank:
         """
         names = list(tasks) if tasks is not None else self.taking(given)
         if not names and tasks is None:
-            raise ConfigError("no task of this bank takes such inputs", where=str(self.path))
+            raise ConfigError(
+                "no task of this bank takes such inputs",
+                where=str(self.path),
+                do="graft bank show BANK TASK says what a task reads",
+            )
         return dict(zip(names, self.predict([(name, given) for name in names]), strict=True))
 
     def taking(self, given: Given) -> list[str]:
@@ -360,7 +364,12 @@ class Bank:
 
     def _unopened(self, name: str) -> IncompatibleModule:
         message = self._failed[name].message
-        return IncompatibleModule(f"the task {name!r} can't be opened", where=str(self.path), got=message)
+        return IncompatibleModule(
+            f"the task {name!r} can't be opened",
+            where=str(self.path),
+            got=message,
+            do="graft bank check says which parts are damaged; roll back or add it again",
+        )
 
 
 def _message(error: Exception) -> str:

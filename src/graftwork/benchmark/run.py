@@ -113,7 +113,11 @@ def _tasks(suite: Suite, folder: Path, names: Sequence[str] | None) -> tuple[lis
     left_out = {name: reason for name, reason in reasons.items() if reason}
     if names is not None and left_out:
         name, reason = next(iter(left_out.items()))
-        raise ConfigError(f"the task {name} can't be asked: {reason}", where=str(folder))
+        raise ConfigError(
+            f"the task {name} can't be asked: {reason}",
+            where=str(folder),
+            do="leave it out of --tasks, or unpack its files there",
+        )
     asked = [known[name] for name in wanted if name not in left_out]
     if not asked:
         raise StorageError(

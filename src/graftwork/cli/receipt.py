@@ -37,7 +37,12 @@ def command(what: str, runs: str, checklist: bool, as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps(receipt, indent=1, ensure_ascii=False))
     elif wrong:
-        raise GraftworkError("the receipt is not whole", where=str(folder / "receipt.json"), got="; ".join(wrong[:5]))
+        raise GraftworkError(
+            "the receipt is not whole",
+            where=str(folder / "receipt.json"),
+            got="; ".join(wrong[:5]),
+            do="put it back as it was written, or run it again",
+        )
     elif checklist:
         from graftwork.run.checklist import checklist as answered
         from graftwork.run.checklist import paragraph

@@ -113,12 +113,23 @@ def _ways(words: str | Sequence[str] | None, backbone: str) -> list[Way]:
     labels = [way.label for way in ways]
     twice = sorted({label for label in labels if labels.count(label) > 1})
     if twice or not ways:
-        raise ConfigError("a method is named twice" if twice else "no method is named", got=", ".join(twice))
+        raise ConfigError(
+            "a method is named twice" if twice else "no method is named",
+            got=", ".join(twice),
+            do="name each once: --methods linear_probe,full",
+        )
     for way in ways:
         if way.fresh and not way.item.method.uses_backbone:
-            raise ConfigError(f"method {way.item.label!r} uses no backbone that could have fresh weights")
+            raise ConfigError(
+                f"method {way.item.label!r} uses no backbone that could have fresh weights",
+                do="leave random: out before it",
+            )
         if way.fresh and backbone.startswith(FRESH):
-            raise ConfigError("the backbone has fresh weights already", got=f"{backbone}, {way.label}")
+            raise ConfigError(
+                "the backbone has fresh weights already",
+                got=f"{backbone}, {way.label}",
+                do="leave random: out on one side",
+            )
     return ways
 
 
@@ -128,7 +139,7 @@ def _fitting(ways: Sequence[Way], shop: Shop, asked: bool) -> list[Way]:
     reasons = {way.label: way.item.method.unfit(task, card) for way in ways}
     for label, reason in reasons.items():
         if reason and asked:
-            raise ConfigError(f"method {label!r} can't be used here: {reason}")
+            raise ConfigError(f"method {label!r} can't be used here: {reason}", do="leave it out of --methods")
     return [way for way in ways if not reasons[way.label]]
 
 

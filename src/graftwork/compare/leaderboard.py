@@ -131,7 +131,11 @@ def choose_methods(words: str | Sequence[str] | None) -> list[Named]:
     labels = [item.label for item in chosen]
     twice = sorted({label for label in labels if labels.count(label) > 1})
     if twice or not chosen:
-        raise ConfigError("a method is named twice" if twice else "no method is named", got=", ".join(twice))
+        raise ConfigError(
+            "a method is named twice" if twice else "no method is named",
+            got=", ".join(twice),
+            do="name each once: --methods linear_probe,full",
+        )
     return chosen
 
 
@@ -145,7 +149,10 @@ def chosen_methods(words: str | Sequence[str] | None, no_transfer: bool) -> list
         return chosen
     below = [FROM_RANDOM] if words is None else [item.label for item in chosen if _starts_from_backbone(item)]
     if not below:
-        raise ConfigError("no method here uses a backbone, so none can start from random weights")
+        raise ConfigError(
+            "no method here uses a backbone, so none can start from random weights",
+            do="name one that does, or leave --no-transfer out",
+        )
     known = {item.label for item in chosen}
     added = [named("no_transfer", {BY: label}) for label in below]
     return [*chosen, *(item for item in added if item.label not in known)]
@@ -164,7 +171,7 @@ def _fitting(chosen: Sequence[Named], shop: Shop, asked: bool) -> tuple[list[Nam
     reasons = {item.label: item.method.unfit(task, card) for item in chosen}
     for label, reason in reasons.items():
         if reason and asked:
-            raise ConfigError(f"method {label!r} can't be used here: {reason}")
+            raise ConfigError(f"method {label!r} can't be used here: {reason}", do="leave it out of --methods")
     told = [item.label for item in chosen if reasons[item.label] and not item.method.unfit(task, None)]
     left_out = tuple(f"{label} was left out: {reasons[label]}" for label in told)
     return [item for item in chosen if not reasons[item.label]], left_out

@@ -91,7 +91,7 @@ def _opened(weights: Path) -> h5py.File:
     try:
         return h5py.File(weights, "r")
     except OSError as error:
-        raise StorageError(f"not a whole HDF5 file: {error}", where=str(weights)) from None
+        raise StorageError(f"not a whole HDF5 file: {error}", where=str(weights), do="download it again") from None
 
 
 def _tensors(network: BiLM, file: h5py.File, where: Path) -> Iterator[tuple[str, Tensor]]:

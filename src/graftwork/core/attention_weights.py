@@ -48,7 +48,11 @@ def attention_weights(backbone: TransformerBackbone, text: str, block: int, head
     encoded = backbone.encode([Example("text", {"text": text})])
     encoding = backbone.tokenizer.encode(text)
     if not encoding.ids:
-        raise ConfigError("the text has no token that the backbone knows", got=repr(text[:80]))
+        raise ConfigError(
+            "the text has no token that the backbone knows",
+            got=repr(text[:80]),
+            do="give a text in a language and script that it was trained on",
+        )
     of_blocks = _of_blocks(backbone, backbone.collate(encoded, [0]))
     chosen = _numbered(of_blocks, block, "block")[0]  # (H, T, T)
     weights = _numbered(chosen, head, "head")

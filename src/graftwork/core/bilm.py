@@ -74,7 +74,12 @@ class BiLMShape:
         }
         for got, is_wrong in wrong.items():
             if is_wrong:
-                raise ConfigError("no ELMo network has such sizes", where=where, got=got)
+                raise ConfigError(
+                    "no ELMo network has such sizes",
+                    where=where,
+                    got=got,
+                    do="take options.json and weights of one published network",
+                )
 
     @property
     def options(self) -> dict[str, Any]:

@@ -86,7 +86,10 @@ class Model(nn.Module):
         Raises `ConfigError` when the backbone has no such site.
         """
         if not self.backbone.sites(role):
-            raise ConfigError(f"backbone {self.backbone.card.id!r} has no {role!r} to adapt")
+            raise ConfigError(
+                f"backbone {self.backbone.card.id!r} has no {role!r} to adapt",
+                do="take a method that changes other parts: full, top_layers or linear_probe",
+            )
         if self._shared:
             self._move_to(self.backbone.twin())
         for name, site in self.backbone.sites(role).items():

@@ -51,7 +51,11 @@ def locate(source: str) -> Path:
     folder = Path(source).expanduser()
     if folder.is_dir():
         if not (folder / "config.json").is_file():
-            raise StorageError("not a transformers folder: it has no config.json", where=str(folder))
+            raise StorageError(
+                "not a transformers folder: it has no config.json",
+                where=str(folder),
+                do="name the folder that save_pretrained wrote",
+            )
         return folder
     a_path_here = len(folder.parts) > 1 and folder.parent.is_dir()
     if a_path_here or folder.exists() or not HUB_NAME.fullmatch(source):
@@ -70,7 +74,11 @@ def model_type(folder: Path) -> str:
     config = checked_json(model_file(folder, "config.json"))
     named = config.get("model_type")
     if not isinstance(named, str):
-        raise ConfigError("config.json does not say its model_type", where=str(folder / "config.json"))
+        raise ConfigError(
+            "config.json does not say its model_type",
+            where=str(folder / "config.json"),
+            do="save the model again: model.save_pretrained(FOLDER)",
+        )
     return named
 
 

@@ -63,7 +63,7 @@ def parse_sizes(words: str | Sequence[str] | None, task: Task) -> list[Size]:
         raise ConfigError("no size is named", expected="sizes like 8/class,10%,100%")
     twice = sorted(word for word, count in Counter(size.word for size in sizes).items() if count > 1)
     if twice:
-        raise ConfigError("a size is named twice", got=", ".join(twice))
+        raise ConfigError("a size is named twice", got=", ".join(twice), do="name each once")
     per_class = [size.word for size in sizes if size.per_class is not None]
     if per_class and not _has_classes(task):
         raise ConfigError(

@@ -40,7 +40,12 @@ def with_splits(task: Task) -> Task:
     name, *config = _parts(task.data)
     found = _sets(name, config[0] if config else None)
     if "train" not in found:
-        raise DataError("the set has no split train", where=str(task.data), got=", ".join(found))
+        raise DataError(
+            "the set has no split train",
+            where=str(task.data),
+            got=", ".join(found),
+            do="take a set with one, or save its rows to a file",
+        )
     own = {
         split: next((other for other in names if other in found and not _hidden(found[other])), None)
         for split, names in SPLITS.items()

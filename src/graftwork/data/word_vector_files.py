@@ -65,7 +65,11 @@ def write_word_vectors(path: Path, vectors: WordVectors) -> None:
     breaks = " \n" if suffix == ".bin" else "\n"
     broken = next((word for word in vectors.words if not word or any(char in word for char in breaks)), None)
     if broken is not None:
-        raise DataError(f"the word {clip(broken)} can't stand in a {suffix} file", where=str(path))
+        raise DataError(
+            f"the word {clip(broken)} can't stand in a {suffix} file",
+            where=str(path),
+            do="write a folder instead, which holds any word",
+        )
     with writing(path) as plain, contextlib.ExitStack() as closing:
         stream: IO[bytes] = plain
         if path.suffix == ".gz":

@@ -40,7 +40,11 @@ def named_word_vectors(name: str) -> WordVectors:
 def write_folder(folder: Path, vectors: WordVectors, facts: Mapping[str, Any] | None = None) -> None:
     """Write a folder that opens as a backbone; `facts` are JSON kept with it. Raises `DataError` or `StorageError`."""
     if any(not word or "\n" in word for word in vectors.words):
-        raise DataError("an empty word, or one with a line feed, can't stand in a list of words", where=str(folder))
+        raise DataError(
+            "an empty word, or one with a line feed, can't stand in a list of words",
+            where=str(folder),
+            do="leave such words out",
+        )
     write_tensors(folder / WEIGHTS, {TABLE: torch.from_numpy(vectors.table)})
     write_text(folder / WORDS, "".join(f"{word}\n" for word in vectors.words))
     config = {"model_type": MODEL_TYPE, "format": FORMAT, "words": len(vectors.words), "width": vectors.width}
@@ -76,4 +80,6 @@ def _words(path: Path) -> tuple[str, ...]:
     try:
         return tuple(content.decode().split("\n")[:-1])
     except UnicodeDecodeError as error:
-        raise DataError(f"not UTF-8 (byte {error.start:,} of the file)", where=str(path)) from None
+        raise DataError(
+            f"not UTF-8 (byte {error.start:,} of the file)", where=str(path), do="convert the file: iconv -t UTF-8"
+        ) from None

@@ -47,7 +47,11 @@ def configured(
     try:
         return AutoConfig.for_model(architecture, **{places: length + shift, **fields, **own})
     except (TypeError, ValueError) as error:
-        raise ConfigError(f"not a {architecture} configuration: {error}", got=str(fields)) from None
+        raise ConfigError(
+            f"not a {architecture} configuration: {error}",
+            got=str(fields),
+            do="mend the fields of --size",
+        ) from None
 
 
 def drawn(make: Any, config: PreTrainedConfig, seed: int) -> PreTrainedModel:
@@ -57,7 +61,10 @@ def drawn(make: Any, config: PreTrainedConfig, seed: int) -> PreTrainedModel:
         try:
             network: PreTrainedModel = make.from_config(config, attn_implementation="eager")
         except (TypeError, ValueError) as error:
-            raise ConfigError(f"no network can be made of this size: {error}") from None
+            raise ConfigError(
+                f"no network can be made of this size: {error}",
+                do="choose other sizes: hidden_size is a multiple of num_attention_heads",
+            ) from None
     return network
 
 

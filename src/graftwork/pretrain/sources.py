@@ -52,7 +52,9 @@ def size_of(objective: Objective, words: str) -> Mapping[str, Any]:
         raise UnknownName("size", words, [*sizes, "FILE.toml", "FILE.json"])
     content = read_toml(path) if path.suffix == ".toml" else read_json(path)
     if not isinstance(content, dict):
-        raise ConfigError("a size is a table of settings", where=words)
+        raise ConfigError(
+            "a size is a table of settings", where=words, do="write the fields of a configuration: hidden_size = 128"
+        )
     return content
 
 
@@ -80,7 +82,11 @@ def recipe_of(default: PretrainingRecipe, changes: Mapping[str, Any]) -> Pretrai
         if not 0 <= getattr(recipe, name) <= 1:
             raise ConfigError(f"{name} must be from 0 to 1", got=str(getattr(recipe, name)))
     if recipe.short_length > recipe.length:
-        raise ConfigError("short_length is more than length", got=f"{recipe.short_length} and {recipe.length}")
+        raise ConfigError(
+            "short_length is more than length",
+            got=f"{recipe.short_length} and {recipe.length}",
+            do="lower --short-length or raise --length",
+        )
     return recipe
 
 

@@ -97,7 +97,11 @@ class Vocabulary:
         """Raises `ConfigError` when no token is written so."""
         found = self.tokenizer.token_to_id(token)
         if found is None:
-            raise ConfigError(f"the vocabulary has no token {token!r}", got=f"{self.size:,} tokens")
+            raise ConfigError(
+                f"the vocabulary has no token {token!r}",
+                got=f"{self.size:,} tokens",
+                do="take a tokenizer that was trained for this objective",
+            )
         return int(found)
 
     @property

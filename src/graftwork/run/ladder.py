@@ -345,7 +345,11 @@ def _nothing(climber: Climber, folder: Path) -> GraftworkError:
     failed = [rung for rung in climber.rungs if rung.decision == "failed"]
     if failed:
         first = failed[0]
-        return GraftworkError(f"no rung ended well; {first.method.label}: {first.reason}", where=str(folder))
+        return GraftworkError(
+            f"no rung ended well; {first.method.label}: {first.reason}",
+            where=str(folder),
+            do="graft show RUN says more of each; try another --backbone",
+        )
     budget = climber.purse.budget
     spent = show(climber.purse.spent(), budget.unit)
     return ConfigError(

@@ -21,7 +21,11 @@ def read_spec(folder: Path) -> RunSpec:
     try:
         return RunSpec(**content)
     except TypeError as error:
-        raise StorageError(f"not the specification of a run: {error}", where=str(folder / "spec.json")) from None
+        raise StorageError(
+            f"not the specification of a run: {error}",
+            where=str(folder / "spec.json"),
+            do="put spec.json back as it was written",
+        ) from None
 
 
 def id_of(folder: Path, engine: int) -> str:
@@ -32,7 +36,9 @@ def id_of(folder: Path, engine: int) -> str:
 def _content(folder: Path) -> dict[str, Any]:
     content = read_json(folder / "spec.json")
     if not isinstance(content, dict):
-        raise StorageError("not the specification of a run", where=str(folder / "spec.json"))
+        raise StorageError(
+            "not the specification of a run", where=str(folder / "spec.json"), do="put spec.json back as it was written"
+        )
     listed = {name: tuple(value) if isinstance(value, list) else value for name, value in content.items()}
     return {name: value for name, value in listed.items() if name != "format"}
 
@@ -114,7 +120,9 @@ def losses_of(folder: Path) -> list[float]:
     try:
         return [line["loss"] for line in map(json.loads, lines) if "step" in line]
     except (ValueError, KeyError, TypeError) as error:
-        raise StorageError(f"not the log of a run: {error}", where=str(path)) from None
+        raise StorageError(
+            f"not the log of a run: {error}", where=str(path), do="put log.jsonl back as it was written"
+        ) from None
 
 
 def predictions_of(folder: Path) -> dict[str, tuple[Any, list[float]]]:

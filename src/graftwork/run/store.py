@@ -179,7 +179,12 @@ class RunStore:
         if not matching:
             raise UnknownName("run", start, self.ids()[-10:], where=str(self.root))
         if len(matching) > 1:
-            raise StorageError(f"{start!r} begins several runs", where=str(self.root), got=", ".join(matching))
+            raise StorageError(
+                f"{start!r} begins several runs",
+                where=str(self.root),
+                got=", ".join(matching),
+                do="write more of the id",
+            )
         return self.root / matching[0]
 
 

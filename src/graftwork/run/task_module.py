@@ -75,7 +75,10 @@ class TaskModule:
             module.difference = module._self_test(read_self_test(folder), folder)
         except (KeyError, TypeError, AttributeError, ValueError, IndexError, OverflowError) as error:
             raise IncompatibleModule(
-                "module.json or selftest.json is damaged", where=str(folder), got=f"{type(error).__name__}: {error}"
+                "module.json or selftest.json is damaged",
+                where=str(folder),
+                got=f"{type(error).__name__}: {error}",
+                do="put it back as it was written, or train it again",
             ) from error
         return module
 

@@ -60,7 +60,9 @@ def require_fit(shop: Shop, method: Named) -> None:
     """Raise `ConfigError` where the method can't be used for the task of this shop."""
     reason = method.method.unfit(shop.dataset.task, shop.backbone.card if shop.backbone else None)
     if reason:
-        raise ConfigError(f"method {method.label!r} can't be used here: {reason}")
+        raise ConfigError(
+            f"method {method.label!r} can't be used here: {reason}", do="graft ls methods lists the others"
+        )
 
 
 def train_in(shop: Shop, method: Named, recipe: Recipe, seed: int, progress: Callable[[float, str], None]) -> Run:
@@ -70,7 +72,11 @@ def train_in(shop: Shop, method: Named, recipe: Recipe, seed: int, progress: Cal
     result, known = execute(shop, method, recipe, seed, progress)
     folder = shop.store.root / result.id
     if result.status != "ok":
-        raise GraftworkError(f"the run ended as {result.status}: {result.error}", where=str(folder))
+        raise GraftworkError(
+            f"the run ended as {result.status}: {result.error}",
+            where=str(folder),
+            do="its log is log.jsonl there; mended, run it again: remove the folder and give the same command",
+        )
     return Run(result, folder, known, tuple(shop.dataset.report["warnings"]))
 
 

@@ -243,7 +243,11 @@ def runs_of_board(folder: Path) -> list[str]:
 
 def _whole_receipt(folder: Path) -> dict[str, Any]:
     if read_json(folder / "spec.json").get("question", {}).get("kind") == "pretraining":
-        raise ConfigError("a pre-training can't be verified: only runs on a task have receipts", where=str(folder))
+        raise ConfigError(
+            "a pre-training can't be verified: only runs on a task have receipts",
+            where=str(folder),
+            do="its receipt is result.json; to see that it repeats, run it again",
+        )
     receipt = read_receipt(folder)
     lost = missing(receipt)
     if lost:

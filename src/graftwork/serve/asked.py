@@ -53,14 +53,29 @@ def read_json(body: bytes) -> Any:
     except UnicodeDecodeError:
         raise Refused(400, "the body is not UTF-8", where="body", do="send JSON in UTF-8") from None
     except UnicodeEncodeError:
-        raise Refused(400, "the body has half a surrogate pair, which is no text", where="body") from None
+        raise Refused(
+            400,
+            "the body has half a surrogate pair, which is no text",
+            where="body",
+            do="send characters whole, as UTF-8",
+        ) from None
     except RecursionError:
-        raise Refused(400, "the body is nested too deeply", where="body") from None
+        raise Refused(
+            400, "the body is nested too deeply", where="body", do='send {"task": …, "text": …}, or a list of them'
+        ) from None
     except json.JSONDecodeError as error:
         place = f"line {error.lineno}, column {error.colno}"
-        raise Refused(400, "the body is not JSON", where="body", got=f"{error.msg} at {place}") from None
+        raise Refused(
+            400,
+            "the body is not JSON",
+            where="body",
+            got=f"{error.msg} at {place}",
+            do='send JSON: {"task": …, "text": …}',
+        ) from None
     except ValueError:
-        raise Refused(400, "the body has a number that can't be read", where="body") from None
+        raise Refused(
+            400, "the body has a number that can't be read", where="body", do="write numbers as JSON does"
+        ) from None
     return value
 
 
@@ -128,7 +143,12 @@ def _fitting(name: str, names: frozenset[str], where: str, catalogue: Catalogue)
     if task.roles not in TAKEN_BY[names]:
         expected = " or ".join(" and ".join(inputs) for inputs in task.inputs)
         if not expected:
-            raise Refused(422, f"the task {name!r} reads files, which are not taken over HTTP", where=where)
+            raise Refused(
+                422,
+                f"the task {name!r} reads files, which are not taken over HTTP",
+                where=where,
+                do="graft predict answers files",
+            )
         got = " and ".join(sorted(names))
         raise Refused(422, f"the task {name!r} wants other inputs", where=where, got=got, expected=expected)
     return task
@@ -192,4 +212,4 @@ def _too_much(noun: str, size: int, most: int, where: str, do: str) -> Refused:
 
 
 def _no_constant(name: str) -> NoReturn:
-    raise Refused(400, f"{name} is not JSON", where="body")
+    raise Refused(400, f"{name} is not JSON", where="body", do="write it as JSON")

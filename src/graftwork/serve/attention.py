@@ -61,7 +61,9 @@ def attention(bank: HasBackbone, body: Any) -> dict[str, Any]:
     backbone = bank.open_backbone()
     if not isinstance(backbone, TransformerBackbone):
         reads = f"{backbone.card.id} reads {backbone.card.modality}s"
-        raise ConfigError("this bank's backbone has no attention over words", got=reads)
+        raise ConfigError(
+            "this bank's backbone has no attention over words", got=reads, do="ask a bank on a Transformer for it"
+        )
     found = attention_weights(backbone, text, block, head)
     if len(found.words) > MOST_WORDS:
         raise ConfigError(

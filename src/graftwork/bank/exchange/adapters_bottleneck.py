@@ -137,7 +137,12 @@ def _settings(config: Mapping[str, Any], where: Path) -> tuple[dict[str, Any], f
     parts = [part for part, key in zip(PARTS, ("mh_adapter", "output_adapter"), strict=True) if inner.get(key)]
     odd += [] if parts else ["no adapter behind attention or feed-forward parts"]
     if odd:
-        raise ConfigError("adapters of this sort can't be imported", where=str(where), got=", ".join(odd))
+        raise ConfigError(
+            "adapters of this sort can't be imported",
+            where=str(where),
+            got=", ".join(odd),
+            do="train it anew here: --method adapter or adapterhub",
+        )
     scaling = inner.get("scaling", 1.0)
     factor = float(scaling) if isinstance(scaling, int | float) else 1.0  # a learned one is among the tensors
     return {"parts": "+".join(parts), "reads": "norm" if normed else "map", "activation": chosen}, factor
@@ -191,7 +196,9 @@ def _filled(
     try:
         down, d, up, u = (part[f"adapter_{key}"] for key in ("down.0.weight", "down.0.bias", "up.weight", "up.bias"))
     except KeyError as missing:
-        raise IncompatibleModule(f"no {missing} of {name}", where=str(where)) from None
+        raise IncompatibleModule(
+            f"no {missing} of {name}", where=str(where), do="save the adapter again, whole"
+        ) from None
     scale = part["scaling"] * factor if "scaling" in part else torch.tensor(factor)  # (), (1,) or (width,)
     more = size - down.shape[0]
     return {
@@ -220,7 +227,12 @@ def _read_head(folder: Path, file: Path, backbone: Backbone) -> tuple[str, dict[
     odd += [f"{len(layers)} layers"] if len(layers) not in (1, 2) else []
     odd += [f"activation_function {activation}"] if len(layers) == 2 and activation not in ACTIVATIONS else []
     if odd:
-        raise ConfigError("heads of this sort can't be imported", where=str(where), got=", ".join(odd))
+        raise ConfigError(
+            "heads of this sort can't be imported",
+            where=str(where),
+            got=", ".join(odd),
+            do="save it with a classification head, or train it anew here",
+        )
     head = {}
     for ours, layer in zip(("hidden", "out")[-len(layers) :], layers, strict=True):
         weight = tensors[f"{prefix}{layer}.weight"]

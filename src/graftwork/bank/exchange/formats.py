@@ -52,7 +52,10 @@ def read_folder(folder: Path, backbone: Backbone) -> Found:
                 return known.read(folder, backbone)
             except (KeyError, TypeError, AttributeError, ValueError, IndexError, RuntimeError) as error:
                 raise IncompatibleModule(
-                    "the folder is damaged", where=str(folder), got=f"{type(error).__name__}: {error}"
+                    "the folder is damaged",
+                    where=str(folder),
+                    got=f"{type(error).__name__}: {error}",
+                    do="save or export it again",
                 ) from error
     raise IncompatibleModule(
         "neither peft nor adapters has written this",

@@ -69,11 +69,17 @@ def write_imported(
     setting = Setting(Task(name, Path(), kind=KIND, labels=classes), kinds.get(KIND), backbone)
     examples = _tried(pair)
     if towers_of(backbone.card.towers, examples[0]) > 1:
-        raise ConfigError(f"{backbone.card.id} reads the texts of a pair apart, and this head reads them as one")
+        raise ConfigError(
+            f"{backbone.card.id} reads the texts of a pair apart, and this head reads them as one",
+            do="import it to a bank on the backbone that it was trained on",
+        )
     made = named(found.method, found.settings)
     reason = made.method.unfit(setting.task, backbone.card)
     if reason:
-        raise IncompatibleModule(f"this can't be brought onto {backbone.card.id}: {reason}")
+        raise IncompatibleModule(
+            f"this can't be brought onto {backbone.card.id}: {reason}",
+            do="import it to a bank on the backbone that it was trained on",
+        )
     assert isinstance(made.method, Attaches)
     _require_shapes(
         found, {name: p.shape for name, p in build_model(made.method, setting, 1).delta().items()}, backbone
@@ -81,7 +87,11 @@ def write_imported(
     fitted = made.method.restore(setting, dict(found.delta), {"towers": 1, "start_block": 0})
     logits = fitted.logits(examples)
     if not np.isfinite(flat(logits)).all():
-        raise IncompatibleModule("its answers are no finite numbers", where=str(found.files[0].parent))
+        raise IncompatibleModule(
+            "its answers are no finite numbers",
+            where=str(found.files[0].parent),
+            do="its weights are broken: save it again",
+        )
     origin = {
         "format": found.format,
         "backbone": found.backbone,
@@ -99,7 +109,11 @@ def _classes(found: Found, labels: Sequence[str]) -> tuple[str, ...]:
     """The given labels, those of the folder, or transformers' own names for labels without one."""
     count = found.delta["head.out.weight"].shape[0]
     if count < 2:
-        raise ConfigError("a classifier with one output answers no classes", where=str(found.files[0].parent))
+        raise ConfigError(
+            "a classifier with one output answers no classes",
+            where=str(found.files[0].parent),
+            do="train it with an output for each class",
+        )
     classes = tuple(labels) or found.labels or tuple(f"LABEL_{number}" for number in range(count))
     if len(classes) != count or len(set(classes)) != count:
         raise ConfigError(

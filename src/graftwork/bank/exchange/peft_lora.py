@@ -65,7 +65,9 @@ def read(folder: Path, backbone: Backbone) -> Found:
         if matched and site:
             matrices.setdefault(site, {})[matched[2]] = tensors.pop(name)
     if not matrices or any(pair.keys() != {"A", "B"} for pair in matrices.values()):
-        raise IncompatibleModule("no pair of matrices for each adapted map", where=str(file))
+        raise IncompatibleModule(
+            "no pair of matrices for each adapted map", where=str(file), do="save the adapter again, whole"
+        )
     rank = max(pair["A"].shape[0] for pair in matrices.values())
     if rank > max(LARGEST_RANK, backbone.card.width):
         raise IncompatibleModule("the rank is larger than the network is wide", where=str(file), got=f"{rank:,}")
@@ -78,7 +80,10 @@ def read(folder: Path, backbone: Backbone) -> Found:
     activation, head = take_classifier(left, backbone.card.family, backbone.card.id, file)
     if left:
         raise IncompatibleModule(
-            "weights that are neither LoRA nor the classifier", where=str(file), got=", ".join(sorted(left)[:5])
+            "weights that are neither LoRA nor the classifier",
+            where=str(file),
+            got=", ".join(sorted(left)[:5]),
+            do="save it without other modules than the classifier",
         )
     return Found(
         format=FORMAT,
@@ -108,7 +113,12 @@ def _require_plain(config: Mapping[str, Any], where: Path) -> None:
     start = config.get("init_lora_weights", True)
     odd += [f"init_lora_weights {start!r}"] if start not in STARTS else []
     if odd:
-        raise ConfigError("this LoRA does more than y + (alpha / r) B A x", where=str(where), got=", ".join(odd))
+        raise ConfigError(
+            "this LoRA does more than y + (alpha / r) B A x",
+            where=str(where),
+            got=", ".join(odd),
+            do="train it without these settings, or anew here: --method peft_lora",
+        )
 
 
 def _filled(
@@ -169,6 +179,7 @@ def _classifier(
         raise ConfigError(
             f"transformers' classifier of {backbone.card.family} has {known.activation}, not {activation}",
             where=str(where),
+            do="train it on the activation of its architecture",
         )
     prefix = PREFIX if known.own_hidden else f"{PREFIX}{backbone.module.base_model_prefix}."
     layers = {f"{prefix}{known.hidden}.{part}": delta[f"head.hidden.{part}"] for part in ("weight", "bias")}

@@ -98,7 +98,11 @@ class Masked:
 
     def _auto(self, model_type: str) -> Any:
         if self.second != "none" and model_type != "bert":
-            raise ConfigError(f"second={self.second} needs an architecture with a head for it", got=model_type)
+            raise ConfigError(
+                f"second={self.second} needs an architecture with a head for it",
+                got=model_type,
+                do="take a BERT or leave second= out",
+            )
         return AutoModelForMaskedLM if self.second == "none" else AutoModelForPreTraining
 
     def packed(self, tokens: Tokens, length: int, vocabulary: Vocabulary) -> Rows:

@@ -35,7 +35,7 @@ class Choices:
             raise ConfigError("wrong inputs", got=clip(str(given)), expected=expected)
         if len(choices) < 2 or not all(isinstance(item, str) and item.strip() for item in (text, *choices)):
             what = "has an empty text or choice" if len(choices) > 1 else "has fewer than two choices"
-            raise ConfigError(f"text {number} {what}")
+            raise ConfigError(f"text {number} {what}", do="write: a text, then its choices")
         return Example(f"input/{number}", {"text": text, "choices": tuple(choices)})
 
     def arguments(self, texts: Sequence[str]) -> list[Given]:

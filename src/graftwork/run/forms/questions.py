@@ -41,7 +41,7 @@ class Questions:
             )
         question, context = given
         if not (question.strip() and context.strip()):
-            raise ConfigError(f"text {number} is empty")
+            raise ConfigError(f"text {number} is empty", do="write: a question, then its passage")
         return question_of(f"input/{number}", question, Passage.of(context))
 
     def arguments(self, texts: Sequence[str]) -> list[Given]:

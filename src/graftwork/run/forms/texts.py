@@ -42,7 +42,7 @@ class Texts:
         if set(given) != set(self.roles):
             raise ConfigError("wrong inputs", got=", ".join(given), expected=", ".join(self.roles))
         if not all(value.strip() for value in given.values()):
-            raise ConfigError(f"text {number} is empty")
+            raise ConfigError(f"text {number} is empty", do="write a text between the quotes")
         return Example(f"input/{number}", given)
 
     def arguments(self, texts: Sequence[str]) -> list[Given]:

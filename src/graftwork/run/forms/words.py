@@ -35,7 +35,9 @@ class Words:
         example = example_of(f"input/{number}", given if isinstance(given, str) else tuple(given))
         words = example.inputs["words"]
         if not words or not all(word.strip() for word in words):
-            raise ConfigError(f"text {number} {'has an empty word' if words else 'is empty'}")
+            raise ConfigError(
+                f"text {number} {'has an empty word' if words else 'is empty'}", do="leave empty words out"
+            )
         return example
 
     def arguments(self, texts: Sequence[str]) -> list[Given]:
