@@ -70,7 +70,7 @@ def media_of(cell: str, role: str, source: Path, where: str) -> Media:
         where=where,
         got=clip(cell),
         expected=f"a path relative to {folder}",
-        do=f"did you mean {str(Path(cell).parent / near)!r}?" if near else "mend the path, or remove the row",
+        do=f"did you mean {clip(str(Path(cell).parent / near))}?" if near else "mend the path, or remove the row",
     )
 
 

@@ -307,7 +307,7 @@ def _require_trained_labels(records: Mapping[str, Sequence[Record]], name: str, 
                     f"the label {clip(label)} is in {name} and not in train",
                     where=f"{path}:{record.line}",
                     expected=f"one of {_listed(sorted(trained))}",
-                    do=f"did you mean {near!r}?" if near else "add rows of it to train, or remove it here",
+                    do=f"did you mean {clip(near)}?" if near else "add rows of it to train, or remove it here",
                 )
 
 

@@ -58,7 +58,7 @@ def _refuse(mark: Mark, text: str, why: str) -> NoReturn:
     raise DataError(
         f"a span that cannot be tagged: {why}",
         where=mark.where,
-        got=f"{mark.type!r} from {mark.start} to {mark.end}, {clip(text[max(0, mark.start) : max(0, mark.end)])}",
+        got=f"{clip(mark.type)} from {mark.start} to {mark.end}, {clip(text[max(0, mark.start) : max(0, mark.end)])}",
         expected="offsets that count characters (not bytes) from 0, the end one behind the last",
         do="mend the span or remove it",
     )

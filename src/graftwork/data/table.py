@@ -216,7 +216,7 @@ def _check_header(path: Path, suffix: str, header: tuple[str, ...]) -> None:
     if twice:
         places = [str(place) for place, name in enumerate(header, 1) if name == twice[0]]
         raise DataError(
-            f"two columns are called {twice[0]!r}",
+            f"two columns are called {clip(twice[0])}",
             where=f"{path}:1",
             got=f"columns {' and '.join(places)}",
             expected="a name of its own for every column",
@@ -283,5 +283,5 @@ def _refuse_missing(column: str, item: dict[str, Any], where: str) -> NoReturn:
         where=where,
         got=f"keys: {', '.join(item) or 'none'}",
         expected="the same keys in every line",
-        do=f"is it called {near!r} here?" if near else "add it or remove the line",
+        do=f"is it called {clip(near)} here?" if near else "add it or remove the line",
     )
