@@ -26,8 +26,7 @@ WITHOUT_A_PLACE = {  # what of a message of these is enough, and why
     "bank/exchange/imported.py": "the folder was named in the command, and the message names the backbone",
     "core/loading.py": "the backbone is named",
     "core/word_vectors.py": "the word is named",
-    "pretrain/corpus.py": "the corpus was named in the command, and may be many files",
-    "pretrain/material.py": "the same",
+    "pretrain/material.py": "the corpus was named in the command, and may be many files",
     "pretrain/objectives/word_vectors.py": "the same",
     "pretrain/packing.py": "the same",
 }

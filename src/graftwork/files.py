@@ -247,7 +247,9 @@ def safe_load(path: Path, *, mapped: bool = True) -> dict[str, Tensor]:
         try:
             return load_file(path) if mapped else load(path.read_bytes())
         except SafetensorError as error:
-            raise StorageError(f"not a whole safetensors file: {error}", where=str(path)) from None
+            raise StorageError(
+                f"not a whole safetensors file: {error}", where=str(path), do="get or write the file again"
+            ) from None
 
 
 def tensors_of(path: Path) -> dict[str, Placed]:

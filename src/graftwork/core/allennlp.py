@@ -129,14 +129,18 @@ def _own(file: h5py.File, path: str, where: Path) -> h5py.Dataset:
     for part in path.split("/"):
         link = group.get(part, getlink=True) if isinstance(group, h5py.Group) else None
         if link is None:
-            raise IncompatibleModule("the weights are not whole", where=str(where), got=f"no {path}")
+            raise IncompatibleModule(
+                "the weights are not whole", where=str(where), got=f"no {path}", do="get the file again"
+            )
         if not isinstance(link, h5py.HardLink):
             raise StorageError(f"{path} is a link", where=str(where), expected="arrays that stand in the file itself")
         group = group[part]
     if not isinstance(group, h5py.Dataset) or group.dtype.kind != "f":
-        raise IncompatibleModule(f"{path} is no array of numbers", where=str(where))
+        raise IncompatibleModule(f"{path} is no array of numbers", where=str(where), do="get the file again")
     if group.external or group.is_virtual:
-        raise StorageError(f"the numbers of {path} stand in another file", where=str(where))
+        raise StorageError(
+            f"the numbers of {path} stand in another file", where=str(where), expected="arrays in the file itself"
+        )
     if group.nbytes > MOST_UNPACKED * where.stat().st_size:
         raise StorageError(
             f"{path} unpacks to far more than the file holds",

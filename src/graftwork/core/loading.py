@@ -232,7 +232,11 @@ def transformers_errors(folder: Path) -> Iterator[None]:
         raise
     except KNOWN as error:
         reason = str(error).strip().splitlines() or [type(error).__name__]
-        raise StorageError(f"transformers can't open this folder: {reason[0]}", where=str(folder)) from error
+        raise StorageError(
+            f"transformers can't open this folder: {reason[0]}",
+            where=str(folder),
+            do="use the files as save_pretrained writes them",
+        ) from error
     except BaseException as error:
         raise unreadable(error, folder) from error
     finally:

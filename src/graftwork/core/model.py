@@ -182,7 +182,11 @@ class Model(nn.Module):
         own = self.delta()
         if own.keys() != delta.keys():
             odd = sorted(own.keys() ^ delta.keys())
-            raise ConfigError("the stored delta does not belong to this method and backbone", got=", ".join(odd[:5]))
+            raise ConfigError(
+                "the stored delta does not belong to this method and backbone",
+                got=", ".join(odd[:5]),
+                do="open it with the method and the backbone that its module.json names",
+            )
         for name, parameter in own.items():
             if parameter.shape != delta[name].shape:
                 raise ConfigError(

@@ -132,7 +132,9 @@ def stored_weights(folder: Path) -> dict[str, Tensor]:
         require_finite(tensors, path)
         twice = next((name for name in tensors if name in stored), None)
         if twice is not None:
-            raise StorageError(f"the tensor {clip(twice)} stands in two files", where=str(path))
+            raise StorageError(
+                f"the tensor {clip(twice)} stands in two files", where=str(path), expected="every tensor once"
+            )
         stored |= tensors
     return stored
 
@@ -194,7 +196,12 @@ def read_as_trained(folder: Path, layout: Layout) -> tuple[Layout, int | None]:
     limits = model_file(folder, "sentence_bert_config.json")
     length = checked_json(limits).get("max_seq_length") if limits.is_file() else None
     if length is not None and not (type(length) is int and length > 0):
-        raise ConfigError("max_seq_length is no number of tokens", where=str(limits), got=clip(str(length)))
+        raise ConfigError(
+            "max_seq_length is no number of tokens",
+            where=str(limits),
+            got=clip(str(length)),
+            expected="a whole number above 0",
+        )
     return replace(layout, pooling=SENTENCE_POOLINGS[modes.pop()], towers=SENTENCE_TOWERS), length
 
 
@@ -203,7 +210,7 @@ def _pooling(folder: Path) -> str:
     path = model_file(folder, MODULES)
     listed = read_json(path, SMALL) if path.is_file() else []
     if not isinstance(listed, list) or not all(isinstance(part, dict) for part in listed):
-        raise StorageError("not a list of modules", where=str(path))
+        raise StorageError("not a list of modules", where=str(path), expected="[{…}, …]")
     named = [str(part.get("path")) for part in listed if str(part.get("type")).endswith(".Pooling")]
     return named[0] if named else "1_Pooling"
 

@@ -46,7 +46,9 @@ def checked_json(path: Path) -> dict[str, Any]:
     """An object of a model's folder that names no code. Raises `StorageError`."""
     content = read_json(path, SMALL)
     if not isinstance(content, dict):
-        raise StorageError("not an object with settings", where=str(path), got=f"a {type(content).__name__}")
+        raise StorageError(
+            "not an object with settings", where=str(path), got=f"a {type(content).__name__}", expected="{…}"
+        )
     for key in NAMES_CODE:
         if content.get(key):
             raise StorageError(

@@ -54,7 +54,9 @@ def unreadable(error: BaseException, path: Path) -> StorageError:
     if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
         raise error
     told = str(error).strip().splitlines() or [type(error).__name__]
-    return StorageError(f"no tokenizer can be read: {told[0][:200]}", where=str(path))
+    return StorageError(
+        f"no tokenizer can be read: {told[0][:200]}", where=str(path), do="use the files as save_pretrained writes them"
+    )
 
 
 def checked_tokenizer(path: Path) -> bytes:

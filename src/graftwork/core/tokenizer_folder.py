@@ -68,7 +68,11 @@ def open_tokenizer(folder: Path) -> Any:
     with checked_copy(folder) as copy:
         outer = AutoTokenizer.from_pretrained(copy, use_fast=True, local_files_only=True, trust_remote_code=False)
     if not outer.is_fast:
-        raise ConfigError("the tokenizer has no tokenizer.json, nor files that one can be made of", where=str(folder))
+        raise ConfigError(
+            "the tokenizer has no tokenizer.json, nor files that one can be made of",
+            where=str(folder),
+            do="save it with transformers, use_fast=True, and put its tokenizer.json here",
+        )
     return outer
 
 
@@ -77,7 +81,7 @@ def _text(path: Path) -> bytes:
         content = read_plain(path, MOST_OF_A_TEXT)
     is_other = foreign(content)
     if is_other and not is_other == "markup":  # "<" begins a vocabulary too
-        raise StorageError(f"this is {is_other} by another name", where=str(path))
+        raise StorageError(f"this is {is_other} by another name", where=str(path), expected="a vocabulary")
     return content
 
 

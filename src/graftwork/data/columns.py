@@ -35,7 +35,11 @@ def find_columns(task: Task, table: Table, per_word: bool = False) -> Task:
     twice = [name for name, count in Counter(roles.values()).items() if count > 1]
     if twice:
         named = " and ".join(role for role, name in roles.items() if name == twice[0])
-        raise ConfigError(f"{named} are the same column, {twice[0]!r}", where=str(table.path))
+        raise ConfigError(
+            f"{named} are the same column, {twice[0]!r}",
+            where=str(table.path),
+            do="name another column for one",
+        )
     return task.resolved(**roles)
 
 

@@ -68,5 +68,5 @@ def require_fitting(method: Method, delta: Mapping[str, Tensor], folder: Path) -
 def _object(path: Path) -> dict[str, Any]:
     content = read_json(inside(path.parent, path.name), MODULE)
     if not isinstance(content, dict):
-        raise StorageError("not an object", where=str(path), got=clip(str(content)))
+        raise StorageError("not an object", where=str(path), got=clip(str(content)), expected="{…}")
     return content

@@ -120,7 +120,11 @@ def train_on_pairs(
                 norm = pairs.optimiser.step(share)
             value = float(loss.detach())
             if not (math.isfinite(value) and math.isfinite(norm)):
-                raise Diverged(f"training diverged at step {pairs.step}", got=f"loss {value}, gradient norm {norm}")
+                raise Diverged(
+                    f"training diverged at step {pairs.step}",
+                    got=f"loss {value}, gradient norm {norm}",
+                    do="train at a lower learning_rate",
+                )
             bench.log({"step": pairs.step, "loss": value, "rate": plan.rate * share, "norm": norm})
             pairs.step, pairs.loss = pairs.step + 1, value
             bench.progress(pairs.step / len(batches), f"step {pairs.step}/{len(batches)}")

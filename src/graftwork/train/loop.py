@@ -229,7 +229,11 @@ def _take(training: Training, frozen: FrozenPass, rows: NDArray[np.int64]) -> No
     with bench.profile.phase("optimiser"):
         norm = training.optimiser.step(share)
     if not (math.isfinite(loss) and math.isfinite(norm)):
-        raise Diverged(f"training diverged at step {step}", got=f"loss {loss}, gradient norm {norm}")
+        raise Diverged(
+            f"training diverged at step {step}",
+            got=f"loss {loss}, gradient norm {norm}",
+            do="train at a lower learning_rate",
+        )
     bench.log({"step": step, "loss": loss, "rate": training.rate * share, "norm": norm})
     training.stepped(loss)
     bench.progress(training.step / bench.recipe["steps"], f"epoch {epoch}/{bench.recipe['epochs']}")

@@ -102,7 +102,12 @@ def read(folder: Path, backbone: Backbone) -> Found:
         found.setdefault(known[site], {})[tail] = tensor
     size = max((part["adapter_down.0.weight"].shape[0] for part in found.values()), default=0)
     if size > LARGEST_SIZE * backbone.card.width:
-        raise IncompatibleModule("the bottleneck is far wider than the network", where=str(file), got=f"{size:,}")
+        raise IncompatibleModule(
+            "the bottleneck is far wider than the network",
+            where=str(file),
+            got=f"{size:,}",
+            expected=f"at most {LARGEST_SIZE * backbone.card.width:,}",
+        )
     delta: dict[str, Tensor] = {}
     for part in parts:
         for place, site in enumerate(backbone.sites(SITES[part, settings["reads"]])):

@@ -70,7 +70,12 @@ def read(folder: Path, backbone: Backbone) -> Found:
         )
     rank = max(pair["A"].shape[0] for pair in matrices.values())
     if rank > max(LARGEST_RANK, backbone.card.width):
-        raise IncompatibleModule("the rank is larger than the network is wide", where=str(file), got=f"{rank:,}")
+        raise IncompatibleModule(
+            "the rank is larger than the network is wide",
+            where=str(file),
+            got=f"{rank:,}",
+            expected=f"at most {max(LARGEST_RANK, backbone.card.width):,}",
+        )
     used = [role for role in MAPS if role in {roles[site] for site in matrices}]
     alpha = float(config["lora_alpha"]) * (math.sqrt(rank) if config.get("use_rslora") else 1.0)
     delta: dict[str, Tensor] = {}
