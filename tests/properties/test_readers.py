@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import csv
 import gzip
-import io
 import json
 from pathlib import Path
 from typing import Any
@@ -49,18 +47,22 @@ def write(path: Path, content: str, mark: bool = False, packed: bool = False) ->
     return path
 
 
+def field(cell: str, always: bool) -> str:
+    """As RFC 4180 has it: in quotes where it must be, or always. Python's own writer leaves a lone CR bare."""
+    return '"' + cell.replace('"', '""') + '"' if always or any(char in cell for char in '",\r\n') else cell
+
+
 @given(
     rows=st.lists(st.tuples(TEXT, TEXT), min_size=1),
     end=ENDS,
-    quoting=st.sampled_from([csv.QUOTE_ALL, csv.QUOTE_MINIMAL]),
+    always=st.booleans(),
     mark=st.booleans(),
     packed=st.booleans(),
 )
-def test_csv(place: Path, rows: list[tuple[str, str]], end: str, quoting: Any, mark: bool, packed: bool) -> None:
-    stream = io.StringIO()
-    writer = csv.writer(stream, lineterminator=end, quoting=quoting)
-    writer.writerows([("text", "label"), *rows])
-    assert rows_of(write(place / "t.csv", stream.getvalue(), mark, packed)) == rows
+def test_csv(place: Path, rows: list[tuple[str, str]], end: str, always: bool, mark: bool, packed: bool) -> None:
+    lines = [",".join(field(cell, always) for cell in row) for row in [("text", "label"), *rows]]
+    content = end.join(lines) + end
+    assert rows_of(write(place / "t.csv", content, mark, packed)) == rows
 
 
 @given(rows=st.lists(st.tuples(FIELD, FIELD), min_size=1), end=ENDS, mark=st.booleans(), packed=st.booleans())
