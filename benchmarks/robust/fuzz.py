@@ -653,7 +653,7 @@ def run(chosen: argparse.Namespace) -> None:
             "bar": BAR,
             "measured": {"executions": sum(one["executions"] for one in ordered.values()),
                          "findings": sum(len(one["findings"]) for one in ordered.values())},
-            "status": "ok" if is_met(ordered) else "not met",
+            "status": "ok" if is_met(ordered) else "failed",
             "targets": ordered,
         }  # fmt: skip
         write_json(path, content)

@@ -254,7 +254,7 @@ def main() -> None:
         "environment": {key: here[key] for key in kept if key in here},
         "bar": BAR,
         "measured": counts,
-        "status": "ok" if is_met(counts) else "not met",
+        "status": "ok" if is_met(counts) else "failed",
         "cases": found,
     }
     write_json(path, content)
