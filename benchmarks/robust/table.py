@@ -27,9 +27,11 @@ def rows_of(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def number(value: Any) -> str:
-    """As a person reads it; what is not measured is a dash."""
+    """As a person reads it; a list is counted, and what is not measured is a dash."""
     if value is None:
         return "–"
+    if isinstance(value, list):
+        return number(len(value))
     if isinstance(value, bool) or not isinstance(value, int | float):
         return str(value)
     return f"{value:,}" if isinstance(value, int) else f"{value:,.4g}"
@@ -41,7 +43,14 @@ def limits(result: Result) -> list[Sequence[str]]:
     if not isinstance(bar, Mapping):
         return [["bar", number(bar), result["status"]]]
     found = measured if isinstance(measured, Mapping) else {}
-    return [[name.replace("_", " "), number(most), number(found.get(name))] for name, most in bar.items()]
+    return [[name.replace("_", " "), number(most), number(_of_bar(name, found))] for name, most in bar.items()]
+
+
+def _of_bar(name: str, found: Result) -> Any:
+    """What was measured under the bar's own name, or under that without `_at_least`, `_at_most` and its first words."""
+    plain = name.removesuffix("_at_least").removesuffix("_at_most")
+    near = (key for key in found if plain.endswith(f"_{key}"))
+    return found[name] if name in found else found.get(plain, found.get(next(near, "")))
 
 
 def counts(result: Result) -> str:

@@ -45,6 +45,15 @@ def test_every_bar_stands_beside_what_was_measured(script: ModuleType, tmp_path:
     assert told.index("Killed at any point") < told.index("Half an hour")
 
 
+def test_what_was_measured_is_found_under_the_words_of_its_bar(script: ModuleType, tmp_path: Path) -> None:
+    bar = {"kills_at_least": 30, "kills_with_a_checkpoint_at_least": 60, "different": 0, "overhead_at_most": 0.01}
+    measured = {"kills": 31, "with_a_checkpoint": 57, "different": ["a", "b"], "overhead": None}
+    write(tmp_path, "kills", bar=bar, measured=measured)
+    told = script.table()
+    assert "| kills at least | 30 | 31 |" in told and "| kills with a checkpoint at least | 60 | 57 |" in told
+    assert "| different | 0 | 2 |" in told and "| overhead at most | 0.01 | – |" in told
+
+
 def test_parts_have_a_script_a_row_and_a_place_in_the_makefile(script: ModuleType) -> None:
     page = (FOLDER / "README.md").read_text(encoding="utf-8")
     assert re.findall(r"^\| `(\w+)` \|", page, flags=re.MULTILINE) == list(script.PARTS)
