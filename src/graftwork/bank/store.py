@@ -155,10 +155,7 @@ class BankFolder:
             return State(**content, tasks=tasks)
         except (KeyError, TypeError, AttributeError, ValueError) as error:
             raise IncompatibleModule(
-                "bank.json is damaged",
-                where=str(path),
-                got=f"{type(error).__name__}: {error}",
-                do="put back a copy of bank.json",
+                "bank.json is damaged", where=str(path), got=f"{type(error).__name__}: {error}", do="put back a copy"
             ) from None
 
     def _require_own(self, name: str) -> None:
