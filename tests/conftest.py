@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import socket
 import tempfile
 from collections.abc import Callable, Iterator
@@ -23,6 +24,13 @@ LOOPBACK = ("127.0.0.1", "::1")
 def one_thread() -> None:
     """Sums are added in one order, and two test processes share two cores."""
     torch.set_num_threads(1)
+
+
+@pytest.fixture(autouse=True, scope="session")
+def interruptible() -> None:
+    """A suite in the background of a shell would ignore Ctrl-C, and so would every process it starts."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(autouse=True, scope="session")
