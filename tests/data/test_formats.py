@@ -69,6 +69,7 @@ def test_spans_of_label_studio(tmp_path: Path) -> None:
         ('[{"id": 1, "text": "a", "label": "b"}]', "not a task of Label Studio's JSON export"),
         ('[{"id": 1, "data": {"text": "a"}, "annotations": []}]', "nobody has annotated"),
         ('[{"id": 1, "data": {"text": "a"}, "annotations": [{"result": []}, {"result": [1]}]}]', "not the same"),
+        ('[{"id": 1, "data": {"text": "a"}, "annotations": [{"result": [{"type": {}}]}]}]', "objects with a type"),
         ('[{"id": 1, "data": {"a": "a", "b": "b"}, "annotations": [{"result": []}]}]', "no text, or more than one"),
         ("[{", "not whole JSON"),
         ("[]", "the file is empty"),
