@@ -151,8 +151,7 @@ def _results(annotations: Any, where: str) -> list[Any]:
         what = "several annotators answered, and not the same" if done else "nobody has annotated the task"
         _refuse(what, where, shown(annotations), "one annotation of each task")
     found = done[0]
-    typed = isinstance(found, list) and all(isinstance(one, dict) and isinstance(one.get("type"), str) for one in found)
-    if not typed:
+    if not isinstance(found, list) or not all(isinstance(one, dict) and type(one.get("type")) is str for one in found):
         _refuse("the results are no list of objects with a type", where, shown(found), TASK)
     return found
 
