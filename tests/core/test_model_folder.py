@@ -95,7 +95,8 @@ def test_what_others_save_is_no_harm(folder: Path) -> None:
     before = opened(folder)
     usual = {"_attn_implementation_autoset": True, "torch_dtype": "float16", "auto_map": None, "use_bfloat16": True,
              "quantization_config": {}, "to_dict": "evil", "pruned_heads": {}, "return_dict": False,
-             "_attn_implementation": "sdpa", "task_specific_params": {"a": 1}, "_name_or_path": "somewhere/x"}  # fmt: skip
+             "_attn_implementation": "sdpa", "task_specific_params": {"a": 1},
+             "_name_or_path": "somewhere/x"}  # fmt: skip
     edit(folder / "config.json", lambda content: content.update(usual))
     after = opened(folder)
     assert torch.equal(weights_of(before), weights_of(after)) and weights_of(after).dtype == torch.float32
