@@ -16,6 +16,7 @@ PARTS = {
     "hostile": "Hostile files",
     "malformed": "Malformed data",
     "fuzz": "Random bytes for the readers",
+    "properties": "What holds of all rows, splits, batches, scores and prices",
     "soak": "Half an hour of everything",
 }
 Result = Mapping[str, Any]
