@@ -27,8 +27,8 @@ LAYERS = (  # an import points to a lower line
     *((part,) for part in PARTS),
     ("data",), ("train",), ("core",),
     (
-        "errors", "registry", "config", "units", "files", "locks", "limited", "plain_files", "tensor_file",
-        "torch_archive",
+        "errors", "registry", "config", "units", "files", "locks", "limited", "packed", "plain_files",
+        "tensor_file", "torch_archive",
     ),
 )  # fmt: skip
 LEVEL = {name: level for level, names in enumerate(reversed(LAYERS)) for name in names}

@@ -323,8 +323,8 @@ def wide_parquet(scene: Scene) -> None:
 def long_vectors(scene: Scene) -> None:
     """Word vectors of zeros: a thousand times as large as their gzip file."""
     with gzip.open(scene.folder / "words.bin.gz", "wb", compresslevel=9) as stream:
-        stream.write(b"2000 20000\n")
-        for number in range(2000):
+        stream.write(b"4000 20000\n")
+        for number in range(4000):
             stream.write(b"w%d " % number + bytes(80_000))
 
 
@@ -664,7 +664,7 @@ CASES = (
         ),
         ("a task file of 100 MB", sparse("task.toml", 100 << 20, b"#"), "too large"),
     ),
-    Case("word vectors that unpack to 160 MB", long_vectors, ("vectors", "words.bin.gz"), "words.bin.gz", "unpacks"),
+    Case("word vectors that unpack to 320 MB", long_vectors, ("vectors", "words.bin.gz"), "words.bin.gz", "unpacks"),
     Case(
         "word vectors that are 10^12 words",
         lambda scene: scene.write("words.bin", b"999999999999 99999\n\x00\x01"),

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import gzip
-import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
-from graftwork.errors import DataError, StorageError, clip
-from graftwork.files import storage_errors
+from graftwork.errors import DataError, clip
+from graftwork.packed import NotWhole, unpacked
 
 LONGEST_LINE = 1 << 26  # bytes
 LONGEST_DOCUMENT = 1 << 29  # bytes of a line that is a whole file of JSON
@@ -75,11 +73,12 @@ def without_eol(line: str) -> str:
 def raw_lines(path: Path, longest: int = LONGEST_LINE) -> Iterator[bytes]:
     """The bytes of every line, unpacked. Lines end at LF only: other separators of Unicode may stand inside a text.
 
-    Raises `DataError` for a torn gzip file and a line of `longest` bytes or more, `StorageError`.
+    Raises `DataError` for a gzip file that is torn or unpacks to far more than a text, and for a line of `longest`
+    bytes or more; `StorageError`.
     """
     number = 0
     try:
-        with storage_errors(path), gzip.open(path) if path.suffix.lower() == ".gz" else path.open("rb") as stream:
+        with unpacked(path, (".gz",)) as stream:
             while raw := stream.readline(longest):
                 number += 1
                 if len(raw) == longest and not raw.endswith(b"\n"):
@@ -91,15 +90,10 @@ def raw_lines(path: Path, longest: int = LONGEST_LINE) -> Iterator[bytes]:
                         do="check that the file has line ends, LF or CRLF",
                     )
                 yield raw
-    except (EOFError, zlib.error, StorageError) as error:
-        if isinstance(error, StorageError) and not isinstance(error.__cause__, gzip.BadGzipFile):
-            raise
+    except NotWhole as error:
+        whole = f"{number:,} whole lines before the place where it is torn" if number else "no whole line"
         raise DataError(
-            "not a whole gzip file",
-            where=f"{path}:{number + 1}",
-            got=f"{number:,} whole lines before the place where it is torn" if number else "no whole line",
-            expected="gzip, as its suffix says",
-            do="copy it again, or remove .gz from its name",
+            error.what, where=f"{path}:{number + 1}", got=whole, expected=error.expected, do=error.do
         ) from None
 
 

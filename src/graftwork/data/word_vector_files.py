@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import gzip
 import re
-import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, cast
@@ -14,17 +13,18 @@ import numpy as np
 
 from graftwork.core.word_vectors import WordVectors
 from graftwork.data.lines import read_lines
-from graftwork.errors import ConfigError, DataError, StorageError, clip
-from graftwork.files import storage_errors, writing
+from graftwork.errors import ConfigError, DataError, clip
+from graftwork.files import writing
+from graftwork.packed import unpacked
 
 HEADER = re.compile(rb"(\d{1,12}) (\d{1,12})[ \r]*\n")
 NUMBER = re.compile(rb"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:e[+-]?[0-9]+)?|[+-]?(?:nan|inf)", re.IGNORECASE)
 WIDEST = 100_000  # numbers of a vector
 LONGEST_WORD = 10_000  # bytes
-MOST_UNPACKED = 64  # times a gzip file: numbers of trained vectors shrink to a third
 LOOKED_AT = 1 << 16  # bytes that tell text from binary
 OF_TEXT = frozenset(range(0x20, 0x100)) | frozenset(b"\t\r\n")
 FASTTEXT_MODEL, GZIP = b"\xba\x16\x4f\x2f", b"\x1f\x8b"
+PACKED = (".gz",)
 SUFFIXES = (".txt", ".vec", ".bin")  # of files that are written: GloVe text, word2vec text, word2vec binary
 
 Row = tuple[str, str, bytes]  # where it stands, the word, its numbers as fp32 little-endian
@@ -35,7 +35,7 @@ def read_word_vectors(path: Path) -> WordVectors:
 
     Raises `StorageError`, or `DataError` with the place of what is wrong.
     """
-    with _open(path) as stream:
+    with unpacked(path, PACKED) as stream:
         start = stream.read(LOOKED_AT)
     _refuse_foreign(path, start)
     header = HEADER.match(start)
@@ -79,20 +79,6 @@ def write_word_vectors(path: Path, vectors: WordVectors) -> None:
         for word, vector in zip(vectors.words, vectors.table, strict=True):
             numbers = vector.astype("<f4").tobytes() if suffix == ".bin" else " ".join(map(str, vector)).encode()
             stream.write(word.encode() + b" " + numbers + b"\n")
-
-
-@contextlib.contextmanager
-def _open(path: Path) -> Iterator[IO[bytes]]:
-    """Its bytes, unpacked."""
-    try:
-        with storage_errors(path), gzip.open(path) if path.suffix == ".gz" else path.open("rb") as stream:
-            yield cast(IO[bytes], stream)
-    except (EOFError, zlib.error, StorageError) as error:
-        if isinstance(error, StorageError) and not isinstance(error.__cause__, gzip.BadGzipFile):
-            raise
-        raise DataError(
-            "not a whole gzip file", where=str(path), expected="gzip, as its suffix says", do="copy it again"
-        ) from None
 
 
 def _refuse_foreign(path: Path, start: bytes) -> None:
@@ -151,7 +137,7 @@ def _text_rows(path: Path, width: int | None) -> Iterator[Row]:
 
 def _binary_rows(path: Path, start: int, count: int, width: int) -> Iterator[Row]:
     """A word, a space, its numbers; some writers end each with a line feed, which then stands before the next word."""
-    with _open(path) as stream:
+    with unpacked(path, PACKED) as stream:
         stream.read(start)
         for number in range(1, count + 1):
             where = f"{path}, word {number:,} of {count:,}"
@@ -187,14 +173,8 @@ def _until_space(stream: IO[bytes]) -> bytes:
 def _table(path: Path, rows: Iterator[Row], stated: int | None) -> WordVectors:
     places: dict[str, int] = {}
     numbers, read = bytearray(), 0
-    most = MOST_UNPACKED * path.stat().st_size + LOOKED_AT if path.suffix == ".gz" else None
     for where, word, vector in rows:
         read += 1
-        if most is not None and len(numbers) > most:
-            raise DataError(
-                "the gzip file unpacks to far more than word vectors would", where=str(path),
-                expected=f"at most {MOST_UNPACKED} times the file",
-            )  # fmt: skip
         if not np.isfinite(np.frombuffer(vector, "<f4")).all():
             raise DataError(
                 f"the vector of {clip(word)} has what is no number", where=where, got="an infinity or NaN",

@@ -11,8 +11,9 @@ from pathlib import Path
 
 from graftwork.errors import ConfigError, DataError, UnknownName
 from graftwork.files import digest, file_digest, storage_errors
+from graftwork.packed import FORMATS
 from graftwork.pretrain.finding import Skipped, find
-from graftwork.pretrain.reading import COMPRESSED, UNITS, parts
+from graftwork.pretrain.reading import UNITS, parts
 
 VALIDATION = 0.02  # of the documents, unless the user says otherwise
 SPLITS = ("train", "validation")
@@ -87,7 +88,7 @@ class Corpus:
 
     def bytes_about(self) -> int:
         """Bytes of text, guessed from the sizes of the files. Raises `StorageError`."""
-        return sum(_stamp(path)[0] * (UNPACKS_TO if path.suffix.lower() in COMPRESSED else 1) for path in self.files)
+        return sum(_stamp(path)[0] * (UNPACKS_TO if path.suffix.lower() in FORMATS else 1) for path in self.files)
 
     def listed(self) -> str:
         """How many files are read, and which are not and why: `3 files; 1 skipped: a.png (binary…)`."""

@@ -10,7 +10,8 @@ from pathlib import Path
 
 from graftwork.errors import DataError
 from graftwork.files import storage_errors
-from graftwork.pretrain.reading import JSON_SUFFIXES, format_suffix, opened
+from graftwork.packed import unpacked
+from graftwork.pretrain.reading import JSON_SUFFIXES, format_suffix
 
 TEXT_SUFFIXES = (".txt", ".text", "")
 SNIFFED = 1 << 13  # bytes that are looked at
@@ -84,7 +85,7 @@ def _reason(path: Path, encoding: str) -> str:
 
 
 def _no_text(path: Path, encoding: str) -> str:
-    with opened(path) as stream:
+    with unpacked(path) as stream:
         first = stream.read(SNIFFED)
     for magic, what in MAGIC.items():
         if first.startswith(magic):

@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
-import bz2
 import codecs
-import gzip
-import lzma
-import zlib
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import IO, Any, NamedTuple
+from typing import NamedTuple
 
 from graftwork.data.json_text import DECODER, reason, shown
-from graftwork.errors import DataError, StorageError, clip
-from graftwork.files import storage_errors
+from graftwork.errors import DataError, clip
+from graftwork.packed import FORMATS, unpacked
 
 LONGEST = 1 << 18  # characters held of one document
 LONGEST_OBJECT = 1 << 26  # characters of one line of JSONL, which can only be read whole
 BLOCK = 1 << 18  # bytes read at once
 UNITS = ("line", "paragraph", "file")  # what a document is in a text file
-COMPRESSED = {".gz": "gzip", ".bz2": "bzip2", ".xz": "xz"}
 JSON_SUFFIXES = (".jsonl", ".ndjson", ".json")
 _UTF16_BOMS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
@@ -43,7 +37,7 @@ class Part(NamedTuple):
 
 def format_suffix(path: Path) -> str:
     """The suffix in lower case, that of the compression left out: `.jsonl` of `a.JSONL.gz`."""
-    inner = path.with_suffix("") if path.suffix.lower() in COMPRESSED else path
+    inner = path.with_suffix("") if path.suffix.lower() in FORMATS else path
     return inner.suffix.lower()
 
 
@@ -188,7 +182,7 @@ def _decoded(path: Path, encoding: str) -> Iterator[str]:
     """The text of a file, block by block."""
     decoder = codecs.getincrementaldecoder("utf-8-sig" if encoding == "utf-8" else encoding)("strict")
     read, number = 0, 1  # bytes before this block, and the line it begins in
-    with opened(path) as stream:
+    with unpacked(path) as stream:
         while True:
             block = stream.read(BLOCK)
             pending = decoder.getstate()[0]
@@ -219,29 +213,3 @@ def _not_text(path: Path, line: int, place: int, error: UnicodeDecodeError, enco
         expected=f"text in {encoding.upper()}",
         do=do,
     )
-
-
-@contextmanager
-def opened(path: Path) -> Iterator[IO[bytes]]:
-    """The bytes of a file, unpacked where its suffix says that it is packed. Raises `DataError`, `StorageError`."""
-    suffix = path.suffix.lower()
-    unpacks: dict[str, Callable[[IO[bytes]], Any]] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
-    try:
-        with storage_errors(path), path.open("rb") as raw:
-            if suffix in unpacks:
-                with unpacks[suffix](raw) as stream:
-                    yield stream
-            else:
-                yield raw
-    except (EOFError, zlib.error, lzma.LZMAError, StorageError) as error:
-        cause = error.__cause__ if isinstance(error, StorageError) else None
-        broken = suffix in COMPRESSED and (cause is None or (isinstance(cause, OSError) and cause.errno is None))
-        if isinstance(error, StorageError) and not broken:
-            raise
-        what = COMPRESSED[suffix]
-        raise DataError(
-            f"not a whole {what} file",
-            where=str(path),
-            expected=f"{what}, as its suffix says",
-            do=f"copy it again, or remove {suffix} from its name",
-        ) from None
