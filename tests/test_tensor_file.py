@@ -15,7 +15,8 @@ import torch
 
 from graftwork import tensor_file
 from graftwork.errors import IncompatibleModule, StorageError
-from graftwork.files import require_finite, safe_load, tensors_of, write_tensors
+from graftwork.files import header_of, require_finite, safe_load, write_tensors
+from graftwork.tensor_file import Header, end_to_end
 
 ONE = {"dtype": "F32", "shape": [4], "data_offsets": [0, 16]}
 
@@ -35,10 +36,23 @@ def test_what_was_written_is_read_to_the_bit(tmp_path: Path, mapped: bool) -> No
     }  # fmt: skip
     write_tensors(tmp_path / "a.safetensors", tensors)
     found = safe_load(tmp_path / "a.safetensors", mapped=mapped)
-    assert found.keys() == tensors.keys() == tensors_of(tmp_path / "a.safetensors").keys()
+    assert found.keys() == tensors.keys() == header_of(tmp_path / "a.safetensors").tensors.keys()
     assert all(
         found[name].dtype == tensor.dtype and torch.equal(found[name], tensor) for name, tensor in tensors.items()
     )
+
+
+def test_a_header_that_is_written_here_is_read_by_us_and_by_the_library(tmp_path: Path) -> None:
+    tensors = {name: torch.arange(3).to(getattr(torch, name)) for name in tensor_file.DTYPES} | {"none": torch.ones(0)}
+    placed = end_to_end((name, tensor.dtype, tensor.shape) for name, tensor in tensors.items())
+    header = Header(placed, {"key": "of a person"})
+    raw = (tensor.view(torch.uint8).numpy().tobytes() for tensor in tensors.values())
+    (tmp_path / "a.safetensors").write_bytes(header.to_bytes() + b"".join(raw))
+    assert header_of(tmp_path / "a.safetensors") == header
+    assert header.file_bytes == (tmp_path / "a.safetensors").stat().st_size
+    assert len(header.to_bytes()) % tensor_file.ALIGNED == 0
+    found = safe_load(tmp_path / "a.safetensors")
+    assert all(torch.equal(found[name], tensor) for name, tensor in tensors.items())
 
 
 def test_every_dtype_of_the_library_is_known() -> None:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 from graftwork.errors import ConfigError, IncompatibleModule, StorageError
 from graftwork.limited import DATA, MOST_TOML, BeyondLimits, Limits, parse_json, parse_toml
 from graftwork.plain_files import open_plain, read_plain
-from graftwork.tensor_file import Placed, read_header
+from graftwork.tensor_file import Header, read_header
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -243,7 +243,7 @@ def safe_load(path: Path, *, mapped: bool = True) -> dict[str, Tensor]:
 
             with open_plain(path) as stream:
                 return read_archive(stream, path)
-        tensors_of(path)
+        header_of(path)
         try:
             return load_file(path) if mapped else load(path.read_bytes())
         except SafetensorError as error:
@@ -252,8 +252,8 @@ def safe_load(path: Path, *, mapped: bool = True) -> dict[str, Tensor]:
             ) from None
 
 
-def tensors_of(path: Path) -> dict[str, Placed]:
-    """Name -> dtype, shape and place of the tensors of a safetensors file. Raises `StorageError` unless it is whole."""
+def header_of(path: Path) -> Header:
+    """What a safetensors file says of its tensors. Raises `StorageError` unless it is whole."""
     with storage_errors(path), open_plain(path) as stream:
         try:
             return read_header(stream)

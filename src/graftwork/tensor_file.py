@@ -1,18 +1,22 @@
-"""Safetensors files: their header is read and checked by ourselves before any other code or memory has to do with it.
+"""Safetensors files: their header is written here, and read and checked before any other code has to do with it.
 
 A file is 8 bytes with the length of the header, the header in JSON, and the tensors' bytes end to end.
 """
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from math import prod
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from graftwork.limited import HEADER, BeyondLimits, parse_json
 from graftwork.plain_files import LOOKED_AT, foreign
+
+if TYPE_CHECKING:
+    import torch
 
 MOST_TENSORS = 50_000
 MOST_DIMENSIONS = 16
@@ -22,6 +26,11 @@ BYTES = {
     "BOOL": 1, "U8": 1, "I8": 1, "F8_E4M3": 1, "F8_E5M2": 1, "U16": 2, "I16": 2, "F16": 2, "BF16": 2, "U32": 4,
     "I32": 4, "F32": 4, "U64": 8, "I64": 8, "F64": 8, "C64": 8,
 }  # of a number  # fmt: skip
+DTYPES = {  # what we write, by the names that torch has for it
+    "float64": "F64", "float32": "F32", "float16": "F16", "bfloat16": "BF16", "int64": "I64", "int32": "I32",
+    "uint8": "U8", "bool": "BOOL",
+}  # fmt: skip
+ALIGNED = 64  # bytes: tensors stand so in the file if the widest numbers come first
 
 
 @dataclass(frozen=True)
@@ -39,8 +48,44 @@ class Placed:
         return prod(self.shape)
 
 
-def read_header(stream: BinaryIO) -> dict[str, Placed]:
-    """Name -> place of every tensor of a file that is wholly what its header says.
+@dataclass(frozen=True)
+class Header:
+    """What a file says of itself."""
+
+    tensors: Mapping[str, Placed]  # in the order of the header
+    about: Mapping[str, str] = field(default_factory=dict)  # for people: `__metadata__`
+
+    def to_bytes(self) -> bytes:
+        """As it stands at the start of the file, which goes on with the tensors' bytes."""
+        content: dict[str, Any] = {ABOUT: dict(self.about)} if self.about else {}
+        for name, place in self.tensors.items():
+            content[name] = {
+                "dtype": place.dtype,
+                "shape": list(place.shape),
+                "data_offsets": [place.begin, place.end],
+            }
+        text = json.dumps(content).encode()
+        text += b" " * (-(8 + len(text)) % ALIGNED)
+        return len(text).to_bytes(8, "little") + text
+
+    @property
+    def file_bytes(self) -> int:
+        """The length of the whole file."""
+        return len(self.to_bytes()) + max((place.end for place in self.tensors.values()), default=0)
+
+
+def end_to_end(tensors: Iterable[tuple[str, torch.dtype, Iterable[int]]]) -> dict[str, Placed]:
+    """Places one behind the other for tensors of which name, dtype and shape are given."""
+    placed, end = dict[str, Placed](), 0
+    for name, dtype, shape in tensors:
+        kind, sides = DTYPES[str(dtype).removeprefix("torch.")], tuple(shape)
+        begin, end = end, end + prod(sides) * BYTES[kind]
+        placed[name] = Placed(kind, sides, begin, end)
+    return placed
+
+
+def read_header(stream: BinaryIO) -> Header:
+    """The header of a file that is wholly what that says.
 
     Raises `BeyondLimits` with the rule that the file breaks.
     """
@@ -63,12 +108,13 @@ def read_header(stream: BinaryIO) -> dict[str, Placed]:
         raise BeyondLimits(f"a header that is no JSON: {error}") from None
     if not isinstance(header, dict):
         raise BeyondLimits("a header that is no object")
-    _require_texts(header.pop(ABOUT, {}))
+    about = header.pop(ABOUT, {})
+    _require_texts(about)
     if len(header) > MOST_TENSORS:
         raise BeyondLimits(f"{len(header):,} tensors, where at most {MOST_TENSORS:,} are read")
     placed = {name: _placed(name, told) for name, told in header.items()}
     _require_whole(placed, size - 8 - length)
-    return placed
+    return Header(placed, about)
 
 
 def _require_texts(about: Any) -> None:

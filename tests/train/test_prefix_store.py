@@ -25,10 +25,11 @@ from graftwork.core.meter import Phase
 from graftwork.core.method import Tally, Workbench
 from graftwork.core.opening import open_backbone
 from graftwork.core.task import Split
+from graftwork.files import header_of
 from graftwork.locks import try_lock
 from graftwork.testing import tiny_bench, tiny_dataset
 from graftwork.train import frozen, prefix_store
-from graftwork.train.cache_folder import CacheFolder, read_header
+from graftwork.train.cache_folder import CacheFolder
 from graftwork.train.frozen import FrozenStore, Pass
 from graftwork.train.prefix_store import PrefixStore, Wanted
 
@@ -219,7 +220,7 @@ def another_key(path: Path) -> None:
 
 
 def never_finished(path: Path) -> None:
-    start = len(path.read_bytes()) - read_header(path)["states"]["data_offsets"][1]
+    start = len(path.read_bytes()) - header_of(path).tensors["states"].end
     with path.open("r+b") as stream:
         stream.seek(start)
         stream.write(bytes(32))

@@ -17,7 +17,7 @@ from graftwork.core.backbone import POOLINGS
 from graftwork.core.layout import Layout
 from graftwork.core.model_json import checked_json
 from graftwork.errors import ConfigError, StorageError, clip, nearest
-from graftwork.files import file_digest, read_json, require_finite, safe_load, storage_errors, tensors_of
+from graftwork.files import file_digest, header_of, read_json, require_finite, safe_load, storage_errors
 from graftwork.limited import SMALL
 from graftwork.plain_files import inside
 
@@ -120,7 +120,7 @@ def weight_digests(folder: Path) -> dict[str, str]:
     """Name -> sha256 of every weight file, each of them whole. Raises `StorageError`."""
     paths = weight_files(folder)
     for path in paths:
-        tensors_of(path)
+        header_of(path)
     return {path.name: file_digest(path) for path in paths}
 
 
@@ -141,7 +141,7 @@ def stored_weights(folder: Path) -> dict[str, Tensor]:
 
 def stored_numbers(folder: Path) -> int:
     """How many numbers the weight files hold, by their headers. Raises `StorageError`."""
-    return sum(place.numbers for path in weight_files(folder) for place in tensors_of(path).values())
+    return sum(place.numbers for path in weight_files(folder) for place in header_of(path).tensors.values())
 
 
 def _shards(index: Path) -> list[str]:

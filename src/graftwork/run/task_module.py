@@ -21,7 +21,7 @@ from graftwork.core.opening import open_backbone
 from graftwork.core.ragged import flat, from_lists
 from graftwork.core.task import Task
 from graftwork.errors import ConfigError, IncompatibleModule, StorageError
-from graftwork.files import file_digest, read_json, tensors_of, write_json, write_tensors, write_text
+from graftwork.files import file_digest, header_of, read_json, write_json, write_tensors, write_text
 from graftwork.registry import kinds
 from graftwork.run.bulk import predict_many
 from graftwork.run.environment import resolve_device
@@ -211,7 +211,7 @@ def _check_format(folder: Path, description: Mapping[str, Any]) -> None:
         raise IncompatibleModule(
             "unknown format", where=str(folder), got=repr(description.get("format")), expected=f"format {FORMAT}"
         )
-    tensors_of(folder / "delta.safetensors")
+    header_of(folder / "delta.safetensors")
     found = file_digest(folder / "delta.safetensors")
     if found != description["delta_sha256"]:
         raise IncompatibleModule(

@@ -8,7 +8,6 @@ locked by the process that fills it, for as long as that lives.
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import re
 import sys
@@ -16,8 +15,9 @@ import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
+from graftwork.errors import StorageError
+from graftwork.files import header_of
 from graftwork.locks import try_lock
 from graftwork.units import parse_bytes
 
@@ -29,7 +29,6 @@ ENTRY = re.compile(r"[0-9a-f]{64}-(pooled|[0-9]+)\.safetensors")
 PART = re.compile(r"\.[0-9a-f]{64}-.*\.part")  # an entry on its way; what a killed process leaves
 PART_SECONDS = 3600.0  # where no file can be locked, older parts belong to nobody
 CAN_LOCK = sys.platform != "win32"
-LONGEST_HEADER = 1 << 20  # bytes; ours are below 4 kB
 
 
 class BeingFilled(Exception):
@@ -47,8 +46,8 @@ class Entry:
     def about(self) -> Mapping[str, str]:
         """What its header says it holds; empty when the file is torn or gone."""
         try:
-            return dict(read_header(self.path)["__metadata__"])
-        except (OSError, ValueError):
+            return header_of(self.path).about
+        except StorageError:
             return {}
 
 
@@ -58,27 +57,6 @@ def cache_folder(root: str | Path | None = None) -> Path:
         own, shared = os.environ.get("GRAFTWORK_CACHE"), os.environ.get("XDG_CACHE_HOME")
         root = own or (Path(shared) if shared else Path("~/.cache")) / "graftwork"
     return Path(root).expanduser() / "prefix"
-
-
-def read_header(path: Path) -> dict[str, Any]:
-    """The header of a safetensors file: tensor -> dtype, shape and place, and `__metadata__`.
-
-    Raises `ValueError` unless it has both and the file is exactly as long as it says, `OSError` when it can't be read.
-    """
-    with path.open("rb") as stream:
-        length = int.from_bytes(stream.read(8), "little")
-        if length > LONGEST_HEADER:
-            raise ValueError(f"a header of {length:,} bytes")
-        header: dict[str, Any] = json.loads(stream.read(length))
-        size = os.fstat(stream.fileno()).st_size
-    try:
-        end = max(int(tensor["data_offsets"][1]) for name, tensor in header.items() if name != "__metadata__")
-        about = dict(header["__metadata__"])
-    except (AttributeError, KeyError, TypeError, IndexError) as error:
-        raise ValueError("not a header of ours") from error
-    if size != 8 + length + end:
-        raise ValueError(f"{size:,} bytes, where the header says {8 + length + end:,}")
-    return header | {"__metadata__": about}
 
 
 class CacheFolder:

@@ -7,7 +7,6 @@ written last, so that its presence means complete. One that is torn is passed ov
 from __future__ import annotations
 
 import hashlib
-import json
 import logging
 import shutil
 import time
@@ -21,16 +20,13 @@ from torch import Tensor
 from graftwork.core.checkpoint import Checkpoint
 from graftwork.errors import IncompatibleModule, StorageError
 from graftwork.files import digest, file_digest, finite, read_json, safe_load, storage_errors, write_json, writing
+from graftwork.tensor_file import Header, end_to_end
 
 FORMAT = 1
 KEPT = 2  # the last one, and the one before it
 EVERY_SECONDS = 60.0
 SHARE = 0.01  # of the time that writing may take at most
 ABOUT, TENSORS = ".json", ".safetensors"
-DTYPES = {
-    torch.float64: "F64", torch.float32: "F32", torch.float16: "F16", torch.bfloat16: "BF16",
-    torch.int64: "I64", torch.int32: "I32", torch.uint8: "U8", torch.bool: "BOOL",
-}  # fmt: skip
 
 log = logging.getLogger("graftwork")  # with no handler set up, a warning is one line on the error stream
 
@@ -133,18 +129,10 @@ class Interval:
 def _write_tensors(path: Path, tensors: Mapping[str, Tensor]) -> str:
     """A safetensors file; returns its sha256. Tensor by tensor: a copy of them all could double a run's memory."""
     order = sorted(tensors, key=lambda name: (-tensors[name].element_size(), name))  # so that all are aligned
-    content, end = dict[str, Any](), 0
-    for name in order:
-        start, end = end, end + tensors[name].numel() * tensors[name].element_size()
-        shape = list(tensors[name].shape)
-        content[name] = {"dtype": DTYPES[tensors[name].dtype], "shape": shape, "data_offsets": [start, end]}
-    text = json.dumps(content).encode()
-    text += b" " * (-len(text) % 8)
-    found = hashlib.sha256()
+    header = Header(end_to_end((name, tensors[name].dtype, tensors[name].shape) for name in order)).to_bytes()
+    found = hashlib.sha256(header)
     with writing(path) as stream:
-        for part in (len(text).to_bytes(8, "little"), text):
-            stream.write(part)
-            found.update(part)
+        stream.write(header)
         for name in order:
             flat = tensors[name].detach().cpu().contiguous().reshape(-1)
             raw = flat.view(torch.uint8).numpy().data

@@ -15,7 +15,6 @@ from __future__ import annotations
 import contextlib
 import errno
 import hashlib
-import json
 import logging
 import math
 import mmap
@@ -23,7 +22,7 @@ import os
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import accumulate, chain
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -39,14 +38,14 @@ from graftwork.core.meter import Phase
 from graftwork.core.method import Tally
 from graftwork.core.run import ENGINE
 from graftwork.errors import StorageError
-from graftwork.files import canonical, digest, safe_load, sync_folder
+from graftwork.files import canonical, digest, header_of, safe_load, sync_folder
 from graftwork.locks import try_lock
-from graftwork.train.cache_folder import BeingFilled, CacheFolder, read_header
+from graftwork.tensor_file import Header, end_to_end
+from graftwork.train.cache_folder import BeingFilled, CacheFolder
 from graftwork.units import scaled
 
 FORMAT = 1
 ZEROS = bytes(1 << 20)
-DTYPES = {torch.float64: "F64", torch.float32: "F32", torch.float16: "F16", torch.bfloat16: "BF16"}
 Batches = Sequence[NDArray[np.int64]]  # row numbers, batch by batch
 
 log = logging.getLogger("graftwork")  # with no handler set up, a warning is one line on the error stream
@@ -128,6 +127,11 @@ class Wanted:
         about = {"backbone": self.name, "revision": str(self.key["backbone"]), "depth": depth}
         return about | {"rows": str(self.sequences), "tokens": str(self.tokens), "key": canonical(dict(self.key))}
 
+    @property
+    def header(self) -> Header:
+        """Of the entry's file."""
+        return Header(end_to_end((name, *told) for name, told in self.shapes.items()), self.about)
+
 
 @dataclass(frozen=True)
 class Kept:
@@ -182,13 +186,12 @@ class PrefixStore:
     def _draft(self, wanted: Wanted) -> Kept | Draft | None:
         """An entry to be filled, its space taken already, unless it was completed meanwhile. Raises `BeingFilled`."""
         path = self._path(wanted)
-        header = _header(wanted)
-        size = len(header) + _ends(wanted)[-1]
+        size = wanted.header.file_bytes
         try:
             with self.folder.room_for(size, path) as free:
                 found = self.find(wanted)
                 if found is not None or free:
-                    return found or Draft(path, wanted, header, size)
+                    return found or Draft(path, wanted)
             cap = scaled(self.folder.cap_bytes, "B")
             self._warn(f"a pass of {scaled(size, 'B')} has no room in a cache of {cap} (--cache-size)")
         except (OSError, ValueError) as error:
@@ -212,8 +215,9 @@ class PrefixStore:
 class Draft:
     """An entry under a temporary name, mapped into memory to be filled; `keep` renames it into place."""
 
-    def __init__(self, path: Path, wanted: Wanted, header: bytes, size: int):
+    def __init__(self, path: Path, wanted: Wanted):
         self.path = path
+        header, size = wanted.header.to_bytes(), wanted.header.file_bytes
         self._handle, self._part = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
         try:
             try_lock(self._handle)
@@ -223,10 +227,12 @@ class Draft:
         except BaseException:
             self.close()
             raise
-        starts = [len(header) + end for end in (0, *_ends(wanted))]
+        places = wanted.header.tensors
         self.tensors = {
-            name: torch.frombuffer(self._map, dtype=dtype, count=math.prod(shape), offset=start).view(shape)
-            for (name, (dtype, shape)), start in zip(wanted.shapes.items(), starts, strict=False)
+            name: torch.frombuffer(
+                self._map, dtype=dtype, count=math.prod(shape), offset=len(header) + places[name].begin
+            ).view(shape)
+            for name, (dtype, shape) in wanted.shapes.items()
         }
 
     def flush(self) -> None:
@@ -273,7 +279,7 @@ def _take_space(handle: int, size: int) -> None:
 def _opened(path: Path, wanted: Wanted) -> Kept | None:
     """The entry at `path`, mapped; None unless everything about it is as it has to be."""
     try:
-        if read_header(path)["__metadata__"].get("key") != wanted.about["key"]:
+        if header_of(path).about.get("key") != wanted.about["key"]:
             return None
         tensors = safe_load(path)
         states = tensors.get("states")
@@ -289,24 +295,6 @@ def _opened(path: Path, wanted: Wanted) -> Kept | None:
     if not (sound and all(math.isfinite(cost) and cost >= 0 for cost in costs) and costs[0] > 0):
         return None
     return Kept(wanted.by_block(pooled), states, Phase(costs[0], costs[1]), Tally(costs[2], costs[3]), mapped=True)
-
-
-def _header(wanted: Wanted) -> bytes:
-    """The head of a safetensors file: its length, then JSON, padded so that the tensors are aligned."""
-    content: dict[str, Any] = {"__metadata__": wanted.about}
-    start = 0
-    for (name, (dtype, shape)), end in zip(wanted.shapes.items(), _ends(wanted), strict=True):
-        content[name] = {"dtype": DTYPES[dtype], "shape": list(shape), "data_offsets": [start, end]}
-        start = end
-    text = json.dumps(content).encode()
-    text += b" " * (-(8 + len(text)) % 64)
-    return len(text).to_bytes(8, "little") + text
-
-
-def _ends(wanted: Wanted) -> list[int]:
-    """Where each tensor ends, in bytes after the header."""
-    sizes = [dtype.itemsize * math.prod(shape) for dtype, shape in wanted.shapes.values()]
-    return list(accumulate(sizes))
 
 
 def _numbers(rows: Sequence[Sequence[int]]) -> NDArray[np.int64]:
