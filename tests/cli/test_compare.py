@@ -310,17 +310,17 @@ def test_one_source_of_luck_varies_alone(graft: Graft, tickets: Path) -> None:
     def runs(*flags: str) -> dict[int, dict[str, Any]]:
         board = json.loads(graft(*command, "--exhaustive", "--json", *flags).out)
         (row,) = [row for row in board["rows"] if row["method"] != "majority"]
-        found = [json.loads((Path("runs") / run / "result.json").read_text(encoding="utf-8")) for run in row["runs"]]
-        return {result["seed"]: result for result in found} | {-1: board}
+        found = [json.loads((Path("runs") / run / "receipt.json").read_text(encoding="utf-8")) for run in row["runs"]]
+        return {receipt["randomness"]["seed"]: receipt for receipt in found} | {-1: board}
 
     whole, order = runs(), runs("--vary", "order")
-    assert whole[0]["id"] == order[0]["id"] and whole[1]["id"] != order[1]["id"]  # seed 0 is the same run
-    assert whole[0]["seeds"].keys() == {"init", "order", "augmentation", "split"}
-    assert [source for source in ("init", "order") if order[1]["seeds"][source] != order[0]["seeds"][source]] == [
-        "order"
-    ]
+    assert whole[0]["identity"] == order[0]["identity"]  # seed 0 is the same run
+    assert whole[1]["identity"] != order[1]["identity"]
+    first, second = (order[seed]["randomness"]["derived"] for seed in (0, 1))
+    assert first.keys() == {"init", "order", "augmentation"}
+    assert [source for source in ("init", "order") if first[source] != second[source]] == ["order"]
     assert any(note.startswith("only order varies between runs") for note in order[-1]["notes"])
-    assert runs("--vary", "init,order,augmentation")[1]["id"] == whole[1]["id"]
+    assert runs("--vary", "init,order,augmentation")[1]["identity"] == whole[1]["identity"]
     assert "nothing is dropped out" in graft(*command, "--vary", "dropout").err
 
 
@@ -331,8 +331,8 @@ def test_another_split_is_other_data(graft: Graft, tickets: Path) -> None:
     assert first["rows"][0]["runs"] == same["rows"][0]["runs"] != other["rows"][0]["runs"]
     assert first["task"]["rows"] == other["task"]["rows"] and first["task"]["data"] != other["task"]["data"]
     assert other["data_report"]["split_seed"] == 1 and "and the split seed 1" in other["data_report"]["splits"]
-    run = json.loads((Path("runs") / other["rows"][0]["runs"][0] / "result.json").read_text(encoding="utf-8"))
-    assert run["seeds"]["split"] == 1
+    receipt = json.loads((Path("runs") / other["rows"][0]["runs"][0] / "receipt.json").read_text(encoding="utf-8"))
+    assert receipt["randomness"]["split"] == 1
     assert "must be 0 or more" in graft(*command, "--split-seed", "-1").err
 
 

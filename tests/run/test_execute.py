@@ -25,6 +25,7 @@ from graftwork.registry import kinds, meters, metrics
 from graftwork.run import execute as module
 from graftwork.run.execute import Shop, execute
 from graftwork.run.methods import parse_method
+from graftwork.run.receipt import read_receipt
 from graftwork.run.store import read_logits, read_result
 from graftwork.run.task_module import TaskModule
 from graftwork.train import recipe
@@ -175,7 +176,9 @@ def test_a_source_that_is_held_is_drawn_as_by_seed_0(open_tiny: OpenShop) -> Non
         ]
         drawn[name] = weights, result
     assert torch.allclose(drawn["zero"][0], drawn["held"][0]) and not torch.allclose(drawn["zero"][0], drawn["one"][0])
-    seeds = {name: result.seeds for name, (_, result) in drawn.items()}
+    seeds = {
+        name: read_receipt(shop.store.root / result.id)["randomness"]["derived"] for name, (_, result) in drawn.items()
+    }
     assert seeds["held"]["init"] == seeds["zero"]["init"] and seeds["held"]["order"] == seeds["one"]["order"]
     assert len({result.id for _, result in drawn.values()}) == 3
     assert read_json(shop.store.root / drawn["held"][1].id / "spec.json")["held"] == ["init", "augmentation"]
@@ -252,7 +255,7 @@ def test_divergence_is_a_failure_that_says_where(open_tiny: OpenShop) -> None:
     shop = open_tiny()
     result, folder = run(shop, "adapter:learning_rate=1e30", recipe=Recipe(epochs=4, batch_size=8))
     assert result.status == "diverged" and "training diverged at step" in result.error
-    assert read_result(folder / "result.json").seeds.keys() == {"init", "order", "augmentation", "split"}
+    assert read_receipt(folder)["randomness"]["derived"].keys() == {"init", "order", "augmentation"}
     assert (result.costs["train_flops"].value or 0) > 0
     assert not any("traceback" in line for line in lines(folder / "log.jsonl"))
     after, alone = run(shop, "lora")[1], run(open_tiny(runs="alone"), "lora")[1]

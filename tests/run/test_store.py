@@ -19,7 +19,7 @@ from graftwork.core.meter import Cost
 from graftwork.core.run import RunResult, RunSpec
 from graftwork.core.task import Split
 from graftwork.errors import StorageError, UnknownName
-from graftwork.files import require_writable, write_json
+from graftwork.files import read_json, require_writable, write_json
 from graftwork.run.store import RunStore, read_logits, read_result, write_predictions, write_run
 
 SPEC = RunSpec({}, "data", None, {"name": "majority"}, {}, 0, {})
@@ -112,6 +112,13 @@ def test_a_result_of_another_format_or_a_torn_one(store: RunStore) -> None:
     path.write_text('{"format": 1, "id"')
     with pytest.raises(StorageError, match="not a whole JSON file"):
         store.find("aaa")
+
+
+def test_the_seeds_of_an_old_result_are_not_in_its_way(store: RunStore) -> None:
+    result, path = put(store, "aaa"), store.root / "aaa" / "result.json"
+    assert "seeds" not in read_json(path)
+    write_json(path, read_json(path) | {"seeds": {"init": 5, "split": None}})
+    assert store.find("aaa") == result
 
 
 def test_logits_come_back_bit_for_bit_and_in_order(tmp_path: Path) -> None:

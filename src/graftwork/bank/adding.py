@@ -95,7 +95,7 @@ class IntoBank:
 
 
 def _told(run: Run, data: Dataset) -> Row:
-    """What the receipt says."""
+    """What the run came to."""
     evidence = evidence_of(data, "test", read_logits(run.folder, "test"))
     low, high = evidence.interval
     return {

@@ -62,5 +62,4 @@ class RunResult:
     profile: Mapping[str, float] = field(default_factory=dict)  # phase -> wall seconds; they add up to the run's
     environment: Mapping[str, Any] = field(default_factory=dict)
     error: str = ""  # why it failed
-    seeds: Mapping[str, int | None] = field(default_factory=dict)  # source of luck -> the seed that it was drawn by
     failure: str = ""  # the class of that error

@@ -219,12 +219,17 @@ class _Execution:
             write_text(self.folder / "log.jsonl", self.log.getvalue())
             if (self.folder / "module" / "module.json").is_file():
                 add_price_tag(self.folder / "module", {name: asdict(cost) for name, cost in costs.items()})
-        seeds = {**seeds_of(self.spec.seed, self.spec.held), "split": self.shop.dataset.report.get("split_seed")}
         spent = self.watch.read()
         spent.add(self.earlier)
-        receipt: dict[str, Any] = {"costs": costs, "spent": spent, "environment": surroundings}
-        receipt["seeds"] = seeds
-        return RunResult(id=self.spec.id, seed=self.spec.seed, profile=self.profile.read(), **receipt, **parts)
+        return RunResult(
+            id=self.spec.id,
+            seed=self.spec.seed,
+            costs=costs,
+            spent=spent,
+            profile=self.profile.read(),
+            environment=surroundings,
+            **parts,
+        )
 
     def _work(self) -> dict[str, Any]:
         bench = self.bench()
@@ -335,7 +340,7 @@ class _Execution:
         data = self.shop.dataset
         held = [example for name in decoded for example in data.splits[name].examples]
         examples = self_test_examples(self.folder / "module", self.shop.dataset.test.examples)
-        receipt = {
+        about = {
             "run": self.spec.id,
             "method": dict(self.spec.method),
             "recipe": dict(self.spec.recipe),
@@ -348,7 +353,7 @@ class _Execution:
         }
         module = self.folder / "module"
         logits = fitted.logits(examples)
-        self.readings.stored_bytes = save_module(module, self.setting, fitted, receipt, examples, logits)
+        self.readings.stored_bytes = save_module(module, self.setting, fitted, about, examples, logits)
         self.readings.stored_parameters = sum(tensor.numel() for tensor in fitted.delta().values())
 
     @contextmanager
@@ -381,5 +386,5 @@ def _frozen_fact(backbone: Backbone, facts: Mapping[str, Any]) -> str:
 
 
 def _small(facts: Mapping[str, Any]) -> dict[str, Any]:
-    """Facts for the receipt: long lists (a vocabulary) stay in the module."""
+    """Facts for the result: long lists (a vocabulary) stay in the module."""
     return {key: value for key, value in facts.items() if not (isinstance(value, list) and len(value) > 100)}

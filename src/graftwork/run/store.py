@@ -219,7 +219,7 @@ def _require_same(folder: Path, handle: int | None) -> None:
 
 
 def write_run(folder: Path, spec: RunSpec, result: RunResult) -> None:
-    """The receipt; `result.json` last, so that its presence means complete."""
+    """`spec.json`, and `result.json` last, so that its presence means complete."""
     write_json(folder / "spec.json", {"format": FORMAT} | spec.content())
     write_json(folder / "result.json", {"format": FORMAT} | asdict(result))
 
@@ -229,6 +229,7 @@ def read_result(path: Path) -> RunResult:
     content = read_json(path)
     if content.pop("format") != FORMAT:
         raise StorageError("written by another version of Graftwork", where=str(path), expected=f"format {FORMAT}")
+    content.pop("seeds", None)  # which only the receipt tells now
     content["costs"] = {name: Cost(**cost) for name, cost in content["costs"].items()}
     content["spent"] = Phase(**content["spent"])
     return RunResult(**content)

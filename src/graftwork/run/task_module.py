@@ -227,7 +227,7 @@ def save_module(
 ) -> int:
     """Write the module with a self-test over `examples` and their `logits`; returns its bytes.
 
-    `run` holds what the receipt knows: "run", "method", "recipe", "precision", "backbone_seed", "scores".
+    `run` is what module.json says of the run: "run", "method", "recipe", "precision", "backbone_seed", "scores", …
     """
     write_tensors(folder / "delta.safetensors", fitted.delta())
     test = {"inputs": [_stored(example) for example in examples], "logits": logits.tolist()}

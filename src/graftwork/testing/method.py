@@ -182,11 +182,11 @@ def _check_fitted(made: Named, backbone: Backbone | None, data: Dataset) -> None
     require(bool(np.isfinite(logits).all()), "logits are not finite")
     flops, grade = fitted.flops(examples)
     require(flops >= 0 and grade in GRADES, f"answering takes {flops} FLOP, graded {grade!r}")
-    receipt = {"run": "", "method": made.config, "recipe": {}, "precision": "fp32", "backbone_seed": 0, "scores": {}}
+    about = {"run": "", "method": made.config, "recipe": {}, "precision": "fp32", "backbone_seed": 0, "scores": {}}
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name) / "module"
         kept = self_test_examples(folder, examples)
-        save_module(folder, setting, fitted, receipt | {"trained_parameters": 0}, kept, fitted.logits(kept))
+        save_module(folder, setting, fitted, about | {"trained_parameters": 0}, kept, fitted.logits(kept))
         try:
             restored = TaskModule.load(folder).fitted
         except IncompatibleModule as error:

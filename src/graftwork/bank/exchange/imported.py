@@ -97,11 +97,11 @@ def write_imported(
         "backbone": found.backbone,
         "files": {path.name: file_digest(path) for path in found.files},
     }
-    receipt = {
+    about = {
         "run": None, "method": made.config, "recipe": {}, "precision": precision, "backbone_seed": backbone_seed,
         "scores": {}, "costs": {}, "trained_parameters": found.trained_parameters, "imported": origin,
     }  # fmt: skip
-    save_module(folder, setting, fitted, receipt, examples, logits)
+    save_module(folder, setting, fitted, about, examples, logits)
     write_text(folder / "README.md", _card(name, classes, origin, backbone, made.label))
 
 
