@@ -102,6 +102,24 @@ def test_data_that_is_gone_is_missed(graft: Graft, board: Any) -> None:
     assert moved.code == 0, moved.err
 
 
+def test_a_folder_of_splits_that_was_moved_is_found_whole(graft: Graft, tmp_path: Path) -> None:
+    folder = tmp_path / "mood"
+    folder.mkdir()
+    for name, rows in (("train", 20), ("dev", 4), ("test", 4)):
+        lines = [f"{name} number {i}\t{('good', 'bad')[i % 2]}" for i in range(rows)]
+        (folder / f"{name}.tsv").write_text("text\tlabel\n" + "\n".join(lines) + "\n", encoding="utf-8")
+    trained = graft("train", folder, "--method", "majority", "--json")
+    assert trained.code == 0, trained.err
+    run = json.loads(trained.out)["id"]
+    receipt = json.loads((Path("runs") / run / "receipt.json").read_text(encoding="utf-8"))
+    assert [Path(file["path"]).name for file in receipt["data"]["files"].values()] == [
+        "train.tsv", "dev.tsv", "test.tsv"
+    ]  # fmt: skip
+    folder.rename(tmp_path / "elsewhere")
+    assert graft("verify", run).code == 2
+    assert graft("verify", run, "--data", tmp_path / "elsewhere").code == 0
+
+
 def test_the_receipt_as_a_person_reads_it(graft: Graft, board: Any) -> None:
     run = board.run_of("top_layers:k=1")
     out = graft("receipt", run.name).out

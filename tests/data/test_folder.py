@@ -89,15 +89,14 @@ def test_bad_lists_are_refused_with_their_line(tmp_path: Path) -> None:
 def test_bad_folders_are_refused(tmp_path: Path) -> None:
     flat = tmp_path / "flat"
     write_image(flat / "0.png", "red", 0)
-    assert "without class folders" in refusal(flat).what
+    assert "neither splits nor class folders" in refusal(flat).what
+    (flat / "0.png").unlink()
     listed(flat, ["0.png\tred"])
-    assert "list.tsv" in refusal(flat).do
+    assert "list.tsv" in refusal(flat).got
     (tmp_path / "hollow" / "red").mkdir(parents=True)
     assert "empty" in refusal(tmp_path / "hollow").what
-    write_folder(tmp_path / "splits" / "train", "image", 2)
-    write_folder(tmp_path / "splits" / "val", "image", 2)
-    inside = refusal(tmp_path / "splits")
-    assert "inside a class folder" in inside.what and "--validation" in inside.do
+    write_folder(tmp_path / "deep" / "first", "image", 2)
+    assert "inside a class folder" in refusal(tmp_path / "deep").what
     mixed = write_folder(tmp_path / "mixed", "image", 2)
     write_sound(mixed / "red" / "0.wav", "low", 0)
     assert "images and sounds" in refusal(mixed).what

@@ -62,9 +62,10 @@ def command(
 ) -> int:
     """Run methods x seeds on DATA and say what is worth its price.
 
-    DATA is a CSV, TSV, JSONL, CoNLL or Parquet file, an export of Label Studio or doccano, a folder of brat or of
-    class folders with images or sounds, hub:NAME, a task file (TOML), or builtin:tickets; docs/data.md tells them all.
-    With several, each has a board of its own, and one over all of them sums up: docs/many-tasks.md.
+    DATA is a CSV, TSV, JSONL, CoNLL or Parquet file, an export of Label Studio or doccano, a folder of splits
+    (train.tsv, dev.tsv, test.tsv), of brat, or of class folders with images or sounds, hub:NAME, a task file (TOML), or
+    builtin:tickets; docs/data.md tells them all. With several, each has a board of its own, and one over all of them
+    sums up: docs/many-tasks.md.
 
     Methods trained by gradient race: short trials choose their learning rates, and only the better half on validation
     goes on; --exhaustive runs them all in full.

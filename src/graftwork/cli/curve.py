@@ -50,6 +50,8 @@ def command(
 ) -> int:
     """Fit methods to parts of DATA's training split and score them on its whole test split.
 
+    DATA is what graft compare takes: a file, a folder of splits or of class folders, a task file, builtin:tickets.
+
     A draw takes rows of every class by a hash, and its larger sizes hold its smaller ones; at each size every method
     sees the same rows. Choices are made on at most as many rows of validation as are trained on.
 

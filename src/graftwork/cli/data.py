@@ -21,7 +21,8 @@ from graftwork.errors import printable
 def command(data: str, backbone: str | None, html: str | None, as_json: bool, **flags: str | None) -> None:
     """Say what stands in DATA and its splits, and what could make scores mean less than they seem to.
 
-    DATA and its flags are those of graft compare, which reports the same. Nothing is trained and nothing changed.
+    DATA, a file or a folder of splits, and its flags are those of graft compare, which reports the same. Nothing is
+    trained and nothing changed.
     """
     task, _ = task_from_flags(data, flags)
     from graftwork.run.data_report import data_report

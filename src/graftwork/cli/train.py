@@ -51,6 +51,8 @@ def command(
 ) -> None:
     """Fit METHOD to DATA once; or, with a budget, methods from the cheapest up.
 
+    DATA is what graft compare takes: a file, a folder of splits or of class folders, a task file, builtin:tickets.
+
     With --method: prints the scores, the price tag and where the task module stands.
 
     With --budget: each method's time is measured on a few steps before it is spent. It stops when the next method is

@@ -16,6 +16,11 @@ if TYPE_CHECKING:
 
 BUILTIN = Path(__file__).parent.parent / "data" / "builtin"
 SPLITS = ("train", "validation", "test")
+SPLIT_NAMES: Mapping[str, tuple[str, ...]] = {  # what files, folders and sets of the hub call them
+    "train": ("train", "training"),
+    "validation": ("validation", "dev", "val", "valid"),
+    "test": ("test",),
+}
 STRAYS = ("repair", "refuse")
 COUNTS = ("0", "1")
 THRESHOLDS = ("validation", "half")
@@ -52,7 +57,7 @@ class Task:
 
     @classmethod
     def from_file(cls, path: str | Path, **flags: Any) -> Task:
-        """A task from a data file, a folder of class folders, or a task file (TOML); `flags` go before it.
+        """A task from a data file, a folder of splits or of class folders, or a task file (TOML); `flags` go before it.
 
         Raises `ConfigError` for an unknown key or a key of the wrong type, `StorageError` for a missing file.
         """

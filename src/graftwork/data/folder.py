@@ -13,7 +13,6 @@ from graftwork.files import storage_errors
 LABEL = "label"  # what the column of the class folders' names is called
 LONGEST_NAME, LONGEST_PATH = 255, 4095  # bytes of what may name a file
 LEFT_BEHIND = ("thumbs.db", "desktop.ini")  # by file managers
-SPLIT_NAMES = ("train", "training", "val", "valid", "validation", "dev", "test")
 
 
 def header_of(path: Path) -> tuple[str, ...]:
@@ -38,7 +37,7 @@ def _listed(path: Path) -> tuple[str, list[tuple[Path, str]]]:
     """
     with storage_errors(path):
         folders = sorted(entry for entry in path.iterdir() if entry.is_dir() and not entry.name.startswith("."))
-        found = [(file, folder.name) for folder in folders for file in _files(folder, path)]
+        found = [(file, folder.name) for folder in folders for file in _files(folder)]
     if not found:
         _refuse_empty(path, folders)
     roles = {role: file for file, _ in reversed(found) if (role := _role(file))}
@@ -87,21 +86,17 @@ def _role(file: Path) -> str | None:
     return next((role for role in MEDIA if file.suffix.lower() in SUFFIXES[role]), None)
 
 
-def _files(folder: Path, root: Path) -> list[Path]:
+def _files(folder: Path) -> list[Path]:
     """The files of one class folder, every one of them an image or a sound."""
     entries = sorted(entry for entry in folder.iterdir() if not entry.name.startswith("."))
     kept = [entry for entry in entries if entry.name.lower() not in LEFT_BEHIND]
     inner = next((entry for entry in kept if entry.is_dir()), None)
     if inner is not None:
-        splits = sorted(entry.name for entry in root.iterdir() if entry.name.lower() in SPLIT_NAMES)
-        others = [f"--{'test' if name == 'test' else 'validation'} {root / name}" for name in splits if name != "train"]
         raise DataError(
             "a folder inside a class folder",
             where=str(inner),
             expected=f"images or sounds in {folder.name!r}",
-            do=f"name each split by itself: {' '.join([str(root / 'train'), *others])}"
-            if "train" in splits
-            else "name the folder whose folders are the classes",
+            do="name the folder whose folders are the classes",
         )
     odd = next((file for file in kept if _role(file) is None), None)
     if odd is not None:
@@ -116,15 +111,16 @@ def _files(folder: Path, root: Path) -> list[Path]:
 
 
 def _refuse_empty(path: Path, folders: Sequence[Path]) -> None:
-    listed = sorted(file.name for file in path.iterdir() if file.suffix.lower() in (".csv", ".tsv", ".jsonl"))
+    files = [file for file in sorted(path.iterdir()) if file.is_file() and not file.name.startswith(".")]
+    media = sum(_role(file) is not None for file in files)
+    others = [file.name for file in files if _role(file) is None]
+    got = f"{media} images and sounds, in no class folder" if media else ", ".join(others[:5]) or "an empty folder"
     raise DataError(
-        "the class folders are empty" if folders else "this is a folder without class folders",
+        "the class folders are empty" if folders else "this folder holds neither splits nor class folders",
         where=str(path),
-        got=f"{len(folders)} folders without files"
-        if folders
-        else f"{sum(_role(file) is not None for file in path.iterdir())} images and sounds, in no class folder",
-        expected="a folder per class with its images or sounds in it, such as daisy/1.jpg",
-        do=f"name a list inside it: {path / listed[0]}"
-        if listed
-        else "sort the files into folders named by their labels, or write a list with the columns image and label",
+        got=f"{len(folders)} folders without files" if folders else got,
+        expected="train.csv and test.csv or the like, or a folder per class with its images or sounds in it",
+        do="sort the files into folders named by their labels, or write a list with the columns image and label"
+        if media
+        else "name the file to read, or call the files of the splits train, validation and test",
     )

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from graftwork.core.task import Task
+from graftwork.core.task import SPLIT_NAMES, SPLITS, Task
 from graftwork.data.parquet import ROWS_AT_ONCE, row_of
 from graftwork.data.rejects import Bad
 from graftwork.errors import ConfigError, DataError, StorageError, UnknownName, clip
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 SCHEME = "hub:"
 COMMIT = re.compile(r"@([0-9a-f]{40})/")  # in the address of a file of the hub
 HIDDEN = -1  # the class of a row whose label is not published
-SPLITS = {"validation": ("validation", "dev", "val", "valid"), "test": ("test",)}
 
 
 def is_hub(path: Path) -> bool:
@@ -47,8 +46,8 @@ def with_splits(task: Task) -> Task:
             do="take a set with one, or save its rows to a file",
         )
     own = {
-        split: next((other for other in names if other in found and not _hidden(found[other])), None)
-        for split, names in SPLITS.items()
+        split: next((other for other in SPLIT_NAMES[split] if other in found and not _hidden(found[other])), None)
+        for split in SPLITS[1:]
     }
     given = (task.validation, task.test)
     paths = {

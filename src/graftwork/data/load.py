@@ -25,6 +25,7 @@ from graftwork.data.questions import read_questions
 from graftwork.data.rejects import Bad, Rejects, require_apart, write_rejects
 from graftwork.data.repeats import leaking
 from graftwork.data.split import draw, require_drawn, salt_of, seed_words
+from graftwork.data.split_folder import with_split_files
 from graftwork.data.table import Row, Table, open_table
 from graftwork.errors import ConfigError, DataError, clip, nearest
 from graftwork.files import canonical
@@ -59,7 +60,7 @@ def load(task: Task, checked: bool = True) -> Dataset:
     kind = kinds.get(task.kind)
     for name in task.metrics:
         metrics.get(name)
-    task = with_splits(task)
+    task = with_splits(with_split_files(task))
     files = _files(task)
     require_drawn(task, files)
     require_apart(task.rejects, files)

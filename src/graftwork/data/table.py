@@ -197,10 +197,17 @@ _REMEDIES = {
 }
 
 
+def suffix_of(path: Path) -> str | None:
+    """By which the format of a file is known, in lower case and without `.gz`; None for a format that is not read."""
+    suffix = Path(path.name.lower().removesuffix(".gz")).suffix
+    return suffix if suffix in _READ else None
+
+
 def _format(path: Path) -> str:
     """A suffix of `_READ`, with or without `.gz` behind it."""
-    suffix = Path(path.name.lower().removesuffix(".gz")).suffix
-    if suffix not in _READ:
+    suffix = suffix_of(path)
+    if suffix is None:
+        suffix = Path(path.name.lower().removesuffix(".gz")).suffix
         known = ", ".join(f"{name} ({what})" for name, what in _READ.items())
         raise DataError(
             f"unknown suffix {suffix!r}" if suffix else "the file's name has no suffix",

@@ -13,6 +13,7 @@ from graftwork.core.meter import Phase, Stopwatch
 from graftwork.core.opening import open_backbone
 from graftwork.core.task import Task
 from graftwork.data.load import load
+from graftwork.data.split_folder import with_split_files
 from graftwork.files import noting_digests, require_writable
 from graftwork.run.data_report import as_read_by, require_reads
 from graftwork.run.environment import arithmetic, numerics
@@ -60,6 +61,7 @@ def open_shop(
     computed_in = numerics(setup.precision, setup.device)
     parse_bytes(setup.cache_size)
     max_memory = parse_bytes(setup.max_memory) if setup.max_memory is not None else None
+    task = with_split_files(task)
     dataset = load(task, checked)
     if shared is None:
         shared = open_shared(methods, setup)

@@ -18,6 +18,7 @@ from threadpoolctl import threadpool_limits
 from graftwork.core.memory import Cut
 from graftwork.core.run import ENGINE, RunSpec
 from graftwork.core.task import Task
+from graftwork.data.split_folder import with_split_files
 from graftwork.errors import ConfigError, GraftworkError, StorageError
 from graftwork.files import canonical, file_digest, read_json, write_text
 from graftwork.run.differences import (
@@ -290,7 +291,7 @@ def _task(receipt: Mapping[str, Any], moved: Moved) -> Task:
     asked: dict[str, Any] = {
         name: tuple(value) if isinstance(value, list) else value for name, value in receipt["rerun"]["task"].items()
     }
-    asked = {name: value for name, value in asked.items() if name in known} | moved.files
+    asked = {name: value for name, value in asked.items() if name in known} | _moved_files(moved)
     asked |= {"rejects": ""} if asked.get("rejects") else {}  # bad rows are set aside again, and not written again
     asked |= {name: Task.find(asked[name]) for name in ("data", "validation", "test") if asked.get(name) is not None}
     task = Task(**asked)
@@ -305,6 +306,15 @@ def _task(receipt: Mapping[str, Any], moved: Moved) -> Task:
                 do=f"put it back, or say where it is now: {flag} FILE",
             )
     return task
+
+
+def _moved_files(moved: Moved) -> dict[str, Any]:
+    """The files of the data that are elsewhere now; of a folder of splits all that it holds."""
+    if moved.data is None:
+        return moved.files
+    inside = with_split_files(Task("moved", Task.find(moved.data)))
+    found = {name: path for name in ("data", "validation", "test") if (path := getattr(inside, name)) is not None}
+    return found | moved.files | {"data": inside.data}
 
 
 def _changed_files(receipt: Mapping[str, Any], moved: Moved) -> list[Difference]:
