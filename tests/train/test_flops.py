@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
 from torch import Tensor
+from torch.utils.flop_counter import FlopCounterMode
+from transformers import AutoModel
 
 from graftwork.backbones.tiny_text import ARCHITECTURE
+from graftwork.core.awd_lstm import AwdLstm, AwdLstmShape
 from graftwork.core.method import Setting, Tally
 from graftwork.core.model import Model
 from graftwork.core.opening import open_backbone
@@ -23,6 +28,7 @@ from graftwork.methods.top_layers import TopLayers
 from graftwork.methods.ulmfit import Ulmfit
 from graftwork.registry import kinds
 from graftwork.testing import tiny_bench, tiny_dataset
+from graftwork.testing.networks import SIDE, write_network
 from graftwork.train import flops, linear
 from graftwork.train.batches import by_length
 from graftwork.train.flops import StepCounter, counted
@@ -194,6 +200,38 @@ def test_a_curve_is_believed_only_where_it_was_checked(
 def test_the_result_of_counted_work_is_handed_back() -> None:
     product, flops = counted(lambda: torch.ones(2, 3) @ torch.ones(3, 4))
     assert product.shape == (2, 4) and flops == 2 * 2 * 3 * 4
+
+
+@pytest.mark.parametrize("network", ["tiny_text", "vit", "resnet", "awd_lstm"])
+@pytest.mark.parametrize("inference", [True, False])
+def test_the_sum_is_that_of_torchs_own_counter(network: str, inference: bool, tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    module, asked = network_and_inputs(network, tmp_path)
+
+    def work() -> None:
+        if inference:
+            with torch.inference_mode():
+                module(**asked)
+        else:
+            found = module(**asked)
+            (found if isinstance(found, Tensor) else found.last_hidden_state).square().sum().backward()
+
+    with FlopCounterMode(display=False) as counter:
+        work()
+    assert counted(work)[1] == counter.get_total_flops() > 0
+
+
+def network_and_inputs(network: str, folder: Path) -> tuple[Any, dict[str, Tensor]]:
+    if network == "awd_lstm":
+        drawn = AwdLstm(AwdLstmShape(50, embedding_size=12, hidden_size=20))
+        drawn.draw(0)
+        return drawn, {"ids": torch.arange(12).view(2, 6)}
+    if network == "tiny_text":
+        ids = torch.arange(12).view(2, 6)
+        module = copy.deepcopy(BACKBONE.module).requires_grad_()
+        return module, {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
+    module = AutoModel.from_pretrained(write_network(folder, network)).eval()
+    return module, {"pixel_values": torch.rand(1, 3, SIDE, SIDE)}
 
 
 def pass_flops(split_lengths: np.ndarray) -> float:
