@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import functools
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -59,33 +60,49 @@ def during(monkeypatch: pytest.MonkeyPatch) -> dict[str, Callable[[Workbench], N
     return DURING
 
 
+def write_toy(folder: Path, kind: str = "classification", pair: bool = False, rows: int = 30) -> Path:
+    """A toy data set as a CSV file."""
+    data = tiny_dataset(kind, pair=pair, rows=rows)
+    path = folder / f"{kind}{'_pair' if pair else ''}.csv"
+    examples = [example for split in data.splits.values() for example in split.examples]
+    with path.open("w", newline="", encoding="utf-8") as stream:
+        writer = csv.writer(stream)
+        writer.writerow([*examples[0].inputs, "label"])
+        for number, example in enumerate(examples):  # a number of its own makes every text another one
+            texts = [f"{text} {number}" for text in example.inputs.values()]
+            target = example.target
+            writer.writerow([*texts, "|".join(target) if isinstance(target, tuple) else str(target)])
+    return path
+
+
+def open_toy(folder: Path, kind: str, pair: bool, precision: str, runs: str) -> Shop:
+    """A shop over toy data and `tiny_text`."""
+    task = Task.from_file(write_toy(folder, kind, pair), kind=kind)
+    return open_shop(task, [parse_method("lora")], Setup("tiny_text", runs=str(folder / runs), precision=precision))
+
+
 @pytest.fixture
 def write(tmp_path: Path) -> Write:
     """Writes a toy data set as a CSV file."""
-
-    def write_csv(kind: str = "classification", pair: bool = False, rows: int = 30) -> Path:
-        data = tiny_dataset(kind, pair=pair, rows=rows)
-        path = tmp_path / f"{kind}{'_pair' if pair else ''}.csv"
-        examples = [example for split in data.splits.values() for example in split.examples]
-        with path.open("w", newline="", encoding="utf-8") as stream:
-            writer = csv.writer(stream)
-            writer.writerow([*examples[0].inputs, "label"])
-            for number, example in enumerate(examples):  # a number of its own makes every text another one
-                texts = [f"{text} {number}" for text in example.inputs.values()]
-                target = example.target
-                writer.writerow([*texts, "|".join(target) if isinstance(target, tuple) else str(target)])
-        return path
-
-    return write_csv
+    return functools.partial(write_toy, tmp_path)
 
 
 @pytest.fixture
-def open_tiny(write: Write, tmp_path: Path) -> OpenShop:
+def open_tiny(tmp_path: Path) -> OpenShop:
     """Opens a shop over toy data and `tiny_text`."""
 
     def opened(kind: str = "classification", pair: bool = False, precision: str = "fp32", runs: str = "runs") -> Shop:
-        task = Task.from_file(write(kind, pair), kind=kind)
-        setup = Setup("tiny_text", runs=str(tmp_path / runs), precision=precision)
-        return open_shop(task, [parse_method("lora")], setup)
+        return open_toy(tmp_path, kind, pair, precision, runs)
+
+    return opened
+
+
+@pytest.fixture(scope="session")
+def kept_shop(tmp_path_factory: pytest.TempPathFactory) -> OpenShop:
+    """As `open_tiny`, and the same shop for whoever asks: a run may be there already, and nobody changes one."""
+
+    @functools.cache
+    def opened(kind: str = "classification", pair: bool = False, precision: str = "fp32") -> Shop:
+        return open_toy(tmp_path_factory.mktemp("shop"), kind, pair, precision, "runs")
 
     return opened

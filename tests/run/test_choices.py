@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -48,12 +50,18 @@ def open_on(folder: Path, kind: str) -> Shop:
     return open_shop(task, [parse_method("lora")], setup)
 
 
+@pytest.fixture(scope="module")
+def shops(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Shop]:
+    """Kind -> a shop, the same every time: a run may be there already, and nobody changes one."""
+    return functools.cache(lambda kind: open_on(tmp_path_factory.mktemp(kind), kind))
+
+
 @pytest.fixture
-def shop(tmp_path: Path) -> Shop:
-    return open_on(tmp_path, "choice")
+def shop(shops: Callable[[str], Shop]) -> Shop:
+    return shops("choice")
 
 
-def run(shop: Shop, method: str, epochs: int = 6) -> tuple[Any, Path]:
+def run(shop: Shop, method: str, epochs: int = 1) -> tuple[Any, Path]:
     result, _ = execute(shop, parse_method(method), Recipe(epochs=epochs), 0, lambda done, text: None)
     assert result.status == "ok", result.error
     return result, shop.store.root / result.id
@@ -61,9 +69,9 @@ def run(shop: Shop, method: str, epochs: int = 6) -> tuple[Any, Path]:
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("method", METHODS)
-def test_every_method_leaves_a_module_that_answers(tmp_path: Path, kind: str, method: str) -> None:
-    shop = open_on(tmp_path, kind)
-    result, folder = run(shop, method, epochs=1)
+def test_every_method_leaves_a_module_that_answers(shops: Callable[[str], Shop], kind: str, method: str) -> None:
+    shop = shops(kind)
+    result, folder = run(shop, method)
     assert list(result.scores) == KINDS[kind]
     lines = [json.loads(line) for line in (folder / "predictions.jsonl").read_text().splitlines()]
     test = [line for line in lines if line["split"] == "test"]
@@ -95,6 +103,7 @@ def test_compare_makes_a_board(tmp_path: Path) -> None:
         backbone="tiny_text",
         methods=["majority", "bm25", "linear_probe"],
         seeds=2,
+        epochs=1,
         out=tmp_path / "board",
         runs=tmp_path / "runs",
     )
@@ -106,7 +115,7 @@ def test_compare_makes_a_board(tmp_path: Path) -> None:
 
 
 def test_modules_over_the_same_choices_share_a_pass(shop: Shop) -> None:
-    modules = [TaskModule.load(run(shop, method, epochs=1)[1]) for method in ("top_layers:k=1", "linear_probe")]
+    modules = [TaskModule.load(run(shop, method)[1]) for method in ("top_layers:k=1", "linear_probe")]
     texts = [dict(example.inputs) for example in shop.dataset.test.examples]
     assert predict_many(modules, texts) == [module.predict(texts) for module in modules]
 

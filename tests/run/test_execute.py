@@ -42,15 +42,21 @@ def run(shop: Shop, method: str, seed: int = 0, recipe: Recipe = SHORT) -> tuple
     return result, shop.store.root / result.id
 
 
+def ran(shop: Shop, method: str, seed: int = 0) -> tuple[RunResult, Path]:
+    """As `run`, of a kept shop."""
+    result, _ = execute(shop, parse_method(method), SHORT, seed, lambda done, text: None)
+    return result, shop.store.root / result.id
+
+
 def lines(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
 @pytest.mark.parametrize(("kind", "pair"), CASES)
 @pytest.mark.parametrize("method", ["lora", "linear_probe", "tfidf_svm"])
-def test_a_run_leaves_a_whole_receipt(kind: str, pair: bool, method: str, open_tiny: OpenShop) -> None:
-    shop = open_tiny(kind, pair)
-    result, folder = run(shop, method)
+def test_a_run_leaves_a_whole_receipt(kind: str, pair: bool, method: str, kept_shop: OpenShop) -> None:
+    shop = kept_shop(kind, pair)
+    result, folder = ran(shop, method)
     assert result.status == "ok", result.error
     assert {path.name for path in folder.iterdir()} == {
         "spec.json", "log.jsonl", "predictions.jsonl", "receipt.json", "result.json", "module",
@@ -65,10 +71,10 @@ def test_a_run_leaves_a_whole_receipt(kind: str, pair: bool, method: str, open_t
 
 
 @pytest.mark.parametrize(("kind", "pair"), CASES)
-def test_predictions_are_those_of_the_scores_and_of_the_module(kind: str, pair: bool, open_tiny: OpenShop) -> None:
-    shop = open_tiny(kind, pair)
+def test_predictions_are_those_of_the_scores_and_of_the_module(kind: str, pair: bool, kept_shop: OpenShop) -> None:
+    shop = kept_shop(kind, pair)
     data, part = shop.dataset, kinds.get(kind)
-    result, folder = run(shop, "bitfit")
+    result, folder = ran(shop, "lora")
     listed = lines(folder / "predictions.jsonl")
     examples = (*data.validation.examples, *data.test.examples)
     assert [line["id"] for line in listed] == [example.id for example in examples]
@@ -85,14 +91,17 @@ def test_predictions_are_those_of_the_scores_and_of_the_module(kind: str, pair: 
 
 @pytest.mark.parametrize(
     ("method", "precision"),
-    [("adapter", "fp32"), ("lora", "bf16"), ("full", "bf16"), ("top_layers:k=1", "fp32"), ("linear_probe", "bf16"),
-     ("tfidf_svm", "fp32"), ("ulmfit", "bf16")],
+    [pytest.param("adapter", "fp32", marks=pytest.mark.slow), ("lora", "bf16"), ("tfidf_svm", "fp32"),
+     pytest.param("full", "bf16", marks=pytest.mark.slow), ("top_layers:k=1", "fp32"), ("linear_probe", "bf16"),
+     ("ulmfit", "bf16")],
 )  # fmt: skip
-def test_the_same_spec_gives_the_same_bytes(method: str, precision: str, open_tiny: OpenShop) -> None:
+def test_the_same_spec_gives_the_same_bytes(
+    method: str, precision: str, kept_shop: OpenShop, open_tiny: OpenShop
+) -> None:
     """In another process's shop, and in one that has already run other methods over its shared backbone."""
-    used, fresh = open_tiny(precision=precision, runs="a"), open_tiny(precision=precision, runs="b")
-    run(used, "adapter:size=3", seed=5)
-    (first, one), (second, two) = run(used, method), run(fresh, method)
+    used, fresh = kept_shop(precision=precision), open_tiny(precision=precision)
+    ran(used, "adapter:size=3", seed=5)
+    (first, one), (second, two) = ran(used, method), run(fresh, method)
     assert first.id == second.id and first.scores == second.scores
     for name in ("predictions.jsonl", "spec.json", "module/delta.safetensors", "module/selftest.json"):
         assert file_digest(one / name) == file_digest(two / name), name
@@ -107,9 +116,8 @@ def test_a_method_with_a_schedule_of_its_own_has_it_in_the_receipt(open_tiny: Op
     assert linear.keys() - slanted.keys() == {"warm_up"}
 
 
-def test_another_seed_is_another_run(open_tiny: OpenShop) -> None:
-    shop = open_tiny()
-    (first, one), (second, two) = run(shop, "lora", seed=0), run(shop, "lora", seed=1)
+def test_another_seed_is_another_run(kept_shop: OpenShop) -> None:
+    (first, one), (second, two) = (ran(kept_shop(), "lora", seed) for seed in (0, 1))
     assert first.id != second.id
     assert file_digest(one / "predictions.jsonl") != file_digest(two / "predictions.jsonl")
 
@@ -193,8 +201,8 @@ def test_shared_work_is_charged_to_each_run_in_full(open_tiny: OpenShop) -> None
     assert alone.costs["train_flops"] == second.costs["train_flops"]
 
 
-def test_the_log_has_a_line_per_step(open_tiny: OpenShop) -> None:
-    result, folder = run(open_tiny(), "lora")
+def test_the_log_has_a_line_per_step(kept_shop: OpenShop) -> None:
+    result, folder = ran(kept_shop(), "lora")
     steps = [line["step"] for line in lines(folder / "log.jsonl") if "step" in line]
     assert steps == list(range(result.facts["steps"])) and len(steps) > 4
 
@@ -251,14 +259,14 @@ def test_a_failure_is_a_result_with_a_price_tag(
     assert read_result(folder / "result.json").status == status and not (folder / "module").exists()
 
 
-def test_divergence_is_a_failure_that_says_where(open_tiny: OpenShop) -> None:
+def test_divergence_is_a_failure_that_says_where(kept_shop: OpenShop, open_tiny: OpenShop) -> None:
     shop = open_tiny()
     result, folder = run(shop, "adapter:learning_rate=1e30", recipe=Recipe(epochs=4, batch_size=8))
     assert result.status == "diverged" and "training diverged at step" in result.error
     assert read_receipt(folder)["randomness"]["derived"].keys() == {"init", "order", "augmentation"}
     assert (result.costs["train_flops"].value or 0) > 0
     assert not any("traceback" in line for line in lines(folder / "log.jsonl"))
-    after, alone = run(shop, "lora")[1], run(open_tiny(runs="alone"), "lora")[1]
+    after, alone = run(shop, "lora")[1], ran(kept_shop(), "lora")[1]
     assert file_digest(after / "predictions.jsonl") == file_digest(alone / "predictions.jsonl")
 
 
@@ -301,10 +309,8 @@ def test_an_interrupt_leaves_nothing_and_the_next_call_completes(
     assert run(shop, "staged:act=stop")[0].status == "ok"
 
 
-def test_an_interrupted_gradient_method_leaves_the_backbone_as_it_was(
-    open_tiny: OpenShop, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    shop, alone = open_tiny(), open_tiny(runs="alone")
+def test_an_interrupted_gradient_method_leaves_the_backbone_as_it_was(kept_shop: OpenShop, open_tiny: OpenShop) -> None:
+    shop = open_tiny()
 
     def stop(done: float, text: str) -> None:
         if done > 0.5:
@@ -313,9 +319,8 @@ def test_an_interrupted_gradient_method_leaves_the_backbone_as_it_was(
     with pytest.raises(KeyboardInterrupt):
         execute(shop, parse_method("adapter"), SHORT, 0, stop)
     assert list(shop.store.root.iterdir()) == []
-    for method in ("adapter", "lora"):
-        one, two = run(shop, method)[1], run(alone, method)[1]
-        assert file_digest(one / "predictions.jsonl") == file_digest(two / "predictions.jsonl")
+    one, two = run(shop, "lora")[1], ran(kept_shop(), "lora")[1]
+    assert file_digest(one / "predictions.jsonl") == file_digest(two / "predictions.jsonl")
 
 
 def test_a_run_that_another_process_executes_is_waited_for(
@@ -446,8 +451,8 @@ def test_a_trial_trains_on_a_part_of_the_epoch_and_leaves_the_test_split_closed(
         ("lora", "computes in full"),
     ],
 )
-def test_the_receipt_says_how_frozen_blocks_were_run(method: str, says: str, open_tiny: OpenShop) -> None:
-    result, _ = run(open_tiny(), method)
+def test_the_receipt_says_how_frozen_blocks_were_run(method: str, says: str, kept_shop: OpenShop) -> None:
+    result, _ = ran(kept_shop(), method)
     assert result.facts["frozen"].startswith("in eval mode") and says in result.facts["frozen"]
 
 

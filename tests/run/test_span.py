@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -51,12 +53,25 @@ def opened(path: Path, folder: Path) -> Shop:
     return open_shop(Task.from_file(path, kind="span"), [parse_method("lora")], setup)
 
 
+@pytest.fixture(scope="module")
+def open_once(tmp_path_factory: pytest.TempPathFactory) -> Callable[[], Shop]:
+    """Opens a shop, the same every time."""
+
+    @functools.cache
+    def open_kept() -> Shop:
+        folder = tmp_path_factory.mktemp("span")
+        return opened(write(folder), folder)
+
+    return open_kept
+
+
 @pytest.fixture
-def shop(tmp_path: Path) -> Shop:
-    return opened(write(tmp_path), tmp_path)
+def shop(open_once: Callable[[], Shop]) -> Shop:
+    """A run may be there already, and nobody changes one."""
+    return open_once()
 
 
-def run(shop: Shop, method: str, epochs: int = 6) -> tuple[Any, Path]:
+def run(shop: Shop, method: str, epochs: int = 1) -> tuple[Any, Path]:
     result, _ = execute(shop, parse_method(method), Recipe(epochs=epochs), 0, lambda done, text: None)
     assert result.status == "ok", result.error
     return result, shop.store.root / result.id
@@ -64,7 +79,7 @@ def run(shop: Shop, method: str, epochs: int = 6) -> tuple[Any, Path]:
 
 @pytest.mark.parametrize("method", METHODS)
 def test_every_method_leaves_a_module_that_answers(shop: Shop, method: str) -> None:
-    result, folder = run(shop, method, epochs=2)
+    result, folder = run(shop, method)
     assert list(result.scores) == ["span_f1", "exact_match"] and shop.dataset.task.unanswerable
     lines = [json.loads(line) for line in (folder / "predictions.jsonl").read_text().splitlines()]
     test = [line for line in lines if line["split"] == "test"]
@@ -93,7 +108,7 @@ def test_the_toy_task_is_learnt(shop: Shop) -> None:
 def test_no_answer_is_never_given_where_every_question_has_one(tmp_path: Path) -> None:
     shop = opened(write(tmp_path, unanswerable=False), tmp_path)
     assert not shop.dataset.task.unanswerable
-    result, folder = run(shop, "adapter", epochs=1)
+    result, folder = run(shop, "adapter")
     assert "shift" not in result.facts
     module = TaskModule.load(folder)
     answers = module.predict([("which one is good?", "so it was")])
@@ -104,7 +119,7 @@ def test_a_long_passage_is_read_in_windows(tmp_path: Path) -> None:
     shop = opened(write(tmp_path, rows=30, more=" so it was the film" * 20), tmp_path)
     assert not any(shop.dataset.report["cut"].values()) and not any(shop.dataset.report["unseen_words"].values())
     for method in ("top_layers:k=1", "linear_probe"):
-        _, folder = run(shop, method, epochs=1)
+        _, folder = run(shop, method)
         module = TaskModule.load(folder)
         asked = shop.dataset.test.examples
         longest = max(range(len(asked)), key=lambda number: len(asked[number].inputs["words"]))
@@ -180,7 +195,7 @@ def test_what_predict_refuses(shop: Shop) -> None:
 
 
 def test_modules_over_the_same_questions_share_a_pass(shop: Shop) -> None:
-    modules = [TaskModule.load(run(shop, method, epochs=1)[1]) for method in ("top_layers:k=1", "linear_probe")]
+    modules = [TaskModule.load(run(shop, method)[1]) for method in ("top_layers:k=1", "linear_probe")]
     asked = [("which one is good?", example.source or "") for example in shop.dataset.test.examples]
     assert predict_many(modules, asked) == [module.predict(asked) for module in modules]
 

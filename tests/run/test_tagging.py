@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -43,17 +45,32 @@ def write(folder: Path, rows: int = 60, more: str = "") -> Path:
     return path
 
 
+@pytest.fixture(scope="module")
+def opened(tmp_path_factory: pytest.TempPathFactory) -> Callable[[], Shop]:
+    """Opens a shop, the same every time."""
+
+    @functools.cache
+    def open_once() -> Shop:
+        return open_in(tmp_path_factory.mktemp("tagging"))
+
+    return open_once
+
+
 @pytest.fixture
-def shop(tmp_path: Path) -> Shop:
-    task = Task.from_file(write(tmp_path), kind="tagging")
-    return open_shop(task, [parse_method("lora")], setup_in(tmp_path))
+def shop(opened: Callable[[], Shop]) -> Shop:
+    """A run may be there already, and nobody changes one."""
+    return opened()
+
+
+def open_in(folder: Path) -> Shop:
+    return open_shop(Task.from_file(write(folder), kind="tagging"), [parse_method("lora")], setup_in(folder))
 
 
 def setup_in(folder: Path) -> Setup:
     return Setup("tiny_text", runs=str(folder / "runs"), precision="fp32")
 
 
-def run(shop: Shop, method: str, epochs: int = 6) -> tuple[Any, Path]:
+def run(shop: Shop, method: str, epochs: int = 1) -> tuple[Any, Path]:
     result, _ = execute(shop, parse_method(method), Recipe(epochs=epochs), 0, lambda done, text: None)
     assert result.status == "ok", result.error
     return result, shop.store.root / result.id
@@ -61,7 +78,7 @@ def run(shop: Shop, method: str, epochs: int = 6) -> tuple[Any, Path]:
 
 @pytest.mark.parametrize("method", METHODS)
 def test_every_method_leaves_a_module_that_tags(shop: Shop, method: str) -> None:
-    result, folder = run(shop, method, epochs=2)
+    result, folder = run(shop, method)
     assert list(result.scores) == ["entity_f1", "conll_f1", "accuracy"]
     lines = [json.loads(line) for line in (folder / "predictions.jsonl").read_text().splitlines()]
     test = [line for line in lines if line["split"] == "test"]
@@ -118,7 +135,7 @@ def test_words_that_are_not_seen_are_answered_and_counted(tmp_path: Path) -> Non
         "Words that tiny_text does not see" in w for w in report["warnings"]
     )
     for method in ("lora", "linear_probe"):
-        result, folder = run(shop, method, epochs=1)
+        result, folder = run(shop, method)
         assert result.facts["words"]["unseen"] == report["unseen_words"]["train"]
         logits, unseen = read_logits(folder, "test"), 0
         assert isinstance(logits, Ragged) and logits.counts.tolist() == shop.dataset.test.targets.counts.tolist()
@@ -137,7 +154,7 @@ def test_sentences_longer_than_the_backbone_takes(tmp_path: Path, method: str) -
     shop = open_shop(task, [parse_method("lora")], setup_in(tmp_path))
     report = shop.dataset.report
     assert not any(report["cut"].values()) and not any(report["unseen_words"].values())
-    _, folder = run(shop, method, epochs=1)
+    _, folder = run(shop, method)
     module, longest = TaskModule.load(folder), max(shop.dataset.test.examples, key=lambda e: len(e.inputs["words"]))
     alone, together = (module.fitted.logits(asked) for asked in ([longest], shop.dataset.test.examples))
     assert isinstance(alone, Ragged) and isinstance(together, Ragged) and len(longest.inputs["words"]) > 70
@@ -145,10 +162,11 @@ def test_sentences_longer_than_the_backbone_takes(tmp_path: Path, method: str) -
     assert np.allclose(alone.flat, together[[shop.dataset.test.examples.index(longest)]].flat, atol=1e-4)
 
 
-def test_convex_fits_on_a_sample_of_many_words(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_convex_fits_on_a_sample_of_many_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shop = open_in(tmp_path)
     monkeypatch.setattr("graftwork.core.backbone.WORDS_KEPT", 40)
     for method in ("lora", "linear_probe"):
-        result, _ = run(shop, method, epochs=1)
+        result, _ = run(shop, method)
         words = result.facts["words"]
         assert 20 <= words["in_convex_fits"] <= 70 < words["of_train"] / 5
 
@@ -170,7 +188,7 @@ def test_a_text_beside_its_words(shop: Shop) -> None:
 
 
 def test_modules_over_the_same_words_share_a_pass(shop: Shop) -> None:
-    modules = [TaskModule.load(run(shop, method, epochs=1)[1]) for method in ("top_layers:k=1", "linear_probe")]
+    modules = [TaskModule.load(run(shop, method)[1]) for method in ("top_layers:k=1", "linear_probe")]
     texts = [example.inputs["words"] for example in shop.dataset.test.examples]
     assert predict_many(modules, texts) == [module.predict(texts) for module in modules]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -28,6 +29,13 @@ SHORT = Recipe(epochs=1, batch_size=8)
 def run(shop: Shop, method: str = "majority", seed: int = 0, recipe: Recipe = SHORT) -> Path:
     result, _ = execute(shop, parse_method(method), recipe, seed, lambda done, text: None)
     return shop.store.root / result.id
+
+
+@pytest.fixture
+def lora(kept_shop: OpenShop, tmp_path: Path) -> Path:
+    """A run that a test may change."""
+    kept = run(kept_shop(), "lora")
+    return Path(shutil.copytree(kept, tmp_path / "runs" / kept.name))
 
 
 def verified(folder: Path, moved: Moved = HERE) -> Verification:
@@ -61,8 +69,8 @@ def rewrite(path: Path, edit: Callable[[list[list[str]]], Any]) -> None:
 
 
 @pytest.mark.parametrize("method", ["majority", "tfidf_svm", "linear_probe", "lora", "full"])
-def test_a_run_is_equal_to_the_last_bit(method: str, open_tiny: OpenShop) -> None:
-    found = verified(run(open_tiny(), method))
+def test_a_run_is_equal_to_the_last_bit(method: str, kept_shop: OpenShop) -> None:
+    found = verified(run(kept_shop(), method))
     assert (found.verdict, found.differences, found.executed, found.band) == (EQUAL, (), True, None)
     assert found.predictions["equal"] == found.predictions["rows"] > 4
     assert found.predictions["largest_logit_difference"] == 0.0
@@ -89,7 +97,7 @@ def test_a_run_in_parts_is_cut_again_where_it_was(open_tiny: OpenShop) -> None:
 
 
 def test_a_failed_run_fails_again(open_tiny: OpenShop) -> None:
-    folder = run(open_tiny(), "adapter:learning_rate=1e30", recipe=Recipe(epochs=4, batch_size=8))
+    folder = run(open_tiny(), "adapter:learning_rate=1e30", recipe=Recipe(epochs=2, batch_size=8))
     receipt = read_json(folder / "receipt.json")
     assert receipt["outcome"]["failure"]["class"] == "Diverged"
     assert verified(folder).verdict == EQUAL
@@ -145,12 +153,9 @@ def test_the_same_rows_in_other_bytes_are_said_and_no_fault(open_tiny: OpenShop)
         ("backbone", lambda spec: spec.update(backbone="0" * 64)),
     ],
 )
-def test_what_changed_in_the_specification_is_named(
-    about: str, edit: Callable[[Any], Any], open_tiny: OpenShop
-) -> None:
-    folder = run(open_tiny(), "lora")
-    change(folder / "spec.json", edit)
-    found = verified(folder)
+def test_what_changed_in_the_specification_is_named(about: str, edit: Callable[[Any], Any], lora: Path) -> None:
+    change(lora / "spec.json", edit)
+    found = verified(lora)
     assert (found.verdict, found.executed) == (DIFFERENT, False)
     assert ("record", about) in named(found)
     assert {name for _, name in named(found)} <= {about}
@@ -187,11 +192,10 @@ def loss(path: Path) -> None:
     ],
 )  # fmt: skip
 def test_what_changed_in_the_record_is_named_and_the_run_repeats(
-    about: str, name: str, edit: Callable[[Path], None], open_tiny: OpenShop
+    about: str, name: str, edit: Callable[[Path], None], lora: Path
 ) -> None:
-    folder = run(open_tiny(), "lora")
-    edit(folder / name)
-    found = verified(folder)
+    edit(lora / name)
+    found = verified(lora)
     assert (found.verdict, found.executed) == (DIFFERENT, True)
     assert named(found) == {("record", about)}
 
@@ -278,11 +282,10 @@ def test_with_few_seeds_no_band_is_known(open_tiny: OpenShop) -> None:
 
 
 @pytest.mark.usefixtures("unhashed")
-def test_other_bits_where_nothing_else_is_other_are_no_rounding(open_tiny: OpenShop) -> None:
-    folder = run(open_tiny(), "lora")
-    reseal(folder, elsewhere)
-    reseal(folder, lambda content: content["numerics"].update(processor=module.environment()["processor"]))
-    found = verified(folder)
+def test_other_bits_where_nothing_else_is_other_are_no_rounding(lora: Path) -> None:
+    reseal(lora, elsewhere)
+    reseal(lora, lambda content: content["numerics"].update(processor=module.environment()["processor"]))
+    found = verified(lora)
     assert found.verdict == DIFFERENT and {group for group, _ in named(found)} == {"outcome"}
 
 
