@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+import pydoc
 from collections.abc import Callable
 from dataclasses import fields
 from pathlib import Path
@@ -17,7 +19,7 @@ from graftwork.compare.leaderboard import compare
 from graftwork.compare.many_tasks import compare_tasks
 from graftwork.core.run import Recipe
 from graftwork.run.ladder import climb
-from graftwork.run.setup import Given, Setup, over
+from graftwork.run.setup import WHAT, Given, Setup, over
 from graftwork.run.train import train
 
 NAMES = [item.name for item in fields(Setup)]
@@ -37,6 +39,23 @@ def test_every_one_is_a_flag(command: str, capsys: pytest.CaptureFixture[str]) -
 @pytest.mark.parametrize("function", [benchmark, climb, compare, compare_tasks, curve, stream, train])
 def test_every_one_is_an_argument_of_whatever_makes_runs(function: Callable[..., Any]) -> None:
     assert "Unpack[Given]" in function.__annotations__.values()
+
+
+@pytest.mark.parametrize("function", [benchmark, climb, compare, compare_tasks, curve, stream, train])
+def test_help_tells_every_one_of_them(function: Callable[..., Any]) -> None:
+    parameters = inspect.signature(function).parameters
+    told = function.__doc__.partition("Settings of its runs:\n")[2].splitlines()
+    for item in fields(Setup):
+        assert parameters[item.name].kind is inspect.Parameter.KEYWORD_ONLY
+        assert parameters[item.name].default == item.default
+        assert f"    {item.name}: {WHAT[item.name].replace('  ', ' ')}" in told
+    assert not any(one.kind is inspect.Parameter.VAR_KEYWORD for one in parameters.values())
+    assert "cache_size: str | None = '10GB'" in pydoc.render_doc(function)
+
+
+def test_what_is_said_of_a_default_is_true() -> None:
+    for name in ("backbone", "runs", "precision", "device", "cache_size"):
+        assert WHAT[name].endswith(f"[default: {getattr(Setup(), name)}]")
 
 
 def test_none_is_the_default_and_paths_are_text(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from graftwork.errors import ConfigError, GraftworkError, StorageError
 from graftwork.files import require_writable, storage_errors
 from graftwork.locks import holding
 from graftwork.run.methods import parse_method
-from graftwork.run.setup import Given, Setup
+from graftwork.run.setup import Given, Setup, takes_settings
 from graftwork.run.shop import open_shared
 
 CONTRAST = "full-sequential"
@@ -49,6 +49,7 @@ class Stream:
         return failed
 
 
+@takes_settings
 def stream(
     tasks: Sequence[Task | str | Path],
     bank: str | Path | None = None,

@@ -17,7 +17,7 @@ from graftwork.core.suite import OfficialTask, Suite
 from graftwork.errors import ConfigError, StorageError, UnknownName
 from graftwork.files import read_toml, write_json
 from graftwork.registry import kinds, suites
-from graftwork.run.setup import Given, Setup
+from graftwork.run.setup import Given, Setup, takes_settings
 from graftwork.run.store import read_result
 
 FORMAT = 1
@@ -36,6 +36,7 @@ class Benchmark:
     folder: Path
 
 
+@takes_settings
 def benchmark(
     suite: str,
     folder: str | Path,

@@ -13,10 +13,21 @@ import click
 
 from graftwork.core.task import Task, read_task_file
 from graftwork.errors import ConfigError
-from graftwork.run.setup import Given
+from graftwork.run.setup import TOLD_BY_FILES, WHAT, Given, Setup
 
 F = TypeVar("F", bound=Callable[..., Any])
-DEVICE = "cpu or cuda; auto is cuda where there is one."
+
+
+def _setting(name: str, flag: str = "", **sort: Any) -> Callable[[F], F]:
+    """The flag of a setting of `run/setup.py`. None is the default where a task file may say it."""
+    default = None if name in TOLD_BY_FILES else getattr(Setup(), name)
+    return click.option(flag or f"--{name.replace('_', '-')}", default=default, help=WHAT[name], **sort)
+
+
+runs_option = _setting("runs", metavar="DIR")
+precision_option = _setting("precision", metavar="NAME")
+device_option = _setting("device", metavar="NAME")
+prices_option = _setting("prices", metavar="FILE")
 
 
 @dataclass(frozen=True)
@@ -122,29 +133,17 @@ def run_options(function: Callable[..., Any]) -> Callable[..., Any]:
         return function(running=RunFlags(given, flags.pop("threads")), **flags)
 
     flags = (
-        click.option(
-            "--backbone",
-            metavar="NAME",
-            help="minilm, hf:FOLDER, hf:HUB/NAME, word_vectors:FILE, runs/ID or random:NAME.  [default: minilm]",
-        ),
-        click.option("--epochs", type=int, help="Passes over the data.  [default: from rows and classes]"),
-        click.option(
-            "--augment/--no-augment",
-            default=None,
-            help="Show random parts and mirror images while the whole network trains.  [default: augment]",
-        ),
-        click.option("--runs", default="runs", show_default=True, metavar="DIR", help="Where runs are kept and found."),
-        click.option("--precision", default="auto", show_default=True, metavar="NAME", help="auto, bf16 or fp32."),
-        click.option("--device", default="auto", show_default=True, metavar="NAME", help=DEVICE),
+        _setting("backbone", metavar="NAME"),
+        _setting("epochs", type=int),
+        _setting("augment", "--augment/--no-augment"),
+        runs_option,
+        precision_option,
+        device_option,
         click.option("--threads", type=int, help="Processor threads.  [default: all cores]"),
-        click.option(
-            "--cache",
-            metavar="DIR",
-            help="Where passes of the frozen backbone are kept.  [default: ~/.cache/graftwork]",
-        ),
-        click.option("--cache-size", metavar="SIZE", help="At most so much of them; 0 keeps none.  [default: 10GB]"),
-        click.option("--max-memory", metavar="SIZE", help="Cut batches so that training takes no more, e.g. 4GB."),
-        click.option("--prices", metavar="FILE", help="Price list for money and CO2e; see docs/prices.example.toml."),
+        _setting("cache", metavar="DIR"),
+        _setting("cache_size", metavar="SIZE"),
+        _setting("max_memory", metavar="SIZE"),
+        prices_option,
     )
     return _apply(command, flags)
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from graftwork.cli.options import DEVICE, column_options, progress_bar, use_threads
+from graftwork.cli.options import column_options, device_option, progress_bar, use_threads
 from graftwork.core.media import MEDIA
 from graftwork.errors import ConfigError, printable
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 )
 @click.option("--out", metavar="G", help="Where answers to --file go, a line per row; .jsonl, .csv or .tsv.")
 @column_options
-@click.option("--device", default="auto", show_default=True, metavar="NAME", help=DEVICE)
+@device_option
 @click.option("--threads", type=int, help="Processor threads.  [default: all cores]")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object per line, every probability.")
 def command(

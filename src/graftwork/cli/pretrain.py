@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from graftwork.cli.options import DEVICE, progress_bar, use_threads
+from graftwork.cli.options import device_option, precision_option, prices_option, progress_bar, runs_option, use_threads
 from graftwork.errors import printable
 from graftwork.files import finite
 
@@ -54,13 +54,13 @@ RECIPE = (  # flags of the same names replace fields of the objective's recipe
 @click.option("--replay", type=float, default=0.0, show_default=True, help="Share of rows that are general text.")
 @click.option("--prompt", default="", metavar="TEXT", help="What samples of a causal model begin with.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Decides weights, order of rows and masks.")
-@click.option("--runs", default="runs", show_default=True, metavar="DIR", help="Where runs are kept and found.")
+@runs_option
 @click.option("--checkpoint-every", default="1min", show_default=True, metavar="TIME", help="0: after every step.")
-@click.option("--precision", default="auto", show_default=True, metavar="NAME", help="auto, bf16 or fp32.")
-@click.option("--device", default="auto", show_default=True, metavar="NAME", help=DEVICE)
+@precision_option
+@device_option
 @click.option("--threads", type=int, help="Processor threads.  [default: all cores]")
 @click.option("--cache", metavar="DIR", help="Where tokenised corpora are kept.  [default: ~/.cache/graftwork]")
-@click.option("--prices", metavar="FILE", help="Price list for money and CO2e; see docs/prices.example.toml.")
+@prices_option
 @click.option("--json", "as_json", is_flag=True, help="Print the receipt as JSON.")
 def command(corpus: tuple[str, ...], threads: int | None, as_json: bool, **flags: Any) -> None:
     """Train a backbone on the texts of CORPUS: files and folders of plain text, JSONL, compressed or not.

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from graftwork.cli.options import DEVICE, use_threads
+from graftwork.cli.options import device_option, use_threads
 from graftwork.errors import ConfigError
 
 
@@ -47,7 +47,7 @@ from graftwork.errors import ConfigError
 @click.option(
     "--timeout", type=float, default=10.0, show_default=True, metavar="SECONDS", help="Until a request is given up."
 )
-@click.option("--device", default="auto", show_default=True, metavar="NAME", help=DEVICE)
+@device_option
 @click.option("--threads", type=int, help="Processor threads.  [default: all cores but one, which reads requests]")
 @click.option("--log-texts", is_flag=True, help="Write the texts of requests into the log.")
 def command(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from graftwork.cli.options import DEVICE, column_options, use_threads
+from graftwork.cli.options import column_options, device_option, use_threads
 from graftwork.errors import ConfigError, printable
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 @click.option("--rows", default=2000, show_default=True, metavar="N", help="Texts of either side that are compared.")
 @click.option("--furthest", default=5, show_default=True, metavar="N", help="New texts to show that lie furthest.")
 @column_options
-@click.option("--device", default="auto", show_default=True, metavar="NAME", help=DEVICE)
+@device_option
 @click.option("--threads", type=int, help="Processor threads.  [default: all cores]")
 @click.option("--json", "as_json", is_flag=True, help="Print what was found as JSON.")
 def command(

@@ -19,7 +19,7 @@ from graftwork.files import finite, require_writable, write_json
 from graftwork.run.execute import Shop, attempt, in_turn
 from graftwork.run.methods import Named, parse_method
 from graftwork.run.once import Done
-from graftwork.run.setup import Given, Setup
+from graftwork.run.setup import Given, Setup, takes_settings
 from graftwork.run.shop import open_shared, open_shop
 from graftwork.train.pooled_once import PooledOnce
 
@@ -54,6 +54,7 @@ class Way:
         return (FRESH if self.fresh else "") + self.item.label
 
 
+@takes_settings
 def curve(
     task: Task | str | Path,
     *,
@@ -72,9 +73,8 @@ def curve(
     `random:` before a method runs it on the same architecture with fresh weights. Methods run in full, at their own
     learning rates, one run after another, with the number of the draw as their seed.
 
-    `out` (default `curves/<task>`) receives `curve.json` and `report.html`. `backbone` and the other settings of
-    `run/setup.py` are as in `train`: the same call goes on where it was stopped. Raises `GraftworkError` for bad data
-    or settings; a run that fails is told.
+    `out` (default `curves/<task>`) receives `curve.json` and `report.html`; the same call goes on where it was stopped.
+    Raises `GraftworkError` for bad data or settings; a run that fails is told.
     """
     if isinstance(task, str | Path):
         task = Task.from_file(task)

@@ -25,7 +25,7 @@ from graftwork.registry import metrics, registries
 from graftwork.run.environment import environment
 from graftwork.run.execute import Shop
 from graftwork.run.methods import Named, named, of_a_board, parse_method
-from graftwork.run.setup import Given, Setup
+from graftwork.run.setup import Given, Setup, takes_settings
 from graftwork.run.shop import open_shop
 from graftwork.train.seeds import SOURCES, chosen_sources
 
@@ -48,6 +48,7 @@ class Leaderboard:
         return list(self.content["rows"])
 
 
+@takes_settings
 def compare(
     task: Task | str | Path,
     *,
@@ -75,9 +76,9 @@ def compare(
 
     `no_transfer` adds each method that uses a backbone on random weights: of `methods`, or `full` where none is named.
 
-    `out` (default `boards/<task>`) receives `leaderboard.json` and `report.html`. `backbone` and the other settings of
-    `run/setup.py` are as in `train`. Of a task file only the task is read: what it says of the comparison (backbone,
-    methods, seeds …) is for the command line.
+    `out` (default `boards/<task>`) receives `leaderboard.json` and `report.html`. Of a task file only the task is read:
+    what it says of the comparison (backbone, methods, seeds …) is for the command line.
+
     Raises `GraftworkError` for bad data or settings; a run that fails is a row.
     """
     if isinstance(task, str | Path):

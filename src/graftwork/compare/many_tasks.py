@@ -17,7 +17,7 @@ from graftwork.data.hub import SCHEME
 from graftwork.errors import ConfigError, GraftworkError, UnknownName
 from graftwork.files import finite, require_writable, storage_errors, write_json
 from graftwork.run.environment import environment
-from graftwork.run.setup import Given, over
+from graftwork.run.setup import Given, over, takes_settings
 
 OUT = Path("boards") / "tasks"
 
@@ -38,6 +38,7 @@ class TasksBoard:
         return list(self.content["rows"])
 
 
+@takes_settings
 def compare_tasks(
     tasks: Sequence[Task | str | Path],
     *,

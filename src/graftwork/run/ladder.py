@@ -20,7 +20,7 @@ from graftwork.run.evidence import Evidence, validation_evidence
 from graftwork.run.execute import Shop, execute
 from graftwork.run.forecast import Forecast, Forecaster
 from graftwork.run.methods import Named, parse_method
-from graftwork.run.setup import Given, Setup
+from graftwork.run.setup import Given, Setup, takes_settings
 from graftwork.run.shop import open_shop
 from graftwork.run.train import Run
 from graftwork.train.loop import Attaches
@@ -84,6 +84,7 @@ class Rung:
     reason: str = ""
 
 
+@takes_settings
 def climb(
     task: Task | str | Path,
     budget: str,
@@ -98,9 +99,9 @@ def climb(
     """Try `rungs` from the cheapest up, spending at most `budget`: a time, an energy, or money ("5min", "3Wh", "1EUR").
 
     Everything counts: reading the data, opening the backbone, measuring, and from before that what `watch` has counted
-    already. `out` (default `ladders/<task>`) receives `ladder.json`; the runs are ordinary ones. `backbone` and the
-    other settings of `run/setup.py` are as in `train`. Raises `GraftworkError` for bad data or settings, and when the
-    budget does not pay for a single run.
+    already. `out` (default `ladders/<task>`) receives `ladder.json`; the runs are ordinary ones.
+
+    Raises `GraftworkError` for bad data or settings, and when the budget does not pay for a single run.
     """
     watch = watch or Stopwatch()
     setup = Setup.of(given)

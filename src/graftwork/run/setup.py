@@ -1,51 +1,62 @@
 """How runs are computed and where they are kept: what every function that makes runs of tasks takes by the same names.
 
-A new setting is a field here twice, and a flag in `cli/options.py`; the functions between hand on the whole.
+A new setting is a field here twice, and a flag in `cli/options.py`; the functions between hand on the whole. What it
+says stands here once, for the flag's help and for that of the functions.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any, TypedDict, cast
+from typing import Annotated, Any, TypedDict, TypeVar, cast, get_type_hints
 
 from graftwork.core.run import Recipe
 from graftwork.core.task import Task
 from graftwork.train.cache_folder import CACHE_SIZE
 
+F = TypeVar("F", bound=Callable[..., Any])
 TOLD_BY_FILES = ("backbone", "epochs", "augment", "cache", "cache_size")  # in task files too
 
 
 class Given(TypedDict, total=False):
-    """What of a `Setup` was asked for, as keyword arguments. None is as good as nothing: the default holds."""
+    """What of a `Setup` was asked for, as keyword arguments, and what it says. None is as good as nothing."""
 
-    backbone: str | None
-    epochs: int | None
-    augment: bool | None
-    runs: str | Path | None
-    precision: str | None
-    device: str | None
-    prices: str | Path | None
-    cache: str | Path | None
-    cache_size: str | None
-    max_memory: str | None
+    backbone: Annotated[
+        str | None, "minilm, hf:FOLDER, hf:HUB/NAME, word_vectors:FILE, runs/ID or random:NAME.  [default: minilm]"
+    ]
+    epochs: Annotated[int | None, "Passes over the data.  [default: from rows and classes]"]
+    augment: Annotated[
+        bool | None, "Show random parts and mirror images while the whole network trains.  [default: augment]"
+    ]
+    runs: Annotated[str | Path | None, "Where runs are kept and found.  [default: runs]"]
+    precision: Annotated[str | None, "auto, bf16 or fp32.  [default: auto]"]
+    device: Annotated[str | None, "cpu or cuda; auto is cuda where there is one.  [default: auto]"]
+    prices: Annotated[str | Path | None, "Price list for money and CO2e; see docs/prices.example.toml."]
+    cache: Annotated[str | Path | None, "Where passes of the frozen backbone are kept.  [default: ~/.cache/graftwork]"]
+    cache_size: Annotated[str | None, f"At most so much of them; 0 keeps none.  [default: {CACHE_SIZE}]"]
+    max_memory: Annotated[str | None, "Cut batches so that training takes no more, e.g. 4GB."]
+
+
+_HINTS = get_type_hints(Given, include_extras=True)
+WHAT: Mapping[str, str] = {name: hint.__metadata__[0] for name, hint in _HINTS.items()}  # setting -> what it says
 
 
 @dataclass(frozen=True)
 class Setup:
-    """Every choice made. Pure data."""
+    """Every choice made, by the names of `Given`. Pure data."""
 
-    backbone: str = "minilm"  # "hf:FOLDER", "word_vectors:FILE", "runs/ID", "random:NAME" …: `core.opening`
-    epochs: int | None = None  # passes over the data; None: from rows and classes
-    augment: bool = True  # show random parts and mirror images while the whole network trains
-    runs: str = "runs"  # the folder where runs are kept and found; one that is there already costs nothing
-    precision: str = "auto"  # "bf16", "fp32", or "auto": bf16 where the device multiplies in it
-    device: str = "auto"  # "cpu", "cuda", or "auto": CUDA where there is one
-    prices: str | None = None  # a price list for money and CO2e
-    cache: str | None = None  # for passes of the frozen backbone; None: $GRAFTWORK_CACHE, or in the user's cache folder
-    cache_size: str = CACHE_SIZE  # at most so much of them; "0" keeps none
-    max_memory: str | None = None  # that training may take: batches are cut before it runs out
+    backbone: str = "minilm"
+    epochs: int | None = None
+    augment: bool = True
+    runs: str = "runs"
+    precision: str = "auto"
+    device: str = "auto"
+    prices: str | None = None
+    cache: str | None = None
+    cache_size: str = CACHE_SIZE
+    max_memory: str | None = None
 
     @classmethod
     def of(cls, given: Given) -> Setup:
@@ -66,6 +77,22 @@ class OpenedBy:
     task: Task
     methods: tuple[Mapping[str, Any], ...]  # `Named.config` of each
     setup: Setup
+
+
+def takes_settings(function: F) -> F:
+    """Of a function with `**given: Unpack[Given]`: its signature and its docstring name every setting."""
+    signature = inspect.signature(function)
+    own = [item for item in signature.parameters.values() if item.kind is not item.VAR_KEYWORD]
+    settings = [
+        inspect.Parameter(
+            item.name, inspect.Parameter.KEYWORD_ONLY, default=item.default, annotation=_HINTS[item.name].__origin__
+        )
+        for item in fields(Setup)
+    ]
+    vars(function)["__signature__"] = signature.replace(parameters=[*own, *settings])
+    lines = [f"    {name}: {what.replace('  ', ' ')}" for name, what in WHAT.items()]
+    function.__doc__ = "\n".join([inspect.getdoc(function) or "", "", "Settings of its runs:", "", *lines])
+    return function
 
 
 def said(given: Given) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from graftwork.core.task import Task
 from graftwork.errors import ConfigError, GraftworkError
 from graftwork.run.execute import Shop, execute
 from graftwork.run.methods import Named, parse_method
-from graftwork.run.setup import Given, Setup
+from graftwork.run.setup import Given, Setup, takes_settings
 from graftwork.run.shop import open_shop
 from graftwork.run.task_module import TaskModule
 
@@ -32,6 +32,7 @@ class Run:
         return TaskModule.load(self.folder / "module")
 
 
+@takes_settings
 def train(
     task: Task | str | Path,
     *,
@@ -43,9 +44,6 @@ def train(
 ) -> Run:
     """Fit `method` to `task` once. A run that is in `runs` already costs nothing, also one on fewer threads, as those
     of a comparison are.
-
-    `backbone`, `epochs`, `augment`, `runs`, `precision`, `device`, `prices`, `cache` and `cache_size` say how it is
-    computed and kept: see `run/setup.py`.
 
     Raises `GraftworkError` for bad data or settings, and for a run that failed (its receipt is kept).
     """
