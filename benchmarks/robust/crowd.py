@@ -24,9 +24,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from result_file import result_of
+
 import graftwork
 from graftwork.files import file_digest, read_json, write_json
-from graftwork.run.environment import environment
 from graftwork.testing import tiny_dataset
 
 HERE = Path(__file__).parent
@@ -229,16 +230,7 @@ def result(found: Mapping[str, Any]) -> dict[str, Any]:
     """As it stands in results/crowd.json."""
     held = found["kills"] >= BAR["kills_at_least"] and found["errors"] == 0
     held = held and all(found[name] == 0 for name in BAR if name != "kills_at_least")
-    here = environment()
-    return {
-        "format": 1,
-        "question": QUESTION,
-        "commit": here["commit"],
-        "environment": here,
-        "bar": BAR,
-        "measured": found,
-        "status": "ok" if held else "failed",
-    }
+    return result_of(QUESTION, BAR, found, "ok" if held else "failed")
 
 
 def main() -> int:

@@ -27,10 +27,10 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from result_file import result_of
 
 from graftwork.cli.main import main as graft
 from graftwork.files import file_digest, read_json, safe_load, write_json
-from graftwork.run.environment import environment
 from graftwork.testing import tiny_dataset
 
 HERE = Path(__file__).parent
@@ -380,16 +380,7 @@ def tried(case: Case, work: Path, small: bool) -> dict[str, Any]:
 
 def result(found: Mapping[str, Any]) -> dict[str, Any]:
     """As it stands in results/full_disk.json."""
-    here = environment()
-    return {
-        "format": 1,
-        "question": QUESTION,
-        "commit": here["commit"],
-        "environment": here,
-        "bar": BAR,
-        "measured": dict(found),
-        "status": "ok" if all(found[name] == 0 for name in BAR) else "failed",
-    }
+    return result_of(QUESTION, BAR, found, "ok" if all(found[name] == 0 for name in BAR) else "failed")
 
 
 def main() -> int:

@@ -29,6 +29,8 @@ from pathlib import Path
 from typing import Any
 from zlib import crc32
 
+from result_file import BRIEF, result_of
+
 RESULT = Path(__file__).parent / "results" / "fuzz.json"
 QUESTION = "Is there a file that makes a reader fail in any other way than by a message, hang, or take a gigabyte?"
 LEAST = "executions_of_a_target_at_least"
@@ -37,30 +39,19 @@ MOST_SECONDS, MOST_BYTES = 5.0, 1 << 30  # of one input; seconds of the processo
 LONGEST = 4096  # bytes of an input
 WRITTEN = 8  # one input of so many has its bad rows written out, which takes longer than to read it
 BETWEEN = b"\n%%%\n"  # files, where an input is several
-LOOKED_AT = ("data", "suites", "pretrain.reading", "files", "limited", "torch_archive", "safetensors_header",
-             "core.task", "core.offsets", "core.choices", "core.decoding", "core.labels", "kinds",
+LOOKED_AT = ("data", "suites", "pretrain.reading", "files", "limited", "plain_files", "tensor_file", "torch_archive",
+             "core.task", "core.choices", "core.decoding", "core.labels", "kinds", "run.module_files",
              "run.task_module")  # fmt: skip
-WORDS = (
-    *('"', "'", ",", "\t", "\n", "\r\n", "\r", "{", "}", "[", "]", ":", "null", "true", "false", "NaN", "-1", "1e999"),
-    *("0", "1", "2", "text", "label", "tokens", "tags", "O", "B-X", "I-X", "choices", "choice1", "choice2", "query"),
-    *("candidate", "relevance", "question", "context", "answers", "answer_start", "id", "title", "data", "paragraphs"),
-    *("qas", "is_impossible", "annotations", "result", "type", "value", "start", "end", "labels", "was_cancelled"),
-    *("start_offset", "end_offset", "entities", "T1", "R1", "PER", "premise", "hypothesis", "passage", "sentence1"),
-    *(
-        "sentence2",
-        "start1",
-        "end1",
-        "target",
-        "span1_index",
-        "span1_text",
-        "idx",
-        "cause",
-        "\u2028",
-        "\ufeff",
-        "\\ud83d",
-    ),
-    *("dtype", "shape", "data_offsets", "F32", "BF16", "__metadata__", "name", "kind", "metrics", "seeds", "rejects"),
-)
+WORDS = (  # of which the files are made
+    '"', "'", ",", "\t", "\n", "\r\n", "\r", "{", "}", "[", "]", ":", "null", "true", "false", "NaN", "-1", "1e999",
+    "0", "1", "2", "text", "label", "tokens", "tags", "O", "B-X", "I-X", "choices", "choice1", "choice2", "query",
+    "candidate", "relevance", "question", "context", "answers", "answer_start", "id", "title", "data", "paragraphs",
+    "qas", "is_impossible", "annotations", "result", "type", "value", "start", "end", "labels", "was_cancelled",
+    "start_offset", "end_offset", "entities", "T1", "R1", "PER", "premise", "hypothesis", "passage", "sentence1",
+    "sentence2", "start1", "end1", "target", "span1_index", "span1_text", "idx", "cause", "\u2028", "\ufeff",
+    "\\ud83d", "dtype", "shape", "data_offsets", "F32", "BF16", "__metadata__", "name", "kind", "metrics", "seeds",
+    "rejects",
+)  # fmt: skip
 _STATUS = re.compile(r"#(\d+)\s+(?:DONE|NEW|REDUCE|pulse|INITED|RELOAD)\s+cov: (\d+) ft: (\d+)")
 
 Read = Callable[[bytes, Path], Any]
@@ -647,28 +638,15 @@ def run(chosen: argparse.Namespace) -> None:
         raise SystemExit("it needs atheris: pip install atheris") from None
     instrumented()  # before anything of ours is imported
     from graftwork.files import read_json, write_json
-    from graftwork.run.environment import environment
 
     path = chosen.out / RESULT.name
     targets = read_json(path)["targets"] if path.is_file() else {}
-    here = environment()
+    about = {"engine": engine, "python": sys.version.split()[0]}
     for name in chosen.target or TARGETS:
         targets[name] = fuzzed(name, chosen.runs, chosen.seconds)
         ordered = {known: targets[known] for known in TARGETS if known in targets}
-        kept = ("graftwork", "commit", "processor", "distributions", "time")
-        content = {
-            "format": 1,
-            "question": QUESTION,
-            "commit": here["commit"],
-            "environment": {key: here[key] for key in kept if key in here},
-            "engine": engine,
-            "python": sys.version.split()[0],
-            "bar": BAR,
-            "measured": summary(ordered),
-            "status": "ok" if is_met(ordered) else "failed",
-            "targets": ordered,
-        }  # fmt: skip
-        write_json(path, content)
+        status = "ok" if is_met(ordered) else "failed"
+        write_json(path, result_of(QUESTION, BAR, summary(ordered), status, BRIEF, **about, targets=ordered))
         print(name, {key: value for key, value in targets[name].items() if key != "findings"}, flush=True)
         for where in targets[name]["findings"]:
             print("   ", where, flush=True)

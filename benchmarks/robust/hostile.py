@@ -23,14 +23,13 @@ from typing import Any
 sys.path.append(str(Path(__file__).parent))
 
 from artefacts import BENIGN, CANARY, CASES, SECRET, TRAIN, Case, Scene
+from result_file import BRIEF, result_of
 
 from graftwork.backbones.tiny_text import ARCHITECTURE, tiny_tokenizer
 from graftwork.cli.main import main as graft
 from graftwork.files import read_json, write_json, write_tensors
-from graftwork.run.environment import environment
 from graftwork.testing.media import write_folder
 
-FORMAT = 1
 QUESTION = "Is every hostile file refused at once, with little memory and a message, and is nothing that it holds run?"
 BAR = {"not_refused": 0, "slowest_seconds": 1.0, "most_bytes": 200_000_000, "canaries": 0, "benign_that_fail": 0}
 REFUSED = 2  # the exit code
@@ -211,7 +210,6 @@ def show(told: Mapping[str, Any]) -> None:
 
 def judged(cases: Sequence[Mapping[str, Any]], benign: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
     """The result file."""
-    here = environment()
     failing = [name for name, found in benign.items() if found["code"] != 0]
     measured = {
         "artefacts": len(cases),
@@ -222,19 +220,15 @@ def judged(cases: Sequence[Mapping[str, Any]], benign: Mapping[str, Mapping[str,
         "canaries": sum(case["canary"] for case in cases),
         "benign_that_fail": len(failing),
     }
-    return {
-        "format": FORMAT,
-        "question": QUESTION,
-        "commit": here["commit"],
-        "environment": {
-            key: here[key] for key in ("graftwork", "processor", "cores", "load_average", "distributions", "time")
-        },
-        "bar": BAR,
-        "measured": measured,
-        "status": "failed" if measured["not_refused"] or failing else "ok",
-        "failing": failing,
-        "cases": [dict(case) for case in cases],
-    }
+    return result_of(
+        QUESTION,
+        BAR,
+        measured,
+        "failed" if measured["not_refused"] or failing else "ok",
+        (*BRIEF, "cores", "load_average"),
+        failing=failing,
+        cases=[dict(case) for case in cases],
+    )
 
 
 if __name__ == "__main__":

@@ -22,11 +22,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from result_file import result_of
 from victim import AFTER, BEFORE, STEPPING, Marks
 
 import graftwork as gw
 from graftwork.files import digest, file_digest, read_json, write_json
-from graftwork.run.environment import environment
 from graftwork.testing import tiny_dataset
 from graftwork.testing.media import write_folder
 from graftwork.testing.networks import write_network
@@ -379,10 +379,8 @@ def write_result(
 ) -> dict[str, Any]:
     """What is known so far, with what is not; returns what was measured."""
     measured = summary(found, paid) | {"not_run": [case.name for case in asked[len(found) :]]}
-    surroundings = environment()
-    about = {"format": 1, "question": QUESTION, "status": status(measured), "bar": BAR, "measured": measured}
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_json(path, {**about, "commit": surroundings["commit"], "environment": surroundings, "cases": found})
+    write_json(path, result_of(QUESTION, BAR, measured, status(measured), cases=found))
     return measured
 
 

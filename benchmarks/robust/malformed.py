@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from malformed_cases import CASES, Case, Right, Wrong
+from result_file import BRIEF, result_of
 
 from graftwork.cli.main import main as graft
 from graftwork.core.kind import OfChoices
@@ -35,7 +36,6 @@ from graftwork.errors import GraftworkError, printable
 from graftwork.files import read_json, write_json
 from graftwork.pretrain.corpus import open_corpus
 from graftwork.registry import kinds, suites
-from graftwork.run.environment import environment
 
 RESULT = Path(__file__).parent / "results" / "malformed.json"
 QUESTION = "Does any reader change a file's content without a word, fail with a traceback, or not say where and why?"
@@ -245,18 +245,8 @@ def main() -> None:
         print(table(read_json(path)))
         return
     found = measured([case for case in CASES if chosen.only in case.what])
-    counts, here = summed(found), environment()
-    kept = ("graftwork", "commit", "processor", "distributions", "time")
-    content = {
-        "format": 1,
-        "question": QUESTION,
-        "commit": here["commit"],
-        "environment": {key: here[key] for key in kept if key in here},
-        "bar": BAR,
-        "measured": counts,
-        "status": "ok" if is_met(counts) else "failed",
-        "cases": found,
-    }
+    counts = summed(found)
+    content = result_of(QUESTION, BAR, counts, "ok" if is_met(counts) else "failed", BRIEF, cases=found)
     write_json(path, content)
     print(content["status"], counts)
 

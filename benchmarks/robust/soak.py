@@ -30,10 +30,10 @@ from typing import Any
 
 sys.path.append(str(Path(__file__).parents[1] / "bank"))
 
+from result_file import result_of
 from served import TOKEN, Served, graft_serve
 
 from graftwork.files import digest, file_digest, read_json, write_json
-from graftwork.run.environment import environment
 
 HERE = Path(__file__).parent
 QUESTION = (
@@ -388,17 +388,8 @@ def main() -> None:
     parser.add_argument("--data", type=Path, help="not used: the tickets come with the package")
     parser.add_argument("--out", type=Path, default=HERE / "results")
     chosen = parser.parse_args()
-    here = environment()
     asked = {name: getattr(chosen, name) for name in ("minutes", "rounds", "warm_up", "rate", "backbone")}
-    content: dict[str, Any] = {
-        "format": 1,
-        "question": QUESTION,
-        "status": "unfinished",
-        "commit": here["commit"],
-        "environment": here,
-        "arguments": asked,
-        "bar": BAR,
-    }
+    content = result_of(QUESTION, BAR, {}, "unfinished", arguments=asked)
 
     def tell(found: dict[str, Any]) -> None:
         write_json(chosen.out / "soak.json", content | found)

@@ -24,7 +24,10 @@ def crowd() -> Iterator[ModuleType]:
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module
+    path = list(sys.path)
+    sys.path.append(str(FOLDER))  # what it finds beside it
     spec.loader.exec_module(module)
+    sys.path[:] = path
     yield module
     del sys.modules[spec.name]
 

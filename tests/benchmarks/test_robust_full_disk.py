@@ -22,7 +22,10 @@ def disks() -> Iterator[ModuleType]:
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module
+    path = list(sys.path)
+    sys.path.append(str(FOLDER))  # what it finds beside it
     spec.loader.exec_module(module)
+    sys.path[:] = path
     sys.addaudithook(module.DISK.hear)  # for good: it hears nothing while it has no root
     yield module
     module.DISK.root = ""

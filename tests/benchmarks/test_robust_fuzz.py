@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -31,6 +32,10 @@ def raising(error: BaseException) -> Callable[[bytes, Path], Any]:
         raise error
 
     return read
+
+
+def test_every_module_that_inputs_are_led_by_is_there(fuzz: ModuleType) -> None:
+    assert [part for part in fuzz.LOOKED_AT if importlib.util.find_spec(f"graftwork.{part}") is None] == []
 
 
 @pytest.mark.parametrize("name", [

@@ -20,6 +20,7 @@ ROW = {"method": "lora", "scores": {"accuracy": {"mean": 0.5}}, "runs": ["aa"], 
 @pytest.fixture(scope="module")
 def script() -> Iterator[ModuleType]:
     path = list(sys.path)
+    sys.path.append(str(FOLDER))  # what it finds beside it
     spec = importlib.util.spec_from_file_location("robust_soak", FOLDER / "soak.py")
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)

@@ -29,6 +29,19 @@ def write(folder: Path, name: str, **content: object) -> None:
     (folder / f"{name}.json").write_text(json.dumps(told | content), encoding="utf-8")
 
 
+def test_a_result_says_what_the_table_prints(script: ModuleType, tmp_path: Path) -> None:
+    spec = importlib.util.spec_from_file_location("result_file", FOLDER / "result_file.py")
+    assert spec is not None and spec.loader is not None
+    result_file = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(result_file)
+    asked = ("Is it whole?", {"failures": 0}, {"failures": 3}, "failed")
+    content, brief = result_file.result_of(*asked), result_file.result_of(*asked, result_file.BRIEF, cases=[1])
+    assert "cores" in content["environment"] and brief["environment"].keys() == {*result_file.BRIEF}
+    assert brief.keys() == content.keys() | {"cases"} and content["commit"] == content["environment"]["commit"]
+    (tmp_path / "crowd.json").write_text(json.dumps(content))
+    assert "| failures | 0 | 3 |" in script.table()
+
+
 def test_nothing_measured_is_nothing_told(script: ModuleType) -> None:
     assert script.table() == ""
 

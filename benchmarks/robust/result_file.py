@@ -1,0 +1,26 @@
+"""What every file of results/ says, whatever was measured: the question, where and of what, the bar, and the status."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+FORMAT = 1
+BRIEF = ("graftwork", "commit", "processor", "distributions", "time")  # of the environment, where no time is measured
+
+
+def result_of(
+    question: str,
+    bar: Mapping[str, Any],
+    measured: Mapping[str, Any],
+    status: str,
+    of_environment: Sequence[str] | None = None,
+    **more: Any,
+) -> dict[str, Any]:
+    """The content of a file. `of_environment` is what it keeps of the environment: None keeps all."""
+    from graftwork.run.environment import environment  # in here: fuzz.py has to import Graftwork by itself
+
+    here = environment()
+    kept = here if of_environment is None else {key: here[key] for key in of_environment if key in here}
+    about = {"format": FORMAT, "question": question, "commit": here["commit"], "environment": kept}
+    return {**about, "bar": bar, "measured": dict(measured), "status": status, **more}
