@@ -96,6 +96,15 @@ def test_a_value_of_another_form_is_a_problem(receipts: dict[str, dict[str, Any]
     assert [line.partition(" ")[0] for line in missing(receipt)] == ["data.digest", "numerics.threads"]
 
 
+def test_a_meter_that_came_later_makes_no_receipt_less_whole(
+    receipts: dict[str, dict[str, Any]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(meters, "_parts", {**meters._parts, "water_litres": object})
+    assert "water_litres" in meters.names() and not problems(receipts["trained"])
+    receipt = without(receipts["trained"], ("price_tag", "energy_joules", "grade"))
+    assert missing(receipt) == ["price_tag.energy_joules.grade is missing"]
+
+
 def test_a_later_change_breaks_the_seal(receipts: dict[str, dict[str, Any]]) -> None:
     receipt = deepcopy(receipts["trained"])
     receipt["outcome"]["scores"]["accuracy"] -= 0.25
