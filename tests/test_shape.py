@@ -100,6 +100,13 @@ def test_imports_point_downward(path: Path) -> None:
         assert lower or ground or family, f"{name_of(path)} imports {module}"
 
 
+@pytest.mark.parametrize("folder", ["doctor.checks", "pretrain.tokenizers", "run.forms"])
+def test_parts_inside_a_layer_never_import_each_other(folder: str) -> None:
+    for path in (SOURCE / folder.replace(".", "/")).glob("*.py"):
+        beside = [module for module in imports(path) if module.startswith(f"{folder}.")]
+        assert not beside, f"{name_of(path)} imports {', '.join(beside)}"
+
+
 @pytest.mark.parametrize("path", FILES, ids=name_of)
 def test_files_and_functions_are_short(path: Path) -> None:
     text = path.read_text()

@@ -254,12 +254,12 @@ def test_data_that_changed_is_refused(data: Path, tmp_path: Path) -> None:
 
 
 def test_how_many_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(workers, "memory_bytes", lambda: 64 << 30)
+    monkeypatch.setattr(workers, "usable_memory_bytes", lambda: 64 << 30)
     assert [at_once(None, threads, "cpu") for threads in (1, 2, 16)] == [1, 2, workers.MOST_AT_ONCE]
     assert at_once(None, 16, "cuda") == 1 and at_once(3, 16, "cuda") == 3
-    monkeypatch.setattr(workers, "memory_bytes", lambda: 9 << 30)
+    monkeypatch.setattr(workers, "usable_memory_bytes", lambda: 9 << 30)
     assert at_once(None, 16, "cpu") == 2
-    monkeypatch.setattr(workers, "memory_bytes", lambda: None)
+    monkeypatch.setattr(workers, "usable_memory_bytes", lambda: None)
     assert at_once(None, 16, "cpu") == 1
     for jobs in (0, 5):
         with pytest.raises(ConfigError, match="jobs must be between 1 and"):

@@ -177,6 +177,17 @@ def test_without_the_library_bf16_is_not_chosen(monkeypatch: pytest.MonkeyPatch)
     assert not multiplies_bf16({"avx512_bf16": True})
 
 
+def test_what_may_be_used_is_the_least_of_machine_and_control_group(monkeypatch: pytest.MonkeyPatch) -> None:
+    for cores, quota, worth in ((4, None, 4), (4, 1.5, 2), (4, 0.5, 1), (2, 8.0, 2), (None, None, 1)):
+        monkeypatch.setattr(module, "usable_cores", lambda cores=cores: cores)
+        monkeypatch.setattr(module, "core_quota", lambda quota=quota: quota)
+        assert module.worth_of_cores() == worth
+    for whole, limit, least in ((64, None, 64), (64, 10, 10), (64, 128, 64), (None, 10, 10), (None, None, None)):
+        monkeypatch.setattr(module, "memory_bytes", lambda whole=whole: whole)
+        monkeypatch.setattr(module, "memory_limit", lambda limit=limit: limit)
+        assert module.usable_memory_bytes() == least
+
+
 def test_arithmetic_follows_whatever_picks_the_routines(monkeypatch: pytest.MonkeyPatch) -> None:
     before = arithmetic(numerics("fp32"))
     assert before["precision"] == "fp32" and before["torch"] == torch.__version__ and before["processor"]

@@ -25,7 +25,7 @@ from typing import Any
 
 from graftwork.core.run import Recipe, RunResult
 from graftwork.errors import ConfigError, GraftworkError
-from graftwork.run.environment import memory_bytes
+from graftwork.run.environment import usable_memory_bytes
 from graftwork.run.execute import SECONDS_BETWEEN_LOOKS, Shop, attempt, in_turn
 from graftwork.run.methods import Named
 from graftwork.run.receipt import NOTHING_TRIED, Search
@@ -78,7 +78,7 @@ def at_once(jobs: int | None, threads: int, device: str) -> int:
     Raises `ConfigError` for fewer than one, or more than there are threads.
     """
     if jobs is None:
-        carried = (memory_bytes() or 0) // BYTES_PER_RUN
+        carried = (usable_memory_bytes() or 0) // BYTES_PER_RUN
         return max(1, min(threads, carried, MOST_AT_ONCE)) if device == "cpu" else 1
     if not 1 <= jobs <= threads:
         raise ConfigError("jobs must be between 1 and the number of threads", got=str(jobs), expected=f"1 … {threads}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import importlib.metadata
+import math
 import os
 import platform
 import subprocess
@@ -16,6 +17,7 @@ import torch
 
 from graftwork import __version__
 from graftwork.errors import ConfigError
+from graftwork.run.cgroup import core_quota, memory_limit
 
 PRECISIONS = ("auto", "fp32", "bf16")
 DEVICES = ("auto", "cpu", "cuda")
@@ -204,6 +206,17 @@ def usable_cores() -> int | None:
         return len(os.sched_getaffinity(0))
     except AttributeError:  # macOS, Windows
         return os.cpu_count()
+
+
+def worth_of_cores() -> int:
+    """Threads that can run at once: the cores of the affinity, or what a control group's quota is worth of them."""
+    cores, quota = usable_cores() or 1, core_quota()
+    return cores if quota is None else max(1, min(cores, math.ceil(quota)))
+
+
+def usable_memory_bytes() -> int | None:
+    """What the processes of a command may have together: the machine's memory, or a control group's share of it."""
+    return min((size for size in (memory_bytes(), memory_limit()) if size is not None), default=None)
 
 
 def memory_bytes() -> int | None:

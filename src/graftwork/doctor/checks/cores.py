@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Iterator
 
@@ -10,13 +9,6 @@ from graftwork.doctor.check import Asked, Check, Finding
 from graftwork.registry import checks
 from graftwork.run.cgroup import core_quota
 from graftwork.run.environment import usable_cores
-
-
-def worth_of_cores() -> int:
-    """Threads that can run at once: the cores of the affinity, or a quota's worth of them."""
-    cores = usable_cores() or 1
-    quota = core_quota()
-    return cores if quota is None else max(1, min(cores, math.ceil(quota)))
 
 
 def look(asked: Asked) -> Iterator[Finding]:

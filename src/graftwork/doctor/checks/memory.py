@@ -6,13 +6,10 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-import torch
-
-from graftwork.compare.workers import BYTES_PER_RUN, at_once
 from graftwork.doctor.check import Asked, Check, Finding
 from graftwork.registry import checks
 from graftwork.run.cgroup import memory_limit, memory_used
-from graftwork.run.environment import memory_bytes, resolve_device
+from graftwork.run.environment import memory_bytes
 from graftwork.units import show
 
 NEEDED = 1_500_000_000  # bytes: a run of `full` on minilm takes 1.46 GB (README.md)
@@ -54,11 +51,6 @@ def look(asked: Asked) -> Iterator[Finding]:
     elif free is not None and free < NEEDED:
         why = "the system swaps, or kills what takes most"
         yield Finding(f"{show(free, 'bytes')} of memory are free", "slow", why, "end what else is running")
-    runs = at_once(None, torch.get_num_threads(), resolve_device("auto"))
-    carried = max(1, (limit or 0) // BYTES_PER_RUN)
-    if bounded and runs > carried:
-        why = f"a limit of {show(limit, 'bytes')} carries {carried} at {show(BYTES_PER_RUN, 'bytes')} each"
-        yield Finding(f"graft compare would start {runs} runs at once", "slow", why, f"--jobs {carried}")
 
 
 checks.register("memory")(Check("machine", look))

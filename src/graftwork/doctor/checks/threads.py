@@ -8,9 +8,8 @@ from collections.abc import Iterator
 import torch
 
 from graftwork.doctor.check import Asked, Check, Finding
-from graftwork.doctor.checks.cores import worth_of_cores
 from graftwork.registry import checks
-from graftwork.run.environment import VARIABLES
+from graftwork.run.environment import VARIABLES, worth_of_cores
 from graftwork.run.recorded_numerics import blas
 
 COUNTS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
