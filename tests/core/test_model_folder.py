@@ -14,7 +14,8 @@ import torch
 from transformers import BertConfig, BertModel
 
 from graftwork.backbones.tiny_text import ARCHITECTURE, tiny_tokenizer
-from graftwork.core.model_folder import WEIGHTS, hub_revision, kept_only, locate, model_file
+from graftwork.core.asked_for import kept_only
+from graftwork.core.model_folder import WEIGHTS, hub_revision, locate, model_file
 from graftwork.core.opening import open_backbone
 from graftwork.core.tokenizer_file import read_tokenizer
 from graftwork.core.transformer import TransformerBackbone
@@ -311,7 +312,9 @@ def test_a_name_in_a_file_starts_no_download(monkeypatch: pytest.MonkeyPatch) ->
     assert asked == [True]
     with pytest.raises(StorageError, match="neither a folder here nor a model"):
         locate("a/b")  # a person asked
-    assert asked == [True, True, False]
+    with kept_only("hf:a/b"), pytest.raises(StorageError, match="neither a folder here nor a model"):
+        locate("a/b")
+    assert asked == [True, True, False, True, False]
 
 
 def test_a_model_type_that_is_none_is_refused(folder: Path) -> None:

@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import huggingface_hub
 import pytest
 
 from graftwork.core.memory import Cut
@@ -336,3 +337,34 @@ def test_a_verdict_is_kept_beside_the_run_which_stays_as_old(open_tiny: OpenShop
     assert [line["verdict"] for line in lines] == [EQUAL, EQUAL] and lines[0]["processor"]
     assert folder.stat().st_mtime_ns == age
     assert verified(folder).verdict == EQUAL
+
+
+@pytest.fixture
+def fetched(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Names that were asked of the hub; it has none of them."""
+    asked: list[str] = []
+
+    def fetch(name: str, *rest: Any, local_files_only: bool = False, **named: Any) -> Any:
+        asked.extend([] if local_files_only else [name])
+        raise OSError("not here")
+
+    monkeypatch.setattr(huggingface_hub, "snapshot_download", fetch)
+    datasets = pytest.importorskip("datasets")
+    monkeypatch.setattr(datasets, "load_dataset", fetch)
+    monkeypatch.setattr(datasets.config, "HF_HUB_OFFLINE", False)
+    return asked
+
+
+def test_a_name_in_a_receipt_starts_no_download(open_tiny: OpenShop, fetched: list[str]) -> None:
+    folder = run(open_tiny(), "linear_probe")
+    reseal(folder, lambda content: content["rerun"].update(backbone="hf:somebody/network"))
+    with pytest.raises(StorageError, match="starts no download"):
+        verified(folder)
+    reseal(folder, lambda content: content["data"]["files"]["train"].update(sha256=None))
+    reseal(folder, lambda content: content["rerun"]["task"].update(data="hub:somebody/set"))
+    with pytest.raises(StorageError, match=r"starts no download[\s\S]*graft data hub:somebody/set"):
+        verified(folder)
+    assert fetched == []
+    with pytest.raises(StorageError, match="cannot be had"):
+        verified(folder, Moved(data="hub:somebody/set"))
+    assert fetched == ["somebody/set"]

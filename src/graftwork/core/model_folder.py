@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,6 +10,7 @@ from typing import TYPE_CHECKING
 import huggingface_hub
 from huggingface_hub.errors import HfHubHTTPError
 
+from graftwork.core.asked_for import may_fetch
 from graftwork.core.backbone import POOLINGS
 from graftwork.core.layout import Layout
 from graftwork.core.model_json import checked_json
@@ -220,19 +218,6 @@ def _folders_beside(folder: Path) -> list[str]:
     return [entry.name for entry in parent.iterdir() if entry.is_dir()] if parent.is_dir() else []
 
 
-_KEPT_ONLY: ContextVar[bool] = ContextVar("kept_only", default=False)
-
-
-@contextmanager
-def kept_only() -> Iterator[None]:
-    """In this block no hub name starts a download: it was named by a file, and by nobody who asked for it."""
-    token = _KEPT_ONLY.set(True)
-    try:
-        yield
-    finally:
-        _KEPT_ONLY.reset(token)
-
-
 def hub_revision(folder: Path) -> str | None:
     """The commit of a folder in the hub's cache; None for another folder."""
     named = folder.resolve().parts[-3:]
@@ -249,7 +234,7 @@ def _from_hub(name: str) -> Path:
             return kept
     except (OSError, ValueError):
         pass  # no local copy yet
-    if _KEPT_ONLY.get():
+    if not may_fetch(name):
         raise StorageError(
             "this backbone is not on this machine, and a file that names one starts no download",
             where=name,

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from graftwork.core.asked_for import may_fetch
 from graftwork.core.task import SPLIT_NAMES, SPLITS, Task
 from graftwork.data.parquet import ROWS_AT_ONCE, row_of
 from graftwork.data.rejects import Bad
@@ -116,6 +117,7 @@ def _set(path: Path) -> Dataset:
 def _sets(name: str, config: str | None) -> Mapping[str, Dataset]:
     """Split -> rows, mapped from disk."""
     try:
+        from datasets import config as settings
         from datasets import load_dataset
     except ImportError:
         raise ConfigError(
@@ -123,6 +125,12 @@ def _sets(name: str, config: str | None) -> Mapping[str, Dataset]:
             where=f"{SCHEME}{name}",
             do='install it: pip install "graftwork[hub]"',
         ) from None
+    if not (Path(name).is_dir() or settings.HF_HUB_OFFLINE or may_fetch(name)):
+        raise StorageError(
+            "a file that names a set of the hub starts no download",
+            where=f"{SCHEME}{name}",
+            do=f"if you trust it, fetch it: graft data {SCHEME}{name}; HF_HUB_OFFLINE=1 then reads that copy",
+        )
     try:
         found: Mapping[str, Dataset] = load_dataset(name, config)
     except Exception as error:

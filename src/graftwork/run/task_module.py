@@ -11,12 +11,12 @@ from weakref import WeakValueDictionary
 import numpy as np
 from numpy.typing import NDArray
 
+from graftwork.core.asked_for import kept_only
 from graftwork.core.backbone import Backbone, BackboneCard
 from graftwork.core.decoding import identify, small_copy
 from graftwork.core.example import Example
 from graftwork.core.media import MEDIA, Media
 from graftwork.core.method import SHIFT, Fitted, Logits, Setting
-from graftwork.core.model_folder import kept_only
 from graftwork.core.opening import open_backbone
 from graftwork.core.ragged import flat, from_lists
 from graftwork.core.task import Task

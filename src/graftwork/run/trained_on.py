@@ -7,6 +7,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
+from graftwork.core.asked_for import kept_only
 from graftwork.core.task import SPLITS, Dataset, Task
 from graftwork.data.load import load
 from graftwork.errors import GraftworkError
@@ -37,7 +38,8 @@ def reopened(recorded: Mapping[str, Any] | None, task: Task) -> tuple[Dataset | 
     settings: dict[str, Any] = {**files, **told}
     asked = Task(name=task.name, kind=task.kind, labels=task.labels, metrics=task.metrics, **settings)
     try:
-        found = load(asked, checked=False)
+        with kept_only():
+            found = load(asked, checked=False)
     except GraftworkError as error:
         return None, f"what it was trained on can't be read: {error.what}: {error.where}"
     if found.digest != recorded["digest"]:

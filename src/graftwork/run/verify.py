@@ -8,13 +8,14 @@ import os
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, astuple, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
 import torch
 from threadpoolctl import threadpool_limits
 
+from graftwork.core.asked_for import kept_only
 from graftwork.core.memory import Cut
 from graftwork.core.run import ENGINE, RunSpec
 from graftwork.core.task import Task
@@ -107,8 +108,9 @@ class Verifier:
     def verify(self, folder: Path, progress: Progress = lambda done, text: None) -> Verification:
         """The verdict on the run in `folder`.
 
-        Raises `StorageError` where its receipt, its data or its backbone is gone, or the receipt is not whole, and
-        `ConfigError` for a pre-training and for what this machine can't do.
+        Nothing is fetched from the hub but what `moved` names. Raises `StorageError` where its receipt, its data or
+        its backbone is gone, or the receipt is not whole, and `ConfigError` for a pre-training and for what this
+        machine can't do.
         """
         spec, receipt = read_spec(folder), _whole_receipt(folder)
         found = record_differences(folder, spec, receipt)
@@ -116,7 +118,7 @@ class Verifier:
         found += others
         if any(one.group == RECORD and one.about in _of_the_spec(spec) for one in found) or _inputs(found):
             return self._verdict(folder, spec, receipt, found)
-        with _threads(receipt):
+        with _threads(receipt), kept_only(*astuple(self.moved)):
             try:
                 shop = self._shop(item, spec, receipt)
             except GraftworkError:
