@@ -12,7 +12,7 @@ import torch
 
 from graftwork.core.example import Example
 from graftwork.core.method import Setting
-from graftwork.errors import ConfigError, DataError, StorageError
+from graftwork.errors import ConfigError, DataError, IncompatibleModule, StorageError
 from graftwork.methods.dan import Averaging, Dan, Network, _dropped
 from graftwork.registry import kinds
 from graftwork.run.methods import method_from_config, parse_method
@@ -43,6 +43,18 @@ def test_what_is_stored_restores_what_was_fitted(kind: str, pair: bool) -> None:
     assert np.array_equal(restored.logits(data.test.examples), logits)
     assert restored.trained_parameters == fitted.trained_parameters > 0
     assert np.ptp(logits) > 1e-3, "it looks at the text"
+
+
+@pytest.mark.parametrize("size", [{"width": 10**9}, {"depth": 10**9}, {"depth": 1}, {"width": 7}])
+def test_sizes_that_the_weights_do_not_have_are_refused_before_they_are_built(size: dict[str, int]) -> None:
+    data = tiny_dataset("classification", rows=40)
+    fitted = replace(QUICK, epochs=1).fit(tiny_bench(data, None))
+    setting = Setting(data.task, kinds.get("classification"), None)
+    with pytest.raises(IncompatibleModule, match="another network than its weights are of"):
+        replace(QUICK, **size).restore(setting, fitted.delta(), fitted.facts)
+    labels = tuple(f"l{number}" for number in range(10**6))
+    with pytest.raises(IncompatibleModule, match="1,000,000 outputs"):
+        QUICK.restore(replace(setting, task=replace(data.task, labels=labels)), fitted.delta(), fitted.facts)
 
 
 def test_it_learns_and_keeps_its_best_epoch() -> None:

@@ -7,8 +7,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from graftwork.core.method import Setting
 from graftwork.core.task import Task
+from graftwork.errors import IncompatibleModule
 from graftwork.methods.log_mel import RATE, LogMel, log_mel, mel_filters
+from graftwork.registry import kinds
 from graftwork.testing import tiny_bench, tiny_dataset
 from graftwork.testing.media import tiny_media
 
@@ -39,6 +42,10 @@ def test_it_learns_pitches(tmp_path: Path) -> None:
     fitted = LogMel().fit(tiny_bench(data, None))
     assert (fitted.logits(data.test.examples).argmax(axis=1) == data.test.targets).all()
     assert fitted.facts["features"] == 40 * 7
+    setting = Setting(data.task, kinds.get("classification"), None)
+    assert LogMel().restore(setting, fitted.delta(), fitted.facts).weight.shape == fitted.weight.shape
+    with pytest.raises(IncompatibleModule, match="another formula"):
+        LogMel(stretches=10**9).restore(setting, fitted.delta(), fitted.facts)
 
 
 def test_what_it_does_not_fit() -> None:

@@ -10,12 +10,16 @@ from typing import Any
 
 import pytest
 
+from graftwork.core.method import Setting
 from graftwork.core.opening import open_backbone
 from graftwork.core.run import Recipe
 from graftwork.errors import ConfigError, GraftworkError, IncompatibleModule, StorageError
 from graftwork.files import file_digest, read_json, write_json
+from graftwork.methods.no_transfer import NoTransfer
+from graftwork.registry import kinds
 from graftwork.run.execute import Shop, execute
 from graftwork.run.methods import parse_method
+from graftwork.run.module_files import require_fitting
 from graftwork.run.task_module import TaskModule
 
 OpenShop = Callable[..., Shop]
@@ -282,6 +286,23 @@ def test_a_size_that_the_weights_do_not_have_is_refused_before_it_is_built(
     folder = trained()
     spoil(folder / "module.json", method=read_json(folder / "module.json")["method"] | {"rank": rank})
     with pytest.raises(IncompatibleModule, match=rf"larger method than its weights are of[\s\S]*rank {rank:,}"):
+        TaskModule.load(folder)
+
+
+def test_a_size_of_a_method_below_another_is_bounded_too(trained: Callable[..., Path]) -> None:
+    folder = trained()
+    module, over = TaskModule.load(folder), NoTransfer(by="lora:rank=100000000")
+    setting = Setting(module.task, kinds.get("classification"), module.backbone)
+    with pytest.raises(IncompatibleModule, match=r"larger method than its weights are of[\s\S]*rank 100,000,000"):
+        require_fitting(over, module.fitted.delta(), setting, folder)
+    require_fitting(NoTransfer(by="lora"), module.fitted.delta(), setting, folder)
+
+
+def test_a_head_that_the_weights_do_not_have_is_refused_before_it_is_built(trained: Callable[..., Path]) -> None:
+    folder = trained()
+    labels = [f"l{number}" for number in range(100_000)]
+    spoil(folder / "module.json", task=read_json(folder / "module.json")["task"] | {"labels": labels})
+    with pytest.raises(IncompatibleModule, match=r"larger method than its weights are of[\s\S]*100,000 outputs"):
         TaskModule.load(folder)
 
 

@@ -53,4 +53,4 @@ class ColourHistogram:
 
     def restore(self, setting: Setting, delta: dict[str, Tensor], facts: Mapping[str, Any]) -> LinearOnFormula:
         """From its stored layer."""
-        return restore_on_formula(self.features, delta, facts)
+        return restore_on_formula(self.features, self.bins**3, delta, facts)

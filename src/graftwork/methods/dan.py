@@ -27,7 +27,7 @@ from graftwork.core.opening import backbone_folder
 from graftwork.core.task import Task
 from graftwork.core.words import cut_words
 from graftwork.data.word_vector_folder import open_word_vectors
-from graftwork.errors import ConfigError
+from graftwork.errors import ConfigError, IncompatibleModule
 from graftwork.files import digest, file_digest
 from graftwork.registry import kinds, methods
 from graftwork.train.seeds import derive
@@ -216,10 +216,17 @@ class Dan:
         return Averaging(network, {**fitted.facts, "texts": texts} | facts)
 
     def restore(self, setting: Setting, delta: dict[str, Tensor], facts: Mapping[str, Any]) -> Averaging:
-        """From its vectors and layers; no file is needed."""
-        outputs = setting.kind.outputs(setting.task)
-        network = Network(delta["table"][:-1], facts["texts"], outputs, self.width, self.depth)
-        network.load_state_dict(delta)
+        """From its vectors and layers; no file is needed. Raises `IncompatibleModule` where these are others."""
+        outputs, depth = setting.kind.outputs(setting.task), min(self.depth, len(delta))
+        with torch.device("meta"):  # without memory, until it is known that the sizes are those of the weights
+            network = Network(delta["table"][:-1].to("meta"), facts["texts"], outputs, self.width, depth)
+        described = {name: tuple(tensor.shape) for name, tensor in network.state_dict().items()}
+        if depth != self.depth or described != {name: tuple(tensor.shape) for name, tensor in delta.items()}:
+            raise IncompatibleModule(
+                "it describes another network than its weights are of",
+                got=f"{outputs:,} outputs, width {self.width:,}, depth {self.depth:,}",
+            )
+        network.load_state_dict(delta, assign=True)
         return Averaging(network, facts)
 
     def _table(self, bench: Workbench) -> Table:

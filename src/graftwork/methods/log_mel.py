@@ -78,4 +78,4 @@ class LogMel:
 
     def restore(self, setting: Setting, delta: dict[str, Tensor], facts: Mapping[str, Any]) -> LinearOnFormula:
         """From its stored layer."""
-        return restore_on_formula(self.features, delta, facts)
+        return restore_on_formula(self.features, (self.stretches + 1) * self.bands, delta, facts)

@@ -9,7 +9,9 @@ from typing import Any
 
 from torch import Tensor
 
-from graftwork.core.method import Method
+from graftwork.core.method import Method, Setting
+from graftwork.core.over import method_by
+from graftwork.core.settings import BY
 from graftwork.errors import IncompatibleModule, StorageError, clip
 from graftwork.files import read_json, require_finite, safe_load
 from graftwork.limited import MODULE
@@ -44,25 +46,31 @@ def read_delta(folder: Path) -> dict[str, Tensor]:
     return delta
 
 
-def require_fitting(method: Method, delta: Mapping[str, Tensor], folder: Path) -> None:
-    """Raises `IncompatibleModule` where what is hung on a network is described as larger than its weights are.
+def require_fitting(method: Method, delta: Mapping[str, Tensor], setting: Setting, folder: Path) -> None:
+    """Raises `IncompatibleModule` where what is built on a network is described as larger than its weights are.
 
     A size is a side of some tensor, and of many numbers: what is built by it takes no more memory than that allows.
     """
-    named: Any = method
-    if not isinstance(method, Attaches):
-        return
+    below: Any = method_by(getattr(method, BY)) if hasattr(method, BY) else method
     sides = {side for tensor in delta.values() for side in tensor.shape}
     numbers = sum(tensor.numel() for tensor in delta.values())
-    for item in fields(named):
-        value = getattr(method, item.name)
+    if setting.backbone is not None:
+        outputs = setting.kind.outputs(setting.task)
+        if outputs > LARGE and outputs * setting.backbone.card.width > numbers:
+            raise _larger(folder, f"{outputs:,} outputs", numbers)
+    for item in fields(below) if isinstance(below, Attaches) else ():
+        value = getattr(below, item.name)
         if type(value) is int and value > LARGE and (value not in sides or value * LEAST_WIDTH > numbers):
-            raise IncompatibleModule(
-                "it describes a larger method than its weights are of",
-                where=str(folder / DESCRIPTION),
-                got=f"{item.name} {value:,}",
-                expected=f"one that {numbers:,} stored numbers are enough for",
-            )
+            raise _larger(folder, f"{item.name} {value:,}", numbers)
+
+
+def _larger(folder: Path, got: str, numbers: int) -> IncompatibleModule:
+    return IncompatibleModule(
+        "it describes a larger method than its weights are of",
+        where=str(folder / DESCRIPTION),
+        got=got,
+        expected=f"one that {numbers:,} stored numbers are enough for",
+    )
 
 
 def _object(path: Path) -> dict[str, Any]:

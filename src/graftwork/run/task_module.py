@@ -107,7 +107,7 @@ class TaskModule:
         setting = Setting(task, kinds.get(task.kind), backbone)
         method = method_from_config(description["method"])
         delta = read_delta(folder)
-        require_fitting(method, delta, folder)
+        require_fitting(method, delta, setting, folder)
         fitted = method.restore(setting, delta, description["facts"])
         return cls(folder, task, shifted(fitted, description["facts"].get(SHIFT)), description, backbone)
 

@@ -15,6 +15,7 @@ from torch.nn.functional import linear
 from graftwork.core.example import Example
 from graftwork.core.method import Logits, Tally, Workbench
 from graftwork.core.ragged import flat
+from graftwork.errors import IncompatibleModule
 from graftwork.train.linear import LinearFit, fit_best_linear
 
 Formula = Callable[[Example], NDArray[np.float32]]  # an example -> (F,)
@@ -74,6 +75,15 @@ def fit_on_formula(bench: Workbench, name: str, formula: Formula) -> LinearOnFor
     return LinearOnFormula(formula, fit.weight, fit.bias, facts)
 
 
-def restore_on_formula(formula: Formula, delta: Mapping[str, Tensor], facts: Mapping[str, Any]) -> LinearOnFormula:
-    """From the stored layer."""
-    return LinearOnFormula(formula, delta["weight"], delta["bias"], facts)
+def restore_on_formula(
+    formula: Formula, features: int, delta: Mapping[str, Tensor], facts: Mapping[str, Any]
+) -> LinearOnFormula:
+    """From the stored layer. Raises `IncompatibleModule` where it reads another number of features."""
+    weight, bias = delta["weight"], delta["bias"]
+    if weight.shape[-1] != features:
+        raise IncompatibleModule(
+            "it describes another formula than its weights are of",
+            got=f"{features:,} features",
+            expected=f"{weight.shape[-1]:,}",
+        )
+    return LinearOnFormula(formula, weight, bias, facts)
