@@ -52,13 +52,14 @@ def require_fitting(method: Method, delta: Mapping[str, Tensor], setting: Settin
     A size is a side of some tensor, and of many numbers: what is built by it takes no more memory than that allows.
     """
     below: Any = method_by(getattr(method, BY)) if hasattr(method, BY) else method
+    built = isinstance(below, Attaches)
     sides = {side for tensor in delta.values() for side in tensor.shape}
     numbers = sum(tensor.numel() for tensor in delta.values())
     if setting.backbone is not None:
         outputs = setting.kind.outputs(setting.task)
         if outputs > LARGE and outputs * setting.backbone.card.width > numbers:
             raise _larger(folder, f"{outputs:,} outputs", numbers)
-    for item in fields(below) if isinstance(below, Attaches) else ():
+    for item in fields(below) if built else ():
         value = getattr(below, item.name)
         if type(value) is int and value > LARGE and (value not in sides or value * LEAST_WIDTH > numbers):
             raise _larger(folder, f"{item.name} {value:,}", numbers)
