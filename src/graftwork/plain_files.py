@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import site
 import stat
 from io import BufferedReader
 from pathlib import Path, PurePosixPath, PureWindowsPath
@@ -64,8 +65,9 @@ def read_plain(path: Path, most: int) -> bytes:
 def inside(folder: Path, name: str, told_by: Path | None = None) -> Path:
     """The file `name` of `folder`, which is there and no link. `told_by` is the file that names it, for the message.
 
-    `folder` itself may be reached by links: they are its owner's. Raises `StorageError` for a name that leads out of
-    the folder, and for a link or what is no file on the way.
+    `folder` itself may be reached by links: they are its owner's; and a package manager may have put links where an
+    installed package has its files. Raises `StorageError` for a name that leads out of the folder, and for a link or
+    what is no file on the way.
     """
     parts = PurePosixPath(name).parts if isinstance(name, str) else ()
     windows = PureWindowsPath(name) if parts else None
@@ -80,8 +82,14 @@ def inside(folder: Path, name: str, told_by: Path | None = None) -> Path:
     path = folder
     for part in parts:
         path = path / part
-        _require_no_link(path)
+        _require_no_link(path, installed(folder))
     return path
+
+
+def installed(folder: Path) -> bool:
+    """Whether it lies where the package manager puts packages, which then are its own, links too."""
+    places = (*site.getsitepackages(), site.getusersitepackages())
+    return any(folder.absolute().is_relative_to(place) for place in places)
 
 
 def require_plain_folder(folder: Path) -> None:
@@ -111,8 +119,8 @@ def foreign(start: bytes) -> str | None:
     return next((name for mark, name in _FOREIGN if start.startswith(mark)), None)
 
 
-def _require_no_link(path: Path) -> None:
-    mode = os.lstat(path).st_mode
+def _require_no_link(path: Path, followed: bool) -> None:
+    mode = (os.stat if followed else os.lstat)(path).st_mode
     if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
         raise _refused(path, mode)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import site
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -180,6 +181,21 @@ def test_links_are_refused(folder: Path, name: str) -> None:
     (folder / name).symlink_to(folder.parent / "elsewhere")
     with pytest.raises(StorageError, match=rf"{name}: a symbolic link"):
         opened(folder)
+
+
+def test_the_links_of_a_package_manager_are_followed(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    package = tmp_path / "site-packages" / "package" / "model"
+    package.mkdir(parents=True)
+    for path in folder.iterdir():
+        (package / path.name).symlink_to(path)
+    with pytest.raises(StorageError, match="a symbolic link"):
+        opened(package)
+    monkeypatch.setattr(site, "getsitepackages", lambda: [str(tmp_path / "site-packages")])
+    assert opened(package).card.revision == opened(folder).card.revision
+    with pytest.raises(StorageError, match="leads out"):
+        model_file(package, "../../../secret")
 
 
 def test_the_links_of_the_hubs_cache_are_followed(folder: Path, tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from graftwork.errors import StorageError
 from graftwork.files import file_digest, noting_digests, read_json
 from graftwork.registry import meters
 from graftwork.run import execute as executing
-from graftwork.run import recorded_code
+from graftwork.run import recorded_code, recorded_data
 from graftwork.run.execute import Shop, execute
 from graftwork.run.methods import parse_method
 from graftwork.run.receipt import NOTHING_TRIED, Search, lasting_name, read_receipt, sealed
@@ -226,3 +226,14 @@ def test_code_is_known_by_its_content(tmp_path: Path) -> None:
     source_digest.cache_clear()
     assert diff_digest(tmp_path / "no checkout") is None
     assert recorded_code.recorded_code()["source_sha256"]
+
+
+def test_a_built_in_data_set_keeps_its_name_where_packages_are_linked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    linked = tmp_path / "builtin"
+    linked.mkdir()
+    (linked / "tickets.csv").symlink_to(recorded_data.BUILTIN / "tickets.csv")
+    monkeypatch.setattr(recorded_data, "BUILTIN", linked)
+    assert recorded_data.lasting_path(linked / "tickets.csv") == "builtin:tickets"
+    assert recorded_data.lasting_path(tmp_path / "tickets.csv") == str(tmp_path.resolve() / "tickets.csv")

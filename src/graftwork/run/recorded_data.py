@@ -49,8 +49,8 @@ def lasting_path(path: Path) -> str:
     """As it means the same from every folder; a data set inside the package by its name there."""
     if is_hub(path):
         return str(path)
-    whole = path.expanduser().resolve()
-    return f"builtin:{whole.stem}" if whole.parent == BUILTIN.resolve() else str(whole)
+    path = path.expanduser()
+    return f"builtin:{path.stem}" if path.parent.resolve() == BUILTIN.resolve() else str(path.resolve())
 
 
 def recorded_file(path: Path) -> dict[str, Any]:
