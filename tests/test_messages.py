@@ -224,6 +224,10 @@ def provoked() -> dict[str, tuple[list[str], tuple[str, ...]]]:
             ["train", "bad.csv", "--method", "majority"],
             ("bad.csv:3: ", "got:", "expected: 2 fields", "do:"),
         ),
+        "NotWhole": (
+            ["vectors", "torn.txt.gz"],
+            ("torn.txt.gz: not a whole gzip file", "expected: gzip, as its suffix says", "do:"),
+        ),
         "StorageError": (["train", "none.csv", "--method", "majority"], ("none.csv: ", "no such file")),
         "IncompatibleModule": (
             ["predict", "broken", "a text"],
@@ -256,6 +260,7 @@ def write_inputs(folder: Path) -> None:
     rows = "".join(f"text number {i},{'ab'[i % 2]}\n" for i in range(40))
     (folder / "data.csv").write_text(f"text,label\n{rows}", encoding="utf-8")
     (folder / "bad.csv").write_text("text,label\none,a\ntwo,b,c\n", encoding="utf-8")
+    (folder / "torn.txt.gz").write_bytes(b"half")
     (folder / "broken").mkdir()
     for name in ("module.json", "selftest.json"):
         (folder / "broken" / name).write_text('{"format": 99}', encoding="utf-8")

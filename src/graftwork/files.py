@@ -10,6 +10,7 @@ import math
 import os
 import sys
 import tempfile
+import time
 from collections.abc import Iterator, Mapping
 from contextvars import ContextVar
 from pathlib import Path
@@ -17,6 +18,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 from graftwork.errors import ConfigError, IncompatibleModule, StorageError
 from graftwork.limited import DATA, MOST_TOML, BeyondLimits, Limits, parse_json, parse_toml
+from graftwork.locks import try_lock
 from graftwork.plain_files import open_plain, read_plain
 from graftwork.tensor_file import Header, read_header
 
@@ -76,6 +78,8 @@ _MEANINGS = {
     errno.EMFILE: ("too many files are open", "raise the limit (ulimit -n) and run the same command again"),
 }
 
+PART = ".part"  # ends the name of a file on its way
+PART_SECONDS = 86_400.0  # where no file can be locked, older ones belong to nobody
 OF_THE_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EIO)  # whatever was written where
 
 
@@ -120,10 +124,13 @@ def write_bytes(path: Path, content: bytes) -> None:
 def writing(path: Path) -> Iterator[BinaryIO]:
     """A stream into a file that is whole or not there: whatever ends the block early leaves what was there before.
 
-    Temporary name in the same folder, flush, fsync, rename, fsync of the folder. Raises `StorageError`.
+    Temporary name in the same folder, locked; flush, fsync, rename, fsync of the folder. What writers of the same file
+    left that were killed is removed. Raises `StorageError`.
     """
     with storage_errors(path):
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        _sweep(path)
+        handle, name = _begun(path)
+        lock = None if sys.platform == "win32" else os.dup(handle)  # as long as the file has not got its name
         try:
             with os.fdopen(handle, "wb") as stream:
                 yield stream
@@ -135,7 +142,36 @@ def writing(path: Path) -> Iterator[BinaryIO]:
             with contextlib.suppress(OSError):
                 os.unlink(name)
             raise
+        finally:
+            if lock is not None:
+                os.close(lock)
         sync_folder(path.parent)
+
+
+def _begun(path: Path) -> tuple[int, str]:
+    """A handle of a file on its way to `path`, and its name, which nobody sweeps away."""
+    while True:
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=PART)
+        try:
+            if try_lock(handle) is not False and os.path.samestat(os.fstat(handle), os.stat(name)):
+                return handle, name
+        except FileNotFoundError:  # between its making and its lock
+            pass
+        except BaseException:
+            os.close(handle)
+            raise
+        os.close(handle)
+
+
+def _sweep(path: Path) -> None:
+    """Remove files on their way to `path` whose writers are dead; what can't be removed is left for the next."""
+    with contextlib.suppress(OSError), os.scandir(path.parent) as listed:
+        for entry in listed:
+            if entry.name.startswith(f".{path.name}.") and entry.name.endswith(PART):
+                with contextlib.suppress(OSError), open(entry.path, "r+b") as stream:
+                    free, age = try_lock(stream.fileno()), time.time() - entry.stat().st_mtime
+                    if free or (free is None and age > PART_SECONDS):
+                        os.unlink(entry.path)
 
 
 def sync_folder(folder: Path) -> None:

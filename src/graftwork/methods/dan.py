@@ -224,7 +224,9 @@ class Dan:
         if depth != self.depth or described != {name: tuple(tensor.shape) for name, tensor in delta.items()}:
             raise IncompatibleModule(
                 "it describes another network than its weights are of",
+                where="module.json",
                 got=f"{outputs:,} outputs, width {self.width:,}, depth {self.depth:,}",
+                do="put it back as it was written, or train it again",
             )
         network.load_state_dict(delta, assign=True)
         return Averaging(network, facts)

@@ -83,6 +83,7 @@ def restore_on_formula(
     if weight.shape[-1] != features:
         raise IncompatibleModule(
             "it describes another formula than its weights are of",
+            where="module.json",
             got=f"{features:,} features",
             expected=f"{weight.shape[-1]:,}",
         )
