@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import time
 import tracemalloc
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from graftwork import locks
 from graftwork.errors import DataError, StorageError
 from graftwork.pretrain import reading, tokens
 from graftwork.pretrain.corpus import Corpus, Document, open_corpus
@@ -133,6 +135,52 @@ def test_what_a_killed_process_left_is_swept(corpus: Corpus, vocabulary: Vocabul
     tokenise(corpus, vocabulary, tmp_path / "cache")
     assert not old.exists()
     assert young.exists()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="the processes are forked")
+def test_of_two_processes_one_makes_them_and_the_other_waits(
+    corpus: Corpus, vocabulary: Vocabulary, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = Corpus.documents
+
+    def slowly(corpus: Corpus, *splits: Any) -> Iterator[Document]:
+        (tmp_path / f"made-by-{os.getpid()}").touch()
+        time.sleep(0.5)
+        yield from real(corpus, *splits)
+
+    monkeypatch.setattr(Corpus, "documents", slowly)
+    children = []
+    for _ in range(2):
+        child = os.fork()
+        if not child:
+            try:
+                made = tokenise(corpus, vocabulary, tmp_path / "cache")
+                os._exit(0 if made.train.documents else 1)
+            finally:
+                os._exit(2)
+        children.append(child)
+    assert [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children] == [0, 0]
+    assert len(list(tmp_path.glob("made-by-*"))) == 1
+    assert len(list((tmp_path / "cache").iterdir())) == 1
+
+
+def test_where_no_file_can_be_locked_the_first_stays(
+    corpus: Corpus, vocabulary: Vocabulary, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(locks, "try_lock", lambda handle: None)
+    real, first, inode = Corpus.documents, [], []
+
+    def overtaken(corpus: Corpus, *splits: Any) -> Iterator[Document]:
+        monkeypatch.setattr(Corpus, "documents", real)
+        first.append(tokenise(corpus, vocabulary, tmp_path / "cache"))
+        inode.append((tmp_path / "cache" / first[0].key / "tokens.json").stat().st_ino)
+        yield from real(corpus, *splits)
+
+    monkeypatch.setattr(Corpus, "documents", overtaken)
+    later = tokenise(corpus, vocabulary, tmp_path / "cache")
+    (folder,) = (tmp_path / "cache").iterdir()
+    assert np.array_equal(later.train.ids, first[0].train.ids)
+    assert (folder / "tokens.json").stat().st_ino == inode[0]
 
 
 def test_memory_does_not_grow_with_the_corpus(

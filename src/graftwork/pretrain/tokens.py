@@ -11,6 +11,7 @@ import errno
 import os
 import shutil
 import tempfile
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +22,7 @@ from numpy.typing import NDArray
 
 from graftwork.errors import StorageError
 from graftwork.files import digest, read_json, storage_errors, sync_folder, write_json
+from graftwork.locks import holding
 from graftwork.pretrain.corpus import SPLITS, Corpus, Document
 from graftwork.pretrain.kept import sweep, touch
 from graftwork.pretrain.vocabulary import Vocabulary
@@ -28,6 +30,7 @@ from graftwork.pretrain.vocabulary import Vocabulary
 FORMAT = 1
 ABOUT = "tokens.json"
 AT_ONCE = (512, 1 << 20)  # documents and characters that are tokenised together
+SECONDS_BETWEEN_LOOKS = 0.2  # while another process makes them
 KEYS_AT_ONCE = 1 << 22  # hashes of documents that are compared in memory
 
 
@@ -69,17 +72,18 @@ class TokenisedCorpus:
 def tokenise(corpus: Corpus, vocabulary: Vocabulary, root: Path) -> TokenisedCorpus:
     """The ids of `corpus`, found below `root` or made there, with bounded memory whatever the size of the corpus.
 
-    Raises `DataError` for what cannot be read, `StorageError` for a disk that is full; nothing is left then, nor after
-    an interruption.
+    One process makes them, others wait for it. Raises `DataError` for what cannot be read, `StorageError` for a disk
+    that is full; nothing is left then, nor after an interruption.
     """
     key = digest({"format": FORMAT, "corpus": corpus.digest(), "vocabulary": vocabulary.revision})
     folder = root / key
-    found = _opened(folder, key)
-    if found is None:
-        _make(corpus, vocabulary, folder)
-        found = _opened(folder, key)
-    if found is None:
-        raise StorageError("the tokens changed while they were read", where=str(folder), do="run it again")
+    with storage_errors(root):
+        root.mkdir(parents=True, exist_ok=True)
+    while (found := _opened(folder, key)) is None:
+        with storage_errors(root), holding(root / f".{key}.claim") as ours:
+            if ours is not False:
+                return _opened(folder, key) or _made(corpus, vocabulary, folder)
+        time.sleep(SECONDS_BETWEEN_LOOKS)
     return found
 
 
@@ -143,6 +147,14 @@ class _Growing:
         self.counts["tokens"] += len(ids)
 
 
+def _made(corpus: Corpus, vocabulary: Vocabulary, folder: Path) -> TokenisedCorpus:
+    _make(corpus, vocabulary, folder)
+    found = _opened(folder, folder.name)
+    if found is None:
+        raise StorageError("the tokens changed while they were read", where=str(folder), do="run it again")
+    return found
+
+
 def _make(corpus: Corpus, vocabulary: Vocabulary, folder: Path) -> None:
     dtype = "<u2" if vocabulary.size <= 1 << 16 else "<u4"
     unk, unknown = vocabulary.unk, 0
@@ -177,17 +189,17 @@ def _make(corpus: Corpus, vocabulary: Vocabulary, folder: Path) -> None:
 def _new_folder(folder: Path) -> Iterator[Path]:
     """A folder that gets its name at the end; whatever ends the block early removes it. Its owner alone can read it."""
     with storage_errors(folder):
-        folder.parent.mkdir(parents=True, exist_ok=True)
         sweep(folder.parent)
         part = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f".{folder.name}."))
         try:
             yield part
             sync_folder(part)
-            shutil.rmtree(folder, ignore_errors=True)  # there only when it is torn
+            if _opened(folder, folder.name) is None:  # it may be there torn
+                shutil.rmtree(folder, ignore_errors=True)
             try:
                 os.replace(part, folder)
-            except OSError as error:
-                if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):  # another process was first
+            except OSError as error:  # where no file can be locked, another process may have been first
+                if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
                     raise
             sync_folder(folder.parent)
         finally:
