@@ -281,6 +281,7 @@ def scores_without_sum(logits: NDArray[np.float64], task: Task, examples: Any) -
         ({"predictions": lambda logits, task: logits.argmin(axis=1)}, "predictions of certain logits"),
         ({"decode": scores_without_sum}, "do not sum to 1"),
         ({"decode": lambda logits, task, examples: WHOLE.decode(logits[:1], task) * len(logits)}, "decodes"),
+        ({"sentence": lambda answer: ""}, "no sentence tells"),
         ({"decode": lambda logits, task, examples: [{"label": logits.argmax(1)[0]}] * len(logits)}, "not plain JSON"),
         ({"parse": lambda text, task, where: WHOLE.parse(text, replace(task, labels=()), where)}, "parses 'violet'"),
         ({"encode": lambda targets, task: np.array([task.labels.index(t) if t in task.labels else 0 for t in targets])},

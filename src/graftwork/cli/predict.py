@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -97,6 +97,7 @@ def _answer_file(modules: list[TaskModule], source: Path, out: Path | None, colu
 
 
 def _answer_texts(modules: list[TaskModule], texts: tuple[str, ...], as_json: bool) -> None:
+    from graftwork.registry import kinds
     from graftwork.run.answers import merged, prefixes_of, shown
     from graftwork.run.bulk import predict_many
     from graftwork.run.given import OF_ROLES
@@ -111,8 +112,9 @@ def _answer_texts(modules: list[TaskModule], texts: tuple[str, ...], as_json: bo
             click.echo(json.dumps(merged(shown(example), answers, prefixes), ensure_ascii=False))
             continue
         file = f"{inputs[number]}: " if listed else ""
-        for prefix, answer in zip(prefixes, answers, strict=True):
-            click.echo(printable(f"  {prefix[:-1]}: {sentence(answer)}" if prefix else f"{file}{sentence(answer)}"))
+        for module, prefix, answer in zip(modules, prefixes, answers, strict=True):
+            sentence = kinds.get(module.task.kind).sentence(answer)
+            click.echo(printable(f"  {prefix[:-1]}: {sentence}" if prefix else f"{file}{sentence}"))
     _say_cut(modules, max(module.cut(inputs) for module in modules))
 
 
@@ -120,42 +122,3 @@ def _say_cut(modules: list[TaskModule], cut: int) -> None:
     if cut:
         longest = min(module.backbone.card.max_length for module in modules if module.backbone)
         click.echo(f"{cut:,} longer than the backbone takes ({longest} tokens): only the beginning was read", err=True)
-
-
-def sentence(answer: dict[str, Any]) -> str:
-    """An answer as a line: the label and its probability, then the runners-up; or spans with their places, or tags; or
-    what answers a question, and the next best.
-
-    Of a ranking a line for each choice.
-    """
-    if "value" in answer:
-        return f"{answer['value']:.4f}"
-    if "n_best" in answer:
-        return "   ".join(map(_found, [answer, *answer["n_best"][1:2]]))
-    if "ranking" in answer:
-        return "\n".join(f"{item['score']:8.4f}  {item['choice']}" for item in answer["ranking"])
-    if "choice" in answer:
-        chances, index = answer["probabilities"], answer["index"]
-        return f"{answer['choice']}   ({index + 1} of {len(chances)}, {chances[index]:.3f})"
-    if "spans" in answer:
-        return "   ".join(map(_span, answer["spans"])) or "(none)"
-    if "tags" in answer:
-        return " ".join(f"{word}/{tag}" for word, tag in zip(answer["words"], answer["tags"], strict=True))
-    chances = answer["probabilities"]
-    assert isinstance(chances, dict)
-    ranked = sorted(chances.items(), key=lambda pair: -pair[1])[:3]
-    listed = ", ".join(f"{label} {chance:.3f}" for label, chance in ranked)
-    label = answer["label"]
-    head = " | ".join(label) or "(none)" if isinstance(label, list) else str(label)
-    return f"{head}   ({listed})"
-
-
-def _span(span: dict[str, Any]) -> str:
-    """`Disease: muscular dystrophy (12-30, 0.981)`."""
-    return f"{span['label']}: {span['text']} ({span['start']}-{span['end']}, {span['probability']:.3f})"
-
-
-def _found(answer: dict[str, Any]) -> str:
-    """`in October 1973 (29-41, 0.874)`."""
-    place = f"{answer['start']}-{answer['end']}, " if answer["start"] is not None else ""
-    return f"{answer['answer'] or '(no answer)'} ({place}{answer['probability']:.3f})"

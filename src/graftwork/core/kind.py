@@ -73,6 +73,9 @@ class Kind(Protocol):
         Its first entry is the prediction. `label` is a list where an example may have several.
         """
 
+    def sentence(self, answer: Mapping[str, Any]) -> str:
+        """An answer of `decode` as a person reads it, in a line; of a ranking in a line for each choice."""
+
 
 @runtime_checkable
 class AsksPassages(Protocol):

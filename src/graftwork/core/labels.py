@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from graftwork.core.task import Task
@@ -43,6 +43,12 @@ def resolve_labels(task: Task, targets: Sequence[Any]) -> tuple[str, ...]:
     if twice:
         raise ConfigError(f"the task lists the label {twice[0]!r} twice", do="remove one of them")
     return task.labels or tuple(sorted({label for target in targets for label in labels_of(target)}))
+
+
+def label_sentence(label: str, probabilities: Mapping[str, float]) -> str:
+    """`refund   (refund 0.910, order 0.050, other 0.020)`: the three that are most probable."""
+    ranked = sorted(probabilities.items(), key=lambda pair: -pair[1])[:3]
+    return f"{label}   ({', '.join(f'{name} {chance:.3f}' for name, chance in ranked)})"
 
 
 def label_indices(task: Task) -> dict[str, int]:

@@ -103,5 +103,10 @@ class Choice:
             answers.append({"choice": choice, "index": index, "probabilities": chances.tolist()})
         return answers
 
+    def sentence(self, answer: Mapping[str, Any]) -> str:
+        """`the glass broke   (2 of 2, 0.731)`."""
+        chances, index = answer["probabilities"], answer["index"]
+        return f"{answer['choice']}   ({index + 1} of {len(chances)}, {chances[index]:.3f})"
+
 
 kinds.register("choice")(Choice())

@@ -13,7 +13,7 @@ from torch.nn.functional import cross_entropy
 
 from graftwork.core.example import Example
 from graftwork.core.head import PooledHead
-from graftwork.core.labels import label_indices, positive_label, require_label, resolve_labels
+from graftwork.core.labels import label_indices, label_sentence, positive_label, require_label, resolve_labels
 from graftwork.core.task import Task
 from graftwork.errors import DataError, clip
 from graftwork.registry import kinds
@@ -106,6 +106,10 @@ class Classification:
             {"label": task.labels[index], "probabilities": dict(zip(task.labels, row.tolist(), strict=True))}
             for index, row in zip(logits.argmax(axis=1), shares, strict=True)
         ]
+
+    def sentence(self, answer: Mapping[str, Any]) -> str:
+        """The label, and the three that are most probable."""
+        return label_sentence(answer["label"], answer["probabilities"])
 
 
 kinds.register("classification")(Classification())

@@ -14,7 +14,7 @@ from torch.nn.functional import binary_cross_entropy_with_logits
 
 from graftwork.core.example import Example
 from graftwork.core.head import PooledHead
-from graftwork.core.labels import label_indices, require_label, resolve_labels
+from graftwork.core.labels import label_indices, label_sentence, require_label, resolve_labels
 from graftwork.core.task import THRESHOLDS, Task
 from graftwork.errors import ConfigError, DataError, clip
 from graftwork.registry import kinds
@@ -142,6 +142,10 @@ class Multilabel:
             }
             for row in logits
         ]
+
+    def sentence(self, answer: Mapping[str, Any]) -> str:
+        """The labels, and the three that are most probable."""
+        return label_sentence(" | ".join(answer["label"]) or "(none)", answer["probabilities"])
 
 
 def best_threshold(logits: NDArray[np.float64], wanted: NDArray[np.bool_]) -> float:

@@ -107,5 +107,9 @@ class Ranking:
             answers.append({"ranking": listed})
         return answers
 
+    def sentence(self, answer: Mapping[str, Any]) -> str:
+        """A line for each choice, with its score."""
+        return "\n".join(f"{item['score']:8.4f}  {item['choice']}" for item in answer["ranking"])
+
 
 kinds.register("ranking")(Ranking())

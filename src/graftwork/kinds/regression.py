@@ -102,5 +102,9 @@ class Regression:
         mean, sd = task.scale
         return [{"value": value} for value in (logits[:, 0] * sd + mean).tolist()]
 
+    def sentence(self, answer: Mapping[str, Any]) -> str:
+        """The number, to four places."""
+        return f"{answer['value']:.4f}"
+
 
 kinds.register("regression")(Regression())

@@ -157,6 +157,16 @@ class Span:
             answers.append({**ranked[0], "n_best": ranked})
         return answers
 
+    def sentence(self, answer: Mapping[str, Any]) -> str:
+        """What answers the question, and the next best."""
+        return "   ".join(map(_found, [answer, *answer["n_best"][1:2]]))
+
+
+def _found(answer: Mapping[str, Any]) -> str:
+    """`in October 1973 (29-41, 0.874)`."""
+    place = f"{answer['start']}-{answer['end']}, " if answer["start"] is not None else ""
+    return f"{answer['answer'] or '(no answer)'} ({place}{answer['probability']:.3f})"
+
 
 def _rows_of(golds: Golds) -> tuple[int, int]:
     """The first and the last row of the first right answer."""

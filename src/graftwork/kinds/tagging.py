@@ -159,6 +159,17 @@ class Tagging:
             for start, example in zip(starts, examples, strict=True)
         ]
 
+    def sentence(self, answer: Mapping[str, Any]) -> str:
+        """The spans with their places, or every word with its tag."""
+        if "spans" in answer:
+            return "   ".join(map(_told, answer["spans"])) or "(none)"
+        return " ".join(f"{word}/{tag}" for word, tag in zip(answer["words"], answer["tags"], strict=True))
+
+
+def _told(span: Mapping[str, Any]) -> str:
+    """`Disease: muscular dystrophy (12-30, 0.981)`."""
+    return f"{span['label']}: {span['text']} ({span['start']}-{span['end']}, {span['probability']:.3f})"
+
 
 def _require_spans(labels: Sequence[str], task: Task) -> None:
     """Raise `DataError` unless all of these tags are O, B-TYPE and I-TYPE."""

@@ -53,6 +53,7 @@ def check_kind(name: str, texts: Sample = ()) -> None:
     answers = kind.decode(logits, task, examples)
     require(_is_json(answers), f"decode is not plain JSON: {answers[0]}")
     for answer, target, text, example in zip(answers, targets, encoded, examples, strict=True):
+        require(bool(kind.sentence(answer).strip()), f"no sentence tells {answer}")
         require(kind.settle(target, example.inputs, task, "sample.csv:2") == (target, 0), f"{target} is not settled")
         if isinstance(kind, OfChoices):
             _check_choices(answer, target, example.inputs["choices"])
