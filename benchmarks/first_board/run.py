@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-import argparse
-import os
+import sys
 from pathlib import Path
 
 import torch
 
+sys.path.append(str(Path(__file__).parents[1]))
+
+from driving import begun, compared, flags
+
 import graftwork as gw
 
-HERE = Path(__file__).parent
+HERE = Path(__file__).parent.absolute()
 SEEDS = {"trec6": 5, "mrpc": 3, "stsb": 3, "sms_spam": 3, "banking77": 1, "crowdflower_primary_emotions": 3}
 SETTINGS = {
     "mrpc": {"metrics": ("accuracy", "f1", "matthews"), "positive": "paraphrase"},
@@ -31,31 +34,13 @@ def task(name: str) -> gw.Task:
 
 def main() -> None:
     """Runs that are there already cost nothing, so an interrupted benchmark goes on where it was."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("names", nargs="*", default=list(SEEDS))
-    parser.add_argument("--data", type=Path, required=True, help="folder with one folder per data set")
-    parser.add_argument("--runs", type=Path, default=Path("runs"))
+    parser = flags(__doc__, SEEDS, threads=torch.get_num_threads())
     parser.add_argument("--methods", help="a,b,… (default: all that fit)")
-    parser.add_argument("--threads", type=int, default=torch.get_num_threads())
     chosen = parser.parse_args()
-    torch.set_num_threads(chosen.threads)
-    runs = chosen.runs.absolute()
-    os.chdir(chosen.data)  # so that the boards name files by where they stand in the collection
+    methods, runs = chosen.methods.split(",") if chosen.methods else None, begun(chosen)
     for name in chosen.names:
-        methods = chosen.methods.split(",") if chosen.methods else None
-        out = HERE / "results" / name
-        board = gw.compare(
-            task(name), methods=methods, seeds=SEEDS[name], exhaustive=True, out=out, runs=runs, progress=say
-        )
-        print(f"{name}: {board.executed} runs executed, {board.reused} reused", flush=True)
-
-
-def say(done: float, text: str) -> None:
-    """A line per run."""
-    if text.endswith("starting"):
-        print(f"{done:6.1%}  {text.removesuffix(': starting')}", flush=True)
+        compared(task(name), methods=methods, seeds=SEEDS[name], out=HERE / "results" / name, runs=runs)
 
 
 if __name__ == "__main__":
-    HERE = HERE.absolute()
     main()

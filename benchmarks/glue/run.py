@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-import argparse
 import gzip
 import shutil
+import sys
 import tempfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import torch
+
+sys.path.append(str(Path(__file__).parents[1]))
+
+from driving import flags, say
 
 import graftwork as gw
 
@@ -56,16 +60,12 @@ def lay_out(data: Path, folder: Path, task: str) -> None:
 
 def main() -> None:
     """Runs that are there already cost nothing, so an interrupted benchmark goes on where it was."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("names", nargs="*", default=list(TASKS), metavar="TASK")
-    parser.add_argument("--data", type=Path, required=True, help="folder with one folder per data set")
-    parser.add_argument("--runs", type=Path, default=Path("runs"))
+    parser = flags(__doc__, TASKS)
     parser.add_argument("--work", type=Path, default=Path("boards/glue"), help="where the rows and boards are written")
     parser.add_argument("--out", type=Path, default=HERE / "results", help="where what is kept of them is copied to")
     parser.add_argument("--methods", nargs="+", default=METHODS)
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--limit", type=int, help="rows of each file: to try it; needs --out")
-    parser.add_argument("--threads", type=int, default=1)
     chosen = parser.parse_args()
     if chosen.limit is not None and chosen.out == HERE / "results":
         parser.error("--limit is for trying: give --out another folder")
@@ -80,12 +80,6 @@ def main() -> None:
     for kept in ("benchmark.json", *(f"{name}/leaderboard.json" for name in found.content["tasks"])):
         (chosen.out / kept).parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(chosen.work / kept, chosen.out / kept)
-
-
-def say(done: float, text: str) -> None:
-    """A line per run."""
-    if text.endswith("starting"):
-        print(f"{done:6.1%}  {text.removesuffix(': starting')}", flush=True)
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ import json
 import platform
 import shutil
 import statistics
+import sys
 import tempfile
 import time
 from collections import Counter
@@ -21,6 +22,10 @@ from pathlib import Path
 from typing import Any
 
 import torch
+
+sys.path.append(str(Path(__file__).parents[1]))
+
+from driving import say
 
 import graftwork as gw
 from graftwork.backbones.minilm import package_folder
@@ -369,12 +374,6 @@ def untouched(asked: Verifier, folder: Path) -> dict[str, Any]:
     found = asked.verify(folder)
     named = [one.line() for one in found.differences]
     return {"method": found.method, "seed": found.seed, "verdict": found.verdict, "named": named}
-
-
-def say(done: float, text: str) -> None:
-    """A line per run."""
-    if text.endswith("starting"):
-        print(f"{done:6.1%}  {text.removesuffix(': starting')}", flush=True)
 
 
 def table(result: Mapping[str, Any]) -> str:

@@ -1,14 +1,15 @@
-"""Compares methods on two sets of images and one of sounds and keeps the boards: `python run.py --folder FOLDER`."""
+"""Compares methods on two sets of images and one of sounds and keeps the boards: `python run.py --data FOLDER`."""
 
 from __future__ import annotations
 
-import argparse
-import os
+import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import torch
+sys.path.append(str(Path(__file__).parents[1]))
+
+from driving import begun, compared, flags
 
 import graftwork as gw
 
@@ -53,39 +54,24 @@ QUESTIONS = {
 
 def main() -> None:
     """Runs that are there already cost nothing, so an interrupted benchmark goes on where it was."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("names", nargs="*", default=list(QUESTIONS))
-    parser.add_argument("--folder", type=Path, required=True, help="folder with data/ and fixtures/")
-    parser.add_argument("--runs", type=Path, default=Path("runs"))
-    parser.add_argument("--cache", type=Path, default=None)
-    parser.add_argument("--threads", type=int, default=1)
+    parser = flags(__doc__, QUESTIONS)
+    parser.add_argument("--cache", type=Path)
     chosen = parser.parse_args()
-    torch.set_num_threads(chosen.threads)
-    runs, cache = chosen.runs.absolute(), chosen.cache.absolute() if chosen.cache else None
-    os.chdir(chosen.folder)  # so that the boards name files by where they stand in the collection
+    cache, runs = chosen.cache.absolute() if chosen.cache else None, begun(chosen)
     for name in chosen.names:
         question = QUESTIONS[name]
-        board = gw.compare(
+        board = compared(
             gw.Task.from_file(question.data, name=name, test=question.test, **question.settings),
             backbone=BACKBONE,
             methods=list(question.methods),
             seeds=question.seeds,
-            exhaustive=True,
             jobs=1,
             out=HERE / "results" / name,
             runs=runs,
             cache=cache,
-            progress=say,
         )
-        print(f"{name}: {board.executed} runs executed, {board.reused} reused", flush=True)
         for row in board.rows:
             print(f"  {row['method']:24} {row['status']}", flush=True)
-
-
-def say(done: float, text: str) -> None:
-    """A line per run."""
-    if text.endswith("starting"):
-        print(f"{done:6.1%}  {text.removesuffix(': starting')}", flush=True)
 
 
 if __name__ == "__main__":

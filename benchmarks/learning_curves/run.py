@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-import argparse
-import os
+import sys
 from pathlib import Path
 
 import torch
+
+sys.path.append(str(Path(__file__).parents[1]))
+
+from driving import begun, flags, say
 
 import graftwork as gw
 
@@ -26,19 +29,13 @@ def task(name: str) -> gw.Task:
 
 def main() -> None:
     """Runs that are there already cost nothing, so an interrupted benchmark goes on where it was."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("names", nargs="*", default=list(SETS))
-    parser.add_argument("--data", type=Path, required=True, help="folder with one folder per data set")
-    parser.add_argument("--runs", type=Path, default=Path("runs"))
+    parser = flags(__doc__, SETS, threads=torch.get_num_threads())
     parser.add_argument("--results", type=Path, default=HERE / "results")
     parser.add_argument("--sizes", default=SIZES)
     parser.add_argument("--methods", default=METHODS)
     parser.add_argument("--draws", type=int, default=DRAWS)
-    parser.add_argument("--threads", type=int, default=torch.get_num_threads())
     chosen = parser.parse_args()
-    torch.set_num_threads(chosen.threads)
-    runs, results = chosen.runs.absolute(), chosen.results.absolute()
-    os.chdir(chosen.data)  # so that the curves name files by where they stand in the collection
+    results, runs = chosen.results.absolute(), begun(chosen)
     for name in chosen.names:
         found = gw.curve(
             task(name),
@@ -50,12 +47,6 @@ def main() -> None:
             progress=say,
         )
         print(f"{name}: {found.executed} runs executed, {found.reused} reused", flush=True)
-
-
-def say(done: float, text: str) -> None:
-    """A line per run."""
-    if text.endswith("starting"):
-        print(f"{done:6.1%}  {text.removesuffix(': starting')}", flush=True)
 
 
 if __name__ == "__main__":

@@ -7,12 +7,17 @@ import gzip
 import hashlib
 import os
 import statistics
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import torch
 from table import tables
+
+sys.path.append(str(Path(__file__).parents[1]))
+
+from driving import say
 
 import graftwork as gw
 from graftwork.compare.over_tasks import over_tasks
@@ -188,12 +193,6 @@ def linear(board: Mapping[str, Any]) -> dict[str, Any]:
     told = "unknown" if pair["p"] is None else told
     low, high = sorted((sign * pair["low"], sign * pair["high"]))
     return {"best": best, "delta": sign * pair["delta"], "low": low, "high": high, "verdict": told}
-
-
-def say(done: float, text: str) -> None:
-    """A line per run."""
-    if text.endswith("starting"):
-        print(f"{done:6.1%}  {text.removesuffix(': starting')}", flush=True)
 
 
 if __name__ == "__main__":

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import argparse
-import os
+import sys
 from pathlib import Path
 
-import torch
+sys.path.append(str(Path(__file__).parents[1]))
+
+from driving import begun, compared, flags
 
 import graftwork as gw
 
@@ -24,27 +25,12 @@ def task() -> gw.Task:
 
 def main() -> None:
     """Runs that are there already cost nothing, so an interrupted benchmark goes on where it was."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data", type=Path, required=True, help="folder with one folder per data set")
-    parser.add_argument("--runs", type=Path, default=Path("runs"))
+    parser = flags(__doc__)
     parser.add_argument("--methods", nargs="+", default=METHODS)
     parser.add_argument("--seeds", type=int, default=5)
-    parser.add_argument("--threads", type=int, default=1)
     chosen = parser.parse_args()
-    torch.set_num_threads(chosen.threads)
-    runs = chosen.runs.absolute()
-    os.chdir(chosen.data)  # so that the board names files by where they stand in the collection
-    board = gw.compare(
-        task(), methods=chosen.methods, seeds=chosen.seeds, exhaustive=True, jobs=1, out=HERE / "results" / "snli",
-        runs=runs, progress=say,
-    )  # fmt: skip
-    print(f"{board.executed} runs executed, {board.reused} reused", flush=True)
-
-
-def say(done: float, text: str) -> None:
-    """A line per run."""
-    if text.endswith("starting"):
-        print(f"{done:6.1%}  {text.removesuffix(': starting')}", flush=True)
+    runs = begun(chosen)
+    compared(task(), methods=chosen.methods, seeds=chosen.seeds, jobs=1, out=HERE / "results" / "snli", runs=runs)
 
 
 if __name__ == "__main__":

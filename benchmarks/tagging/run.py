@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-import argparse
-import os
+import sys
 from pathlib import Path
 
 import torch
 
+sys.path.append(str(Path(__file__).parents[1]))
+
+from driving import begun, compared, flags
+
 import graftwork as gw
 
-HERE = Path(__file__).parent
+HERE = Path(__file__).parent.absolute()
 CORPORA = ("ncbi_disease", "conll2000", "ud_ewt")
 METHODS = ("majority", "most_frequent_tag", "perceptron_tagger", "linear_probe", "adapter", "full")
 
@@ -25,36 +28,14 @@ def task(name: str) -> gw.Task:
 
 def main() -> None:
     """Runs that are there already cost nothing, so an interrupted benchmark goes on where it was."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("names", nargs="*", default=list(CORPORA))
-    parser.add_argument("--data", type=Path, required=True, help="folder with one folder per corpus")
-    parser.add_argument("--runs", type=Path, default=Path("runs"))
+    parser = flags(__doc__, CORPORA, threads=torch.get_num_threads())
     parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--threads", type=int, default=torch.get_num_threads())
     chosen = parser.parse_args()
-    torch.set_num_threads(chosen.threads)
-    runs = chosen.runs.absolute()
-    os.chdir(chosen.data)  # so that the boards name files by where they stand in the collection
+    runs = begun(chosen)
     for name in chosen.names:
-        board = gw.compare(
-            task(name),
-            methods=METHODS,
-            seeds=chosen.seeds,
-            exhaustive=True,
-            jobs=1,
-            out=HERE / "results" / name,
-            runs=runs,
-            progress=say,
-        )
-        print(f"{name}: {board.executed} runs executed, {board.reused} reused", flush=True)
-
-
-def say(done: float, text: str) -> None:
-    """A line per run."""
-    if text.endswith("starting"):
-        print(f"{done:6.1%}  {text.removesuffix(': starting')}", flush=True)
+        out = HERE / "results" / name
+        compared(task(name), methods=METHODS, seeds=chosen.seeds, jobs=1, out=out, runs=runs)
 
 
 if __name__ == "__main__":
-    HERE = HERE.absolute()
     main()

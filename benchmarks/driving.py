@@ -1,0 +1,45 @@
+"""What the drivers of boards share: their flags, the folder that they run in, and what they say."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import torch
+
+import graftwork as gw
+
+
+def flags(doc: str | None, names: Iterable[str] = (), threads: int = 1) -> argparse.ArgumentParser:
+    """Of every driver: which tasks (`names` are all of them), where data and runs are, and the processor threads."""
+    parser = argparse.ArgumentParser(description=doc)
+    if names:
+        parser.add_argument("names", nargs="*", default=list(names))
+    parser.add_argument("--data", type=Path, required=True, help="folder with one folder per data set")
+    parser.add_argument("--runs", type=Path, default=Path("runs"))
+    parser.add_argument("--threads", type=int, default=threads)
+    return parser
+
+
+def begun(chosen: argparse.Namespace) -> Path:
+    """Set the threads and go to the data, so that boards name files by where they stand there; the folder of runs."""
+    torch.set_num_threads(chosen.threads)
+    runs: Path = chosen.runs.absolute()
+    os.chdir(chosen.data)
+    return runs
+
+
+def compared(task: gw.Task, **settings: Any) -> Any:
+    """The board of a task, in full. Runs that are there already cost nothing: what was interrupted goes on."""
+    board = gw.compare(task, exhaustive=True, progress=say, **settings)
+    print(f"{task.name}: {board.executed} runs executed, {board.reused} reused", flush=True)
+    return board
+
+
+def say(done: float, text: str) -> None:
+    """A line per run."""
+    if text.endswith("starting"):
+        print(f"{done:6.1%}  {text.removesuffix(': starting')}", flush=True)
