@@ -72,7 +72,9 @@ def command(
     elif board:
         click.echo(_summary([verdict for _, verdict in found]))
     else:
-        click.echo(printable("\n".join(verdict_lines(found[0][1]))))  # type: ignore[arg-type]
+        verdict = found[0][1]
+        assert not isinstance(verdict, GraftworkError)  # only a board goes on after one
+        click.echo(printable("\n".join(verdict_lines(verdict))))
     return _code([verdict for _, verdict in found])
 
 

@@ -29,8 +29,11 @@ def print_curve(curve: Curve, console: Console) -> None:
     ):
         if items:
             lines += ["", heading]
-            lines += [part for item in items for part in textwrap.wrap(item, width, initial_indent="  ",
-                                                                       subsequent_indent="    ")]  # fmt: skip
+            lines += [
+                part
+                for item in items
+                for part in textwrap.wrap(item, width, initial_indent="  ", subsequent_indent="    ")
+            ]
     for line in lines:
         console.print(printable(line), markup=False, highlight=False, soft_wrap=True)
 

@@ -139,8 +139,11 @@ def enough_lines(content: Content) -> list[str]:
 def spent_line(content: Content) -> str:
     """What all comparisons together really took."""
     prices = content["search_costs"]
-    told = [f"{cost_name(name)} {show(found['value'], found['unit'])}"
-            for name, found in prices.items() if name not in ("runs", "separate_total_seconds")]  # fmt: skip
+    told = [
+        f"{cost_name(name)} {show(found['value'], found['unit'])}"
+        for name, found in prices.items()
+        if name not in ("runs", "separate_total_seconds")
+    ]
     if "runs" in prices:
         told.insert(0, f"{prices['runs']['value']:,.0f} runs")
     apart = prices.get("separate_total_seconds")

@@ -146,8 +146,10 @@ def _marked(row: Row, columns: Sequence[str], task: Task, where: str) -> Row:
 
 def _joined(row: Row, texts: Sequence[str], choices: int, of_lists: bool) -> Row:
     """Text, candidates, label: the text in one, the candidates in a tuple."""
-    parts = [ASKED.get(str(cell), str(cell)) if name == "question" else str(cell)
-             for name, cell in zip(texts, row.cells, strict=False)]  # fmt: skip
+    parts = [
+        ASKED.get(str(cell), str(cell)) if name == "question" else str(cell)
+        for name, cell in zip(texts, row.cells, strict=False)
+    ]
     end = len(texts) + choices
     listed = row.cells[len(texts)] if of_lists else tuple(map(str, row.cells[len(texts) : end]))
     return replace(row, cells=(" ".join(filter(None, parts)), listed, *row.cells[end:]))

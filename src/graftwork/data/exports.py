@@ -210,8 +210,12 @@ def _items(path: Path) -> Iterator[tuple[int, Any]]:
         at = _past(text, at)
         comma = text[at : at + 1] == ","
         if not comma and text[at : at + 1] != "]":
-            _refuse("a list that breaks off", f"{path}:{line + text.count(chr(10), counted, at)}",
-                    clip(text[at : at + 80]), "a comma between tasks, and ] behind the last")  # fmt: skip
+            _refuse(
+                "a list that breaks off",
+                f"{path}:{line + text.count(chr(10), counted, at)}",
+                clip(text[at : at + 80]),
+                "a comma between tasks, and ] behind the last",
+            )
         at = _past(text, at + 1) if comma else at
     rest = _past(text, at + 1)
     if text[rest:]:

@@ -65,8 +65,10 @@ def _refuse(mark: Mark, text: str, why: str) -> NoReturn:
 
 
 def _refuse_overlap(first: Mark, second: Mark, text: str) -> NoReturn:
-    told = [f"{mark.type!r} from {mark.start} to {mark.end}, {clip(text[mark.start : mark.end])}"
-            for mark in (first, second)]  # fmt: skip
+    told = [
+        f"{mark.type!r} from {mark.start} to {mark.end}, {clip(text[mark.start : mark.end])}"
+        for mark in (first, second)
+    ]
     raise DataError(
         "two spans share a word",
         where=second.where,

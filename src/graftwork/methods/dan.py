@@ -281,8 +281,11 @@ class Dan:
         kind, targets, random, losses = bench.setting.kind, torch.from_numpy(bench.train.targets), learning.random, []
         size = min(LARGEST_BATCH, max(2, len(targets) // STEPS_AT_LEAST))
         for rows in np.array_split(random.permutation(len(targets)), max(1, len(targets) // size)):
-            bags = [_dropped(train[row * network.texts + part], self.drop, random)
-                    for row in rows.tolist() for part in range(network.texts)]  # fmt: skip
+            bags = [
+                _dropped(train[row * network.texts + part], self.drop, random)
+                for row in rows.tolist()
+                for part in range(network.texts)
+            ]
             loss = kind.loss(network(bags, sparse=True), targets[rows])
             learning.step(loss)
             losses.append(float(loss.detach()))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
+from functools import partial
 
 import numpy as np
 import torch
@@ -49,7 +50,7 @@ def in_parts(model: Model, bench: Workbench, encoded: Encoded, rows: Rows, targe
         memory.allow(model.start, length, room(memory, model, bench, taken, positions([rows[longest]])))
     while True:
         parts = memory.parts(rows, positions)
-        loss, why = attempt(lambda parts=parts: work(parts))  # type: ignore[misc]
+        loss, why = attempt(partial(work, parts))
         if loss is not None:
             memory.done(len(parts))
             for cut in memory.cuts[known:]:

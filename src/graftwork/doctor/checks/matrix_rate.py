@@ -30,8 +30,12 @@ def look(asked: Asked) -> Iterator[Finding]:
     faster = max(rates, key=lambda name: rates[name])
     if faster != chosen["precision"] and rates[faster] > 1.2 * rates[chosen["precision"]]:
         why = f"--precision auto is {chosen['precision']} here"
-        yield Finding(f"{faster} is {rates[faster] / rates[chosen['precision']]:.1f} times as fast", "slow", why,
-                      f"--precision {faster}")  # fmt: skip
+        yield Finding(
+            f"{faster} is {rates[faster] / rates[chosen['precision']]:.1f} times as fast",
+            "slow",
+            why,
+            f"--precision {faster}",
+        )
 
 
 checks.register("matrix_rate")(Check("speed", look))
