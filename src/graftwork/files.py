@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 from graftwork.errors import ConfigError, IncompatibleModule, StorageError
 from graftwork.limited import DATA, MOST_TOML, BeyondLimits, Limits, parse_json, parse_toml
-from graftwork.locks import try_lock
+from graftwork.locks import holding, try_lock
 from graftwork.plain_files import open_plain, read_plain
 from graftwork.tensor_file import Header, read_header
 
@@ -198,6 +198,19 @@ def _sync(path: Path) -> None:
             raise
     finally:
         os.close(handle)
+
+
+@contextlib.contextmanager
+def alone(path: Path, what: str, do: str) -> Iterator[None]:
+    """No other process is in a block over the same `path`, a file that is there meanwhile, as far as files can be
+    locked. Raises `StorageError`: where one is, with `what` it does and what to `do`.
+    """
+    with contextlib.ExitStack() as held:
+        with storage_errors(path):
+            ours = held.enter_context(holding(path))
+        if ours is False:
+            raise StorageError(what, where=str(path.parent), do=do)
+        yield
 
 
 def require_writable(folder: Path) -> None:

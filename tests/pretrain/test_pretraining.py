@@ -14,11 +14,14 @@ from typing import Any
 import pytest
 
 import graftwork as gw
+from graftwork import locks
 from graftwork.core.opening import open_backbone
+from graftwork.core.run import RunResult
 from graftwork.core.task import Task
 from graftwork.errors import ConfigError, DataError, StorageError, UnknownName
-from graftwork.files import file_digest, read_json
+from graftwork.files import alone, file_digest, read_json
 from graftwork.pretrain.pretraining import Pretrained
+from graftwork.run.store import RunStore
 
 TINY = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 32}
 RECIPE = {"batch": 8, "length": 24}
@@ -40,7 +43,7 @@ def made(corpus: Path, size: str, tmp_path: Path) -> Pretrained:
 def test_a_run_and_what_it_leaves(made: Pretrained) -> None:
     result, folder = made.result, made.folder
     assert {path.name for path in folder.iterdir()} == {
-        "backbone", "log.jsonl", "report.html", "result.json", "spec.json", ".lock",
+        "backbone", "log.jsonl", "report.html", "result.json", "spec.json",
     }  # fmt: skip
     spec = read_json(folder / "spec.json")
     assert spec["method"]["name"] == "masked"
@@ -209,11 +212,35 @@ def test_two_processes_learn_as_one(corpus: Path, size: str, tmp_path: Path) -> 
 
 
 def test_two_at_once_are_refused(made: Pretrained, corpus: Path, size: str) -> None:
-    from graftwork.pretrain.folder import alone
-
     (made.folder / "result.json").unlink()
-    with alone(made.folder), pytest.raises(StorageError, match="another process"):
+    with alone(made.folder / ".lock", "", ""), pytest.raises(StorageError, match="another process trains this run"):
         gw.pretrain(corpus, size=size, steps=6, recipe=RECIPE, validation=0.1, runs=made.folder.parent)
+
+
+def test_a_file_system_without_locks_is_no_other_process(
+    made: Pretrained, corpus: Path, size: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(locks, "try_lock", lambda handle: None)
+    (made.folder / "result.json").unlink()
+    again = gw.pretrain(corpus, size=size, steps=6, recipe=RECIPE, validation=0.1, runs=made.folder.parent)
+    assert not again.reused and again.result.scores == made.result.scores
+
+
+def test_what_another_process_finished_meanwhile_is_not_trained_again(
+    made: Pretrained, corpus: Path, size: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looks: list[str] = []
+
+    def find(store: RunStore, run_id: str) -> RunResult | None:
+        looks.append(run_id)
+        return found(store, run_id) if len(looks) > 1 else None
+
+    found = RunStore.find
+    monkeypatch.setattr(RunStore, "find", find)
+    before = (made.folder / "result.json").stat().st_mtime_ns
+    again = gw.pretrain(corpus, size=size, steps=6, recipe=RECIPE, validation=0.1, runs=made.folder.parent)
+    assert again.reused and again.result == made.result and len(looks) == 2
+    assert (made.folder / "result.json").stat().st_mtime_ns == before
 
 
 @pytest.mark.slow

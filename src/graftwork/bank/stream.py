@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol, Unpack
@@ -15,15 +14,13 @@ from graftwork.bank.sequential import Sequential
 from graftwork.bank.store import BankFolder, State, require_name
 from graftwork.config import Prices
 from graftwork.core.task import Task
-from graftwork.errors import ConfigError, GraftworkError, StorageError
-from graftwork.files import require_writable, storage_errors
-from graftwork.locks import holding
+from graftwork.errors import ConfigError, GraftworkError
+from graftwork.files import alone, require_writable
 from graftwork.run.methods import parse_method
 from graftwork.run.setup import Given, Setup, takes_settings
 from graftwork.run.shop import open_shared
 
 CONTRAST = "full-sequential"
-Progress = Callable[[float, str], None]
 
 
 class Learner(Protocol):
@@ -31,7 +28,7 @@ class Learner(Protocol):
 
     history: History
 
-    def take(self, asked: Asked, progress: Progress) -> Row:
+    def take(self, asked: Asked, progress: Callable[[float, str], None]) -> Row:
         """Learn one task, unless it is learnt already. Raises `TaskFailed` where only this task is concerned."""
 
 
@@ -60,7 +57,7 @@ def stream(
     strict: bool = False,
     out: str | Path | None = None,
     told: Callable[[Row], None] = lambda row: None,
-    progress: Progress = lambda done, text: None,
+    progress: Callable[[float, str], None] = lambda done, text: None,
     **given: Unpack[Given],
 ) -> Stream:
     """Train `tasks` in their order, each as `train` does, and add each to `bank`, which is made where it is not there.
@@ -84,7 +81,12 @@ def stream(
     how = How(chosen, given, Setup.of(given), seed, learning_rate)
     Prices.from_file(how.setup.prices)
     folder = _folder(bank, out, contrast)
-    with _alone(folder):
+    require_writable(folder)
+    with alone(
+        folder / ".stream.claim",  # two that go on with one stream.json would each forget what the other has learnt
+        "another process goes on with this stream",
+        "wait for it, or name another folder: --out DIR",
+    ):
         learner = _learner(how, asked, bank, folder, contrast)
         learner.history.failed = failed
         for name, message in failed.items():
@@ -100,22 +102,6 @@ def _folder(bank: str | Path | None, out: str | Path | None, contrast: bool) -> 
         raise ConfigError("no bank to put the tasks in", do="name a folder: --bank DIR")
     beside = Path(bank).absolute().parent if bank is not None else Path()
     return Path(out) if out is not None else beside / CONTRAST if contrast else beside
-
-
-@contextmanager
-def _alone(folder: Path) -> Iterator[None]:
-    """Two that go on with one `stream.json` would each forget what the other has learnt. Raises `StorageError`."""
-    require_writable(folder)
-    with ExitStack() as held:
-        with storage_errors(folder):
-            ours = held.enter_context(holding(folder / ".stream.claim"))
-        if ours is False:
-            raise StorageError(
-                "another process goes on with this stream",
-                where=str(folder),
-                do="wait for it, or name another folder: --out DIR",
-            )
-        yield
 
 
 def _read(tasks: Sequence[Task | str | Path], strict: bool) -> tuple[list[Asked], dict[str, str]]:
@@ -154,7 +140,11 @@ def _learner(how: How, asked: Sequence[Asked], bank: str | Path | None, folder: 
 
 
 def _take_all(
-    learner: Learner, asked: Sequence[Asked], strict: bool, told: Callable[[Row], None], progress: Progress
+    learner: Learner,
+    asked: Sequence[Asked],
+    strict: bool,
+    told: Callable[[Row], None],
+    progress: Callable[[float, str], None],
 ) -> None:
     """What earlier commands learnt comes first, in the order in which it was learnt."""
     order = list(learner.history.rows)
@@ -171,5 +161,5 @@ def _take_all(
         told(row)
 
 
-def _share(progress: Progress, place: int, count: int, name: str) -> Progress:
+def _share(progress: Callable[[float, str], None], place: int, count: int, name: str) -> Progress:
     return lambda done, text: progress((place + done) / count, f"{name}: {text}")

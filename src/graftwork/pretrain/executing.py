@@ -265,11 +265,12 @@ def _save(objective: ByGradient, training: Training, order: Order, folder: Path)
     """`backbone/`, with the files by which the source said how it is read."""
     with placed(folder / PRETRAINED) as part:
         objective.save(training.network.cpu().eval(), training.course.vocabulary, part)
-        for name in READ_WITH if order.learner.source is not None else ():
-            if (order.learner.source / name).is_file() and not (part / name).exists():  # type: ignore[operator]
+        source = order.learner.source
+        for name in READ_WITH:
+            if source is not None and (source / name).is_file() and not (part / name).exists():
                 with storage_errors(part / name):
                     (part / name).parent.mkdir(exist_ok=True)
-                    shutil.copyfile(order.learner.source / name, part / name)  # type: ignore[operator]
+                    shutil.copyfile(source / name, part / name)
 
 
 @contextlib.contextmanager

@@ -1,19 +1,15 @@
-"""The folder of a pre-training while it is filled: its log, its checkpoint, its lock and what it has cost so far."""
+"""The folder of a pre-training while it is filled: its log, its checkpoint and what it has cost so far."""
 
 from __future__ import annotations
 
 import json
 import os
-import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from pathlib import Path
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from graftwork.config import Prices
 from graftwork.core.meter import Phase, Readings, Stopwatch
-from graftwork.errors import StorageError
 from graftwork.files import finite, storage_errors
 from graftwork.pretrain.checkpoint import Progress
 from graftwork.pretrain.objective import PretrainingRecipe
@@ -24,9 +20,6 @@ from graftwork.units import scaled, show
 
 if TYPE_CHECKING:
     from torch import Tensor
-
-if sys.platform != "win32":
-    import fcntl
 
 LOG, CHECKPOINT = "log.jsonl", "checkpoint"
 Tensors = Mapping[str, "Tensor"]
@@ -115,23 +108,3 @@ def price_so_far(marks: Mapping[str, Any], phase: Phase, prices: Prices) -> str:
 
 def _only(phase: Phase) -> Readings:
     return Readings(phases={"fit": phase})
-
-
-@contextmanager
-def alone(folder: Path) -> Iterator[None]:
-    """No second process fills the same folder meanwhile. Raises `StorageError` where one does."""
-    if sys.platform == "win32":
-        yield
-        return
-    with storage_errors(folder):
-        handle = os.open(folder / ".lock", os.O_CREAT | os.O_RDWR, 0o644)
-    try:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            raise StorageError(
-                "another process trains this run", where=str(folder), do="wait for it, or give another --seed"
-            ) from None
-        yield
-    finally:
-        os.close(handle)

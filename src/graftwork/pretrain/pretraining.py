@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -14,11 +14,11 @@ from graftwork.core.meter import Stopwatch
 from graftwork.core.opening import PRETRAINED
 from graftwork.core.run import RunResult, RunSpec
 from graftwork.errors import ConfigError
-from graftwork.files import require_writable, storage_errors, write_json
+from graftwork.files import alone, require_writable, storage_errors, write_json
 from graftwork.pretrain.corpus import VALIDATION
 from graftwork.pretrain.elsewhere import at_once
 from graftwork.pretrain.executing import Learner, Order, Session, by_gradient
-from graftwork.pretrain.folder import CHECKPOINT, alone
+from graftwork.pretrain.folder import CHECKPOINT
 from graftwork.pretrain.how_long import Extent, flop_of
 from graftwork.pretrain.kept import corpora_folder
 from graftwork.pretrain.material import Asked, open_texts, tokenised, vocabulary_of
@@ -135,7 +135,12 @@ def _run(order: Order, asked: Asked, runs: Path, root: Path) -> Pretrained:
     group.wait()
     if known is not None:
         return Pretrained(known, folder, True)
-    with alone(_begun(folder, spec)) if group.leads else nullcontext():
+    with _alone(folder) if group.leads else nullcontext():
+        known = store.find(spec.id)  # finished meanwhile
+        if group.told(float(known is not None)):
+            return Pretrained(known or read_result(folder / "result.json"), folder, True)
+        if group.leads:
+            write_json(folder / "spec.json", {"format": FORMAT} | asdict(spec))
         execute = at_once if isinstance(order.learner.objective, AtOnce) else by_gradient
         result = execute(order, spec, folder, material)
         if group.leads:
@@ -146,11 +151,11 @@ def _run(order: Order, asked: Asked, runs: Path, root: Path) -> Pretrained:
     return Pretrained(result if group.leads else read_result(folder / "result.json"), folder, False)
 
 
-def _begun(folder: Path, spec: RunSpec) -> Path:
+def _alone(folder: Path) -> AbstractContextManager[None]:
+    """No second process fills the same folder, which is made. Raises `StorageError` where one does."""
     with storage_errors(folder):
         folder.mkdir(exist_ok=True)
-    write_json(folder / "spec.json", {"format": FORMAT} | asdict(spec))
-    return folder
+    return alone(folder / ".lock", "another process trains this run", "wait for it, or give another --seed")
 
 
 def _spec(order: Order, reads: Mapping[str, Any], tokens: int) -> RunSpec:

@@ -79,7 +79,7 @@ def test_a_run_and_what_it_leaves(train: Callable[..., Pretrained], capsys: pyte
     )
     assert costs["trained_parameters"].value == 2 * 11 * 50 and (costs["stored_bytes"].value or 0) > 11 * 50 * 4
     assert {path.name for path in done.folder.iterdir()} == {
-        "backbone", "log.jsonl", "report.html", "result.json", "spec.json", ".lock",
+        "backbone", "log.jsonl", "report.html", "result.json", "spec.json",
     }  # fmt: skip
     assert read_json(done.folder / "spec.json")["recipe"] == {}
     card = open_backbone(str(done.folder), precision="fp32").card
