@@ -17,6 +17,9 @@ test real browser adapters robust: export HF_HUB_OFFLINE = 1
 test real browser adapters robust: export OMP_NUM_THREADS = 1
 test real browser adapters robust: export TOKENIZERS_PARALLELISM = false
 
+# What pytest makes of assertions, and Python of code, is kept: every process would take seconds to make it anew.
+unexport PYTHONDONTWRITEBYTECODE
+
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 

@@ -40,6 +40,7 @@ from graftwork.testing import (
     tiny_bench,
     tiny_dataset,
 )
+from graftwork.testing.method import KINDS
 from graftwork.testing.networks import tiny_bilm, tiny_word_vectors, write_awd_lstm, write_network
 from graftwork.train.loop import FittedModel, fit_by_gradient, restore_by_attaching
 
@@ -52,6 +53,8 @@ SETTINGS: dict[str, list[dict[str, Any]]] = {  # beside the defaults
     "top_layers": [{"k": 1}],
 }
 DEFAULTS_DO_NOT_FIT = {"top_layers", "adapterhub", "peft_lora"}  # `tiny_text` has two blocks; these name no place
+BY_GRADIENT = {"adapter", "bitfit", "full", "linear_probe", "lora", "scalar_mix", "top_layers", "ulmfit"}
+OTHER_KINDS = ("span", "choice")
 DEFAULTS_ARE_SLOW = {"no_transfer"}  # what `full` takes, and weights drawn for every fit
 FUSED = ("attention.query", "attention.key", "attention.value")
 
@@ -72,7 +75,15 @@ def method_cases() -> list[Any]:
 
 @pytest.mark.parametrize(("name", "settings"), method_cases(), ids=str)
 def test_methods(name: str, settings: dict[str, Any]) -> None:
-    check_method(name, settings)
+    kinds = [kind for kind in KINDS if name not in BY_GRADIENT or kind not in OTHER_KINDS]
+    check_method(name, settings, of_kinds=kinds)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", sorted(BY_GRADIENT))
+def test_methods_on_other_kinds(name: str) -> None:
+    """What is other there than in tagging is the kind's: the head of a word, and what stands beside it."""
+    check_method(name, {"k": 1} if name == "top_layers" else {}, of_kinds=OTHER_KINDS)
 
 
 MEDIA_FAMILIES = {"hf_image": "vit", "hf_speech": "wav2vec2"}  # more of each in tests/backbones
@@ -104,7 +115,10 @@ def open_tiny(name: str, folder: Path) -> tuple[Backbone, tuple[str, ...]]:
     return open_backbone(f"hf:{folder}", precision="fp32"), FUSED if name == "hf_decoder" else ("attention.qkv",)
 
 
-@pytest.mark.parametrize("name", registry.backbones.names())
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=pytest.mark.slow if name == "minilm" else ()) for name in registry.backbones.names()],
+)
 def test_backbones(name: str, tmp_path: Path) -> None:
     backbone, absent = open_tiny(name, tmp_path)
     check_backbone(backbone, absent=absent)
@@ -224,7 +238,7 @@ class Broken:
 def test_a_broken_method_is_found(fault: str, message: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(registry.methods._parts, "broken", Broken)
     if not fault:
-        check_method("broken")
+        check_method("broken", of_kinds=("classification", "tagging"))
         return
     with pytest.raises(AssertionError, match=message):
         check_method("broken", {"fault": fault})

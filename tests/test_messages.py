@@ -6,6 +6,7 @@ The sites are read from the source: a message that never ran in a test is held t
 from __future__ import annotations
 
 import ast
+import functools
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -80,48 +81,51 @@ def words(node: ast.expr) -> str:
     return "{}"
 
 
-TREES = {path: ast.parse(path.read_text(encoding="utf-8")) for path in sorted(SOURCE.rglob("*.py"))}
+@functools.cache
+def trees() -> dict[Path, ast.Module]:
+    return {path: ast.parse(path.read_text(encoding="utf-8")) for path in sorted(SOURCE.rglob("*.py"))}
 
 
 def bases(node: ast.ClassDef) -> set[str]:
     return {base.id for base in node.bases if isinstance(base, ast.Name)}
 
 
+@functools.cache
 def error_classes() -> dict[str, ast.ClassDef]:
     """`GraftworkError` and whatever is made of it, wherever it stands."""
-    classes = [node for tree in TREES.values() for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
+    classes = [node for tree in trees().values() for node in tree.body if isinstance(node, ast.ClassDef)]
     found = {node.name: node for node in classes if node.name == "GraftworkError"}
     while more := {node.name: node for node in classes if node.name not in found and bases(node) & found.keys()}:
         found |= more
     return found
 
 
-ERRORS = error_classes()
+@functools.cache
+def sites() -> tuple[Site, ...]:
+    return tuple(site for path, tree in trees().items() for site in sites_in(path, tree))
 
 
-def sites() -> Iterator[Site]:
-    for path, tree in TREES.items():
-        own = {node.name for node in ast.walk(tree) if isinstance(node, ast.ClassDef) and not bases(node) & set(ERRORS)}
-        for node in ast.walk(tree):
-            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ERRORS.keys() - own:
-                given = node.args[1:] if node.func.id == "Refused" else node.args
-                if node.func.id == "UnknownName" or not given:
-                    continue
-                named = {item.arg: item.value for item in node.keywords if item.arg in PARTS}
-                spread = any(item.arg is None for item in node.keywords)
-                yield Site(path, node.lineno, node.func.id, {"what": given[0], **named}, spread)
-
-
-SITES = list(sites())
+def sites_in(path: Path, tree: ast.Module) -> Iterator[Site]:
+    errors = error_classes().keys()
+    own = {node.name for node in tree.body if isinstance(node, ast.ClassDef) and not bases(node) & errors}
+    asked = errors - own
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in asked:
+            given = node.args[1:] if node.func.id == "Refused" else node.args
+            if node.func.id == "UnknownName" or not given:
+                continue
+            named = {item.arg: item.value for item in node.keywords if item.arg in PARTS}
+            spread = any(item.arg is None for item in node.keywords)
+            yield Site(path, node.lineno, node.func.id, {"what": given[0], **named}, spread)
 
 
 def test_the_walk_sees_the_errors_and_their_sites() -> None:
-    assert {"ConfigError", "DataError", "UnknownName", "Diverged", "OutOfMemory", "Refused"} <= ERRORS.keys()
-    assert len(SITES) > 300 and {"errors.py"} != {site.path.name for site in SITES}
+    assert {"ConfigError", "DataError", "UnknownName", "Diverged", "OutOfMemory", "Refused"} <= error_classes().keys()
+    assert len(sites()) > 300 and {"errors.py"} != {site.path.name for site in sites()}
 
 
 def failing(rule: str) -> list[str]:
-    return [f"{site}: {site.source}" for site in SITES if not RULES[rule](site)]
+    return [f"{site}: {site.source}" for site in sites() if not RULES[rule](site)]
 
 
 def says_what(site: Site) -> bool:
@@ -206,9 +210,9 @@ def test_a_bad_message_would_be_found(rule: str, code: str) -> None:
 
 
 def test_what_is_let_be_is_there() -> None:
-    files = {str(site).partition(":")[0] for site in SITES if site.error in OF_FILES and "where" not in site.parts}
+    files = {str(site).partition(":")[0] for site in sites() if site.error in OF_FILES and "where" not in site.parts}
     assert set(WITHOUT_A_PLACE) <= files
-    assert all(any(start in site.source for site in SITES) for start in WITHOUT_A_REMEDY)
+    assert all(any(start in site.source for site in sites()) for start in WITHOUT_A_REMEDY)
 
 
 def provoked() -> dict[str, tuple[list[str], tuple[str, ...]]]:
@@ -267,7 +271,7 @@ def write_inputs(folder: Path) -> None:
 
 
 def test_every_class_is_provoked_or_let_be() -> None:
-    assert provoked().keys() | ELSEWHERE.keys() == ERRORS.keys()
+    assert provoked().keys() | ELSEWHERE.keys() == error_classes().keys()
 
 
 @pytest.mark.parametrize("error", provoked())

@@ -6,7 +6,7 @@ import copy
 import hashlib
 import json
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -35,20 +35,27 @@ from graftwork.train.loop import Attaches, build_model
 from graftwork.train.optim import FlatAdamW
 
 STEPS = 10  # in which the loss must have fallen
+KINDS = ("classification", "tagging", "span", "choice")
 
 
 def check_method(
-    name: str, settings: Mapping[str, Any] | None = None, *, backbone: str = "tiny_text", identity_at_start: bool = True
+    name: str,
+    settings: Mapping[str, Any] | None = None,
+    *,
+    backbone: str = "tiny_text",
+    identity_at_start: bool = True,
+    of_kinds: Sequence[str] = KINDS,
 ) -> None:
     """What every method promises, with `settings` for its hyper-parameters, on the toy tasks that it fits.
 
-    `identity_at_start` says that attaching it changes no answer until it is trained. Raises `AssertionError`.
+    `identity_at_start` says that attaching it changes no answer until it is trained, and `of_kinds` which tasks over
+    texts are tried. Raises `AssertionError`.
     """
     made = named(name, settings or {})
     _check_words(made)
     opened = open_backbone(backbone, precision="fp32") if made.method.uses_backbone else None
     with tempfile.TemporaryDirectory() as folder:
-        tasks = [tiny_dataset(kind) for kind in ("classification", "tagging", "span", "choice")]
+        tasks = [tiny_dataset(kind) for kind in of_kinds]
         tasks += [tiny_media(Path(folder) / role, role) for role in MEDIA]
         tasks = [data for data in tasks if opened is None or data.task.reads == opened.card.modality]
         reasons = [made.method.unfit(data.task, opened.card if opened else None) for data in tasks]
