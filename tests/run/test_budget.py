@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from dataclasses import dataclass, field
+from typing import Any
 
 import pytest
 
@@ -80,6 +81,23 @@ def test_laps_add_up_whatever_is_asked_when() -> None:
     for seconds in (1, 59, 200, 201, 500):
         watch.phase = Phase(seconds, 2 * seconds)
         assert purse.spent() == pytest.approx(20 * seconds)
+
+
+def test_a_lap_that_the_timer_closes_meanwhile_counts_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    watch, real, asked = FakeWatch(), budget.read_costs, []
+    purse = Purse(Budget(1, "J"), Prices(), watch)
+
+    def interrupted(*given: Any) -> Any:
+        asked.append(given)
+        if len(asked) == 1:
+            assert purse.spent() == pytest.approx(2_000)
+        return real(*given)
+
+    monkeypatch.setattr(budget, "read_costs", interrupted)
+    watch.phase = Phase(100, 200)
+    assert purse.spent() == pytest.approx(2_000) and len(asked) == 2
+    watch.phase = Phase(130, 260)
+    assert purse.spent() == pytest.approx(2_600)
 
 
 def test_a_price_goes_by_what_the_machine_is_doing_now() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -59,6 +59,15 @@ def parse_budget(words: str, prices: Prices) -> Budget:
     return Budget(amount, unit)
 
 
+@dataclass(frozen=True)
+class _Lap:
+    """A stretch of time by whose marks the meters are read."""
+
+    before: float  # spent in earlier ones
+    began: Phase  # what the watch showed then
+    marks: Mapping[str, Any]
+
+
 class Purse:
     """How much of a budget is spent since `watch` was started.
 
@@ -67,19 +76,19 @@ class Purse:
 
     def __init__(self, budget: Budget, prices: Prices, watch: Watch):
         self.budget, self.prices, self.watch = budget, prices, watch
-        self._closed, self._began, self._marks = 0.0, Phase(), self._begin()  # earlier laps; this lap
+        self._lap = _Lap(0.0, Phase(), self._begin())
         self._rated_from = (0.0, 0.0)  # seconds and amount spent when work of the present sort began
-        self.grade = self._lap(Phase()).grade
+        self.grade = self._cost(self._lap, Phase()).grade
 
     def spent(self) -> float:
-        """In the budget's unit."""
-        now = self.watch.read()
-        lap = Phase(now.wall_seconds - self._began.wall_seconds, now.cpu_seconds - self._began.cpu_seconds)
-        cost = self._lap(lap)
+        """In the budget's unit. The hard stop's timer may ask in the middle of this: a lap is begun in one step."""
+        lap, now = self._lap, self.watch.read()
+        phase = Phase(now.wall_seconds - lap.began.wall_seconds, now.cpu_seconds - lap.began.cpu_seconds)
+        cost = self._cost(lap, phase)
         self.grade = cost.grade
-        amount = self._closed + (cost.value or 0.0)
-        if lap.wall_seconds > LAP_SECONDS:
-            self._closed, self._began, self._marks = amount, now, self._begin()
+        amount = lap.before + (cost.value or 0.0)
+        if phase.wall_seconds > LAP_SECONDS:
+            self._lap = _Lap(amount, now, self._begin())
         return amount
 
     @property
@@ -108,8 +117,8 @@ class Purse:
     def _begin(self) -> dict[str, Any]:
         return {name: meters.get(name)().begin() for name in (*METERS.values(), MONEY)}
 
-    def _lap(self, phase: Phase) -> Cost:
-        costs = read_costs(self._marks, Readings(phases={"ladder": phase}), self.prices)
+    def _cost(self, lap: _Lap, phase: Phase) -> Cost:
+        costs = read_costs(lap.marks, Readings(phases={"ladder": phase}), self.prices)
         return costs[METERS.get(self.budget.unit, MONEY)]
 
 
