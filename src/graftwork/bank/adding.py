@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ from graftwork.bank.store import BankFolder, Placed
 from graftwork.bank.version import identity_after
 from graftwork.bank.witness import Witness
 from graftwork.core.meter import Stopwatch
+from graftwork.core.progress import Progress
 from graftwork.core.task import Dataset
 from graftwork.errors import StorageError
 from graftwork.files import digest
@@ -22,8 +23,6 @@ from graftwork.run.evidence import evidence_of
 from graftwork.run.shop import Opened
 from graftwork.run.store import read_logits
 from graftwork.run.train import Run, train_in
-
-Progress = Callable[[float, str], None]
 
 
 class IntoBank:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ from graftwork.core.backbone import Backbone, Encoded
 from graftwork.core.meter import Stopwatch
 from graftwork.core.method import SHIFT, Logits
 from graftwork.core.model import Model
+from graftwork.core.progress import Progress
 from graftwork.core.task import Dataset
 from graftwork.errors import ConfigError, StorageError
 from graftwork.files import safe_load, write_tensors
@@ -32,7 +33,6 @@ from graftwork.train.frozen import FrozenStore
 from graftwork.train.loop import FittedModel
 
 RESTORED = ("towers", "blind", SHIFT)  # the facts that answering needs
-Progress = Callable[[float, str], None]
 
 
 @dataclass(frozen=True)

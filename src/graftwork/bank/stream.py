@@ -13,6 +13,7 @@ from graftwork.bank.history import History, Row
 from graftwork.bank.sequential import Sequential
 from graftwork.bank.store import BankFolder, State, require_name
 from graftwork.config import Prices
+from graftwork.core.progress import Progress, silent
 from graftwork.core.task import Task
 from graftwork.errors import ConfigError, GraftworkError
 from graftwork.files import alone, require_writable
@@ -28,7 +29,7 @@ class Learner(Protocol):
 
     history: History
 
-    def take(self, asked: Asked, progress: Callable[[float, str], None]) -> Row:
+    def take(self, asked: Asked, progress: Progress) -> Row:
         """Learn one task, unless it is learnt already. Raises `TaskFailed` where only this task is concerned."""
 
 
@@ -57,7 +58,7 @@ def stream(
     strict: bool = False,
     out: str | Path | None = None,
     told: Callable[[Row], None] = lambda row: None,
-    progress: Callable[[float, str], None] = lambda done, text: None,
+    progress: Progress = silent,
     **given: Unpack[Given],
 ) -> Stream:
     """Train `tasks` in their order, each as `train` does, and add each to `bank`, which is made where it is not there.
@@ -140,11 +141,7 @@ def _learner(how: How, asked: Sequence[Asked], bank: str | Path | None, folder: 
 
 
 def _take_all(
-    learner: Learner,
-    asked: Sequence[Asked],
-    strict: bool,
-    told: Callable[[Row], None],
-    progress: Callable[[float, str], None],
+    learner: Learner, asked: Sequence[Asked], strict: bool, told: Callable[[Row], None], progress: Progress
 ) -> None:
     """What earlier commands learnt comes first, in the order in which it was learnt."""
     order = list(learner.history.rows)
@@ -161,5 +158,5 @@ def _take_all(
         told(row)
 
 
-def _share(progress: Callable[[float, str], None], place: int, count: int, name: str) -> Progress:
+def _share(progress: Progress, place: int, count: int, name: str) -> Progress:
     return lambda done, text: progress((place + done) / count, f"{name}: {text}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -13,6 +13,7 @@ from graftwork.benchmark.hand_in import score_rows, write_answers
 from graftwork.benchmark.official import Written, write_task
 from graftwork.benchmark.scores import Entry, best_on_validation, of_published, over_tasks, spread
 from graftwork.compare.leaderboard import SEEDS, Leaderboard, choose_methods, compare
+from graftwork.core.progress import Progress, silent
 from graftwork.core.suite import OfficialTask, Suite
 from graftwork.errors import ConfigError, StorageError, UnknownName
 from graftwork.files import read_toml, write_json
@@ -24,8 +25,6 @@ FORMAT = 1
 PUBLISHED = Path(__file__).with_name("published.toml")
 BASELINE = "majority"
 CHOSEN = "best on validation"
-
-Progress = Callable[[float, str], None]
 
 
 @dataclass(frozen=True)
@@ -48,7 +47,7 @@ def benchmark(
     exhaustive: bool = False,
     out: str | Path | None = None,
     jobs: int | None = None,
-    progress: Progress = lambda done, text: None,
+    progress: Progress = silent,
     **given: Unpack[Given],
 ) -> Benchmark:
     """Compare methods on the tasks of `suite` (default: all whose official files are in `folder`), as `compare` does.

@@ -11,6 +11,7 @@ from typing import Any, TypeVar, cast
 
 import click
 
+from graftwork.core.progress import Progress, silent
 from graftwork.core.task import Task, read_task_file
 from graftwork.errors import ConfigError
 from graftwork.run.setup import TOLD_BY_FILES, WHAT, Given, Setup
@@ -178,13 +179,14 @@ def use_threads(threads: int | None) -> None:
 
 
 @contextmanager
-def progress_bar(shown: bool = True) -> Iterator[Callable[[float, str], None]]:
+def progress_bar(shown: bool = True) -> Iterator[Progress]:
     """A bar on the error stream when that is a terminal; otherwise, or unless `shown`, silence."""
     if not (shown and sys.stderr.isatty()):
-        yield lambda done, text: None
+        yield silent
         return
     from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+    from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
+    from rich.progress import Progress as Bars
 
     columns = (
         BarColumn(),
@@ -194,6 +196,6 @@ def progress_bar(shown: bool = True) -> Iterator[Callable[[float, str], None]]:
     )
     shown_together = sys.stdout.isatty()  # what is printed meanwhile goes above the bar, and never into it from a file
     console = Console(stderr=True)
-    with Progress(*columns, console=console, transient=True, redirect_stdout=shown_together) as bar:
+    with Bars(*columns, console=console, transient=True, redirect_stdout=shown_together) as bar:
         whole = bar.add_task("reading the data", total=1.0)
         yield lambda done, text: bar.update(whole, completed=done, description=text)

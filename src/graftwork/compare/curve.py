@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -11,6 +11,7 @@ from typing import Any, Unpack
 from graftwork.compare.curve_content import Lesson, content_of
 from graftwork.compare.curve_page import write_page
 from graftwork.core.opening import FRESH
+from graftwork.core.progress import Progress, silent
 from graftwork.core.run import Recipe, RunResult
 from graftwork.core.task import Dataset, Task
 from graftwork.data.draws import Drawn, Size, draw, parse_sizes
@@ -28,7 +29,6 @@ METHODS = (
     "majority", "tfidf_svm", "most_frequent_tag", "perceptron_tagger", "bm25", "ngram_window", "colour_histogram",
     "log_mel", "prototype", "linear_probe", "contrastive", "full", f"{FRESH}full:decay=1",
 )  # fmt: skip
-Progress = Callable[[float, str], None]  # fraction of all runs, what goes on
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ def curve(
     draws: int = DRAWS,
     seed: int = 0,
     out: str | Path | None = None,
-    progress: Progress = lambda done, text: None,
+    progress: Progress = silent,
     **given: Unpack[Given],
 ) -> Curves:
     """Fit `methods` to `draws` parts of the training split at each of `sizes`, and score them on the whole test split.

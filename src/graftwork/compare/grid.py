@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -17,6 +17,7 @@ from graftwork.compare.race import Drop, Try
 from graftwork.compare.statistics import Sample
 from graftwork.compare.workers import Crew, Order, one_by_one
 from graftwork.core.meter import Cost, Phase
+from graftwork.core.progress import Progress
 from graftwork.core.run import Recipe, RunResult
 from graftwork.core.task import Dataset
 from graftwork.registry import kinds, metrics
@@ -24,8 +25,6 @@ from graftwork.run.execute import Shop
 from graftwork.run.methods import Named
 from graftwork.run.receipt import Search
 from graftwork.run.store import read_logits
-
-Progress = Callable[[float, str], None]  # fraction of the whole grid, what goes on
 
 
 @dataclass(frozen=True)

@@ -11,11 +11,12 @@ from typing import Any, Unpack
 
 from graftwork.compare.assemble import Findings, RowRuns, leaderboard
 from graftwork.compare.floor import floor_of
-from graftwork.compare.grid import Grid, Progress, run_grid, spent
+from graftwork.compare.grid import Grid, run_grid, spent
 from graftwork.compare.report import write_report
 from graftwork.compare.shortcuts import shortcuts
 from graftwork.compare.workers import at_once, crew_of
 from graftwork.core.meter import Cost
+from graftwork.core.progress import Progress, silent
 from graftwork.core.run import RunResult
 from graftwork.core.settings import BY
 from graftwork.core.task import Task
@@ -59,7 +60,7 @@ def compare(
     out: str | Path | None = None,
     jobs: int | None = None,
     no_transfer: bool = False,
-    progress: Progress = lambda done, text: None,
+    progress: Progress = silent,
     **given: Unpack[Given],
 ) -> Leaderboard:
     """Run every method (default: all that fit) with seeds 0 … seeds - 1 and say which differences are real.

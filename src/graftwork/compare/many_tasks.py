@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Unpack
 
-from graftwork.compare.grid import Progress
 from graftwork.compare.leaderboard import SEEDS, Leaderboard, chosen_methods, command_line, compare
 from graftwork.compare.many_report import write_tasks_report
 from graftwork.compare.over_tasks import over_tasks
+from graftwork.core.progress import Progress, silent
 from graftwork.core.task import Task, read_task_file
 from graftwork.data.hub import SCHEME
 from graftwork.errors import ConfigError, GraftworkError, UnknownName
@@ -49,7 +49,7 @@ def compare_tasks(
     no_transfer: bool = False,
     out: str | Path | None = None,
     jobs: int | None = None,
-    progress: Progress = lambda done, text: None,
+    progress: Progress = silent,
     **setup: Unpack[Given],
 ) -> TasksBoard:
     """Compare methods on each of `tasks` (tasks, data files or task files), then over all of them.
@@ -77,7 +77,7 @@ def compare_each(
     *,
     against: str | None = None,
     out: str | Path | None = None,
-    progress: Progress = lambda done, text: None,
+    progress: Progress = silent,
 ) -> TasksBoard:
     """`compare_tasks` where each task comes with its own arguments of `compare`."""
     folder, listed = Path(out if out is not None else OUT), _named_apart(asked)

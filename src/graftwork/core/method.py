@@ -16,6 +16,7 @@ from graftwork.core.kind import Kind
 from graftwork.core.memory import Memory
 from graftwork.core.meter import Phase
 from graftwork.core.profile import Profile
+from graftwork.core.progress import Progress, silent
 from graftwork.core.ragged import Numbers
 from graftwork.core.task import Split, Task
 
@@ -102,7 +103,7 @@ class Workbench:
     frozen: Callable[[Split, int | None], FrozenPass]  # (split, depth wanted or None): computed once, shared
     score: Callable[..., float]  # (logits) -> headline metric on validation, higher is better; (logits, some examples)
     log: Callable[[Mapping[str, Any]], None] = lambda line: None  # one JSON line per step or epoch
-    progress: Callable[[float, str], None] = lambda done, text: None  # fraction of the fit, what goes on
+    progress: Progress = silent  # fraction of the fit, what goes on
     tally: Tally = field(default_factory=Tally)
     charged: Phase = field(default_factory=Phase)  # shared work that an earlier run had paid for
     profile: Profile = field(default_factory=Profile)

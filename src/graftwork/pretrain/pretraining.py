@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -12,6 +12,7 @@ from typing import Any
 from graftwork.config import Prices
 from graftwork.core.meter import Stopwatch
 from graftwork.core.opening import PRETRAINED
+from graftwork.core.progress import Progress, silent
 from graftwork.core.run import RunResult, RunSpec
 from graftwork.errors import ConfigError
 from graftwork.files import alone, require_writable, storage_errors, write_json
@@ -79,7 +80,7 @@ def pretrain(
     device: str = "auto",
     prices: str | Path | None = None,
     cache: str | Path | None = None,
-    progress: Callable[[float, str], None] = lambda done, text: None,
+    progress: Progress = silent,
 ) -> Pretrained:
     """Train `objective` on the texts of `corpus` (files and folders), from nothing or from `backbone`.
 

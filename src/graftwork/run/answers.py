@@ -11,6 +11,7 @@ from typing import Any
 
 from graftwork.core.example import Example, Input
 from graftwork.core.media import Media
+from graftwork.core.progress import Progress, silent
 from graftwork.errors import ConfigError
 from graftwork.files import writing
 from graftwork.run.bulk import Window, answer_windows, check_roles
@@ -19,7 +20,6 @@ from graftwork.run.task_module import TaskModule
 
 SHAPES = ("jsonl", "csv", "tsv")
 CHECKED_AT_ONCE = 50_000  # rows between two signs of life
-Progress = Callable[[float, str], None]  # fraction of the rows, what goes on
 
 
 @dataclass
@@ -35,7 +35,7 @@ def answer_file(
     source: Path,
     out: Path | None,
     echo: Callable[[str], None],
-    progress: Progress = lambda done, text: None,
+    progress: Progress = silent,
     columns: Mapping[str, str] | None = None,
 ) -> Answered:
     """Answer every row of `source`; into `out` (whole or not at all), or line by line through `echo`.

@@ -28,6 +28,7 @@ from graftwork.core.meter import Phase, Readings, Stopwatch
 from graftwork.core.method import Fitted, Logits, Setting, Tally, Workbench
 from graftwork.core.metric import score
 from graftwork.core.profile import Profile
+from graftwork.core.progress import Progress, silent
 from graftwork.core.ragged import added, flat
 from graftwork.core.run import Recipe, RunResult, RunSpec
 from graftwork.core.task import Dataset, Split
@@ -57,7 +58,6 @@ from graftwork.train.recipe import resolve
 from graftwork.train.seeds import held_of, seeds_of
 from graftwork.train.stages import schedule_of
 
-Progress = Callable[[float, str], None]
 T = TypeVar("T")
 SECONDS_BETWEEN_LOOKS = 0.2  # at a run that another process executes
 
@@ -177,7 +177,7 @@ def _forget(checkpoints: Path) -> None:
 def workbench(shop: Shop, method: Named, recipe: Recipe, seed: int) -> Workbench:
     """What `execute` would fit this run in: for whoever measures or studies a fit by itself. Nothing is written."""
     spec = shop.spec(method, recipe, seed)
-    return _Execution(shop, method, spec, shop.store.root / spec.id, lambda done, text: None).bench()
+    return _Execution(shop, method, spec, shop.store.root / spec.id, silent).bench()
 
 
 class _Execution:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -10,6 +10,7 @@ from typing import Any, Protocol, Unpack
 
 from graftwork.config import Prices
 from graftwork.core.meter import Stopwatch
+from graftwork.core.progress import Progress, silent
 from graftwork.core.run import Recipe, RunResult
 from graftwork.core.task import Task
 from graftwork.errors import ConfigError, GraftworkError
@@ -46,7 +47,6 @@ RULES = {
     "so far (95 % interval of the paired difference above 0)",
     "chosen": "the cheapest run that the best one on validation does not beat",
 }
-Progress = Callable[[float, str], None]  # fraction of the budget, what goes on
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,7 @@ def climb(
     rungs: Sequence[str] = RUNGS,
     seed: int = 0,
     out: str | Path | None = None,
-    progress: Progress = lambda done, text: None,
+    progress: Progress = silent,
     watch: Watch | None = None,
     **given: Unpack[Given],
 ) -> Ladder:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Unpack
 
+from graftwork.core.progress import Progress, silent
 from graftwork.core.run import Recipe, RunResult
 from graftwork.core.task import Task
 from graftwork.errors import ConfigError, GraftworkError
@@ -39,7 +39,7 @@ def train(
     method: str,
     seed: int = 0,
     learning_rate: float | None = None,
-    progress: Callable[[float, str], None] = lambda done, text: None,
+    progress: Progress = silent,
     **given: Unpack[Given],
 ) -> Run:
     """Fit `method` to `task` once. A run that is in `runs` already costs nothing, also one on fewer threads, as those
@@ -63,7 +63,7 @@ def require_fit(shop: Shop, method: Named) -> None:
         )
 
 
-def train_in(shop: Shop, method: Named, recipe: Recipe, seed: int, progress: Callable[[float, str], None]) -> Run:
+def train_in(shop: Shop, method: Named, recipe: Recipe, seed: int, progress: Progress) -> Run:
     """One run of an open shop, found where it is there already. Raises `GraftworkError` as `train` does."""
     require_fit(shop, method)
     shop = _as_it_was_run(shop, method, recipe, seed)

@@ -7,7 +7,7 @@ import json
 import os
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, astuple, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ from threadpoolctl import threadpool_limits
 
 from graftwork.core.asked_for import kept_only
 from graftwork.core.memory import Cut
+from graftwork.core.progress import Progress, silent
 from graftwork.core.run import ENGINE, RunSpec
 from graftwork.core.task import Task
 from graftwork.data.split_folder import with_split_files
@@ -49,7 +50,6 @@ from graftwork.run.store import RunStore
 EQUAL, IN_BAND, IN_TOLERANCE, DIFFERENT = "bitwise equal", "within the band", "within the tolerance", "different"
 SHOPS_KEPT = 2  # of one board: methods with the backbone, and methods without
 VERIFIED = "verified.jsonl"
-Progress = Callable[[float, str], None]
 
 
 @dataclass(frozen=True)
@@ -105,7 +105,7 @@ class Verifier:
         self.scratch, self.moved = scratch, moved
         self._shops: dict[str, Shop] = {}
 
-    def verify(self, folder: Path, progress: Progress = lambda done, text: None) -> Verification:
+    def verify(self, folder: Path, progress: Progress = silent) -> Verification:
         """The verdict on the run in `folder`.
 
         Nothing is fetched from the hub but what `moved` names. Raises `StorageError` where its receipt, its data or

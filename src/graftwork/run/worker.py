@@ -18,6 +18,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from graftwork.core.progress import Progress
 from graftwork.core.run import Recipe
 from graftwork.core.task import Task
 from graftwork.errors import DataError, GraftworkError
@@ -87,7 +88,7 @@ def work(lines: Iterator[str], say: Callable[[Line], None]) -> None:
         say({"held": True} if done is None else {"done": done[0].id, "known": done[1]})
 
 
-def _signs(say: Callable[[Line], None]) -> Callable[[float, str], None]:
+def _signs(say: Callable[[Line], None]) -> Progress:
     """Progress, not more often than a person can read."""
     last = 0.0
 
