@@ -129,6 +129,13 @@ def test_file_names_say_something() -> None:
     assert not [name_of(path) for path in FILES if path.stem.strip("_") in EMPTY_NAMES]
 
 
+def test_every_registry_is_told_to_those_who_add_a_part() -> None:
+    text = (CHECKOUT / "CONTRIBUTING.md").read_text()
+    for part in (one for one in vars(registry).values() if isinstance(one, registry.Registry)):
+        group = part.package.removeprefix("graftwork")
+        assert f"| `{group[1:].replace('.', '/')}/NAME.py` |" in text and f"`{group}`" in text.replace("graftwork", "")
+
+
 @pytest.mark.parametrize("folder", [*PARTS, "objectives", "tokenizers"])
 def test_every_part_has_a_card_and_every_card_a_part(folder: str) -> None:
     names = set(getattr(registry, folder).names())

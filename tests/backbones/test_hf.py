@@ -258,6 +258,10 @@ def test_a_copy_has_weights_of_its_own(backbone: TransformerBackbone) -> None:
     assert not torch.allclose(own.features(inputs).pooled, before)
 
 
+def test_a_card_says_whether_there_are_biases(backbone: TransformerBackbone) -> None:
+    assert backbone.card.biased == (backbone.card.family != "modernbert")
+
+
 def test_bf16_is_near_fp32_and_has_the_same_revision(backbone: TransformerBackbone) -> None:
     half = open_backbone(backbone.card.id, precision="bf16")
     inputs = backbone.collate(backbone.encode(EXAMPLES), [0, 1, 2])

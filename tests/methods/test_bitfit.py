@@ -47,5 +47,5 @@ def test_a_shift_is_a_change_of_the_bias() -> None:
 
 
 def test_a_backbone_without_biases_does_not_fit() -> None:
-    assert "no biases" in BitFit().unfit(DATA.task, replace(BACKBONE.card, family="modernbert"))
+    assert "no biases" in BitFit().unfit(DATA.task, replace(BACKBONE.card, biased=False))
     assert BitFit().unfit(DATA.task, BACKBONE.card) == ""

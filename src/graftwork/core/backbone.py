@@ -52,6 +52,7 @@ class BackboneCard:
     shapes: tuple[tuple[int, int], ...] = ()  # (T, D) at every depth, where they change; T 0: as many as are read
     rate: int = 0  # samples a second, where it reads sounds
     lacks: tuple[str, ...] = ()  # roles that it has no site for, where that is known
+    biased: bool = True  # whether some of its linear maps or norms have a bias
 
     @property
     def widths(self) -> tuple[int, ...]:

@@ -125,6 +125,7 @@ def assemble(
         max_length=max_length,
         towers=layout.towers,
         shared_blocks=layout.shared_blocks,
+        biased=any(name.endswith(".bias") for name, _ in module.named_parameters()),
     )
     return TransformerBackbone(card, module, tokenizer, pad_id, layout)
 

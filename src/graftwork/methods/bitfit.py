@@ -59,7 +59,7 @@ class BitFit:
 
     def unfit(self, task: Task, card: BackboneCard | None) -> str:
         """Fits every backbone whose maps have biases."""
-        if card is not None and card.family == "modernbert":
+        if card is not None and not card.biased:
             return "the blocks of this backbone have no biases"
         return lacking(card, ROLES) if card is not None and set(ROLES) <= set(card.lacks) else ""
 
