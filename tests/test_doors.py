@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -98,6 +99,11 @@ def _of_call(node: ast.Call, names: Mapping[str, str]) -> Iterator[str]:
             yield reached
 
 
+@functools.cache
+def tree_of(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
 def opens(tree: ast.AST) -> Iterator[str]:
     """The doors that a file goes through."""
     names = known_as(tree)
@@ -110,9 +116,9 @@ def opens(tree: ast.AST) -> Iterator[str]:
                 yield "from_pretrained"
 
 
-@pytest.mark.parametrize("path", [*FILES, *BENCHMARKS], ids=name_of)
-def test_nothing_runs_what_it_reads(path: Path) -> None:
-    assert list(unsafe(ast.parse(path.read_text(encoding="utf-8")))) == []
+def test_nothing_runs_what_it_reads() -> None:
+    found = {name_of(path): list(unsafe(tree_of(path))) for path in (*FILES, *BENCHMARKS)}
+    assert len(found) > 100 and {name: used for name, used in found.items() if used} == {}
 
 
 @pytest.mark.parametrize(
@@ -138,17 +144,10 @@ def test_safe_code_is_not(code: str) -> None:
     assert list(unsafe(ast.parse(code))) == []
 
 
-@pytest.mark.parametrize("path", FILES, ids=name_of)
-def test_foreign_files_come_in_by_few_doors(path: Path) -> None:
-    for door in opens(ast.parse(path.read_text(encoding="utf-8"))):
-        allowed = FROM_PRETRAINED if door == "from_pretrained" else DOORS[door]
-        assert name_of(path) in allowed, f"{name_of(path)} uses {door}"
-
-
-def test_every_door_is_where_it_is_said_to_be() -> None:
-    used = {(door, name_of(path)) for path in FILES for door in opens(ast.parse(path.read_text(encoding="utf-8")))}
+def test_foreign_files_come_in_by_few_doors_and_every_door_is_where_it_is_said_to_be() -> None:
+    used = {(door, name_of(path)) for path in FILES for door in opens(tree_of(path))}
     listed = {(door, module) for door, modules in DOORS.items() for module in modules}
-    assert listed | {("from_pretrained", module) for module in FROM_PRETRAINED} == used
+    assert used == listed | {("from_pretrained", module) for module in FROM_PRETRAINED}
 
 
 @pytest.mark.parametrize(
