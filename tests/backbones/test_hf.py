@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -106,12 +108,23 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     return {model_type: save_folder(root / model_type, model_type) for model_type in CONFIGS}
 
 
+@pytest.fixture(scope="module")
+def opened(folders: dict[str, Path]) -> Callable[[str], TransformerBackbone]:
+    """Architecture -> opened by name, in fp32; the same every time, and nobody changes it."""
+
+    @functools.cache
+    def open_once(model_type: str) -> TransformerBackbone:
+        found = open_backbone(f"hf:{folders[model_type]}", precision="fp32")
+        assert isinstance(found, TransformerBackbone)
+        return found
+
+    return open_once
+
+
 @pytest.fixture(params=list(CONFIGS))
-def backbone(request: pytest.FixtureRequest, folders: dict[str, Path]) -> TransformerBackbone:
-    """Opened by name, in fp32."""
-    opened = open_backbone(f"hf:{folders[request.param]}", precision="fp32")
-    assert isinstance(opened, TransformerBackbone)
-    return opened
+def backbone(request: pytest.FixtureRequest, opened: Callable[[str], TransformerBackbone]) -> TransformerBackbone:
+    """Each of them."""
+    return opened(request.param)
 
 
 def starts(backbone: TransformerBackbone) -> list[int]:

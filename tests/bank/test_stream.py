@@ -47,7 +47,7 @@ def write_task(folder: Path, name: str, rows: int = 24, settings: str = "") -> P
 def streamed(tasks: list[Path], folder: Path, bank: str | None = "b.bank", **changes: Any) -> Stream:
     """A stream on `tiny_text` into a bank in `folder`."""
     settings: dict[str, Any] = {
-        "method": "linear_probe", "backbone": "tiny_text", "epochs": 1, "runs": folder / "runs", "precision": "fp32",
+        "method": "prototype", "backbone": "tiny_text", "epochs": 1, "runs": folder / "runs", "precision": "fp32",
         "device": "cpu", "cache_size": "0",
     }  # fmt: skip
     return stream(tasks, folder / bank if bank else None, **(settings | changes))

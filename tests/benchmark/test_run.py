@@ -15,7 +15,7 @@ from graftwork.cli.main import main
 from graftwork.errors import ConfigError, StorageError, UnknownName
 
 Official = Callable[..., Path]
-QUICK: dict[str, Any] = {"methods": ["linear_probe"], "seeds": 2, "epochs": 1, "backbone": "tiny_text", "jobs": 1}
+QUICK: dict[str, Any] = {"methods": ["top_layers:k=1"], "seeds": 2, "epochs": 1, "backbone": "tiny_text", "jobs": 1}
 
 
 def one(count: int) -> list[dict[str, str]]:
@@ -49,7 +49,7 @@ def test_tasks_of_every_shape_in_one_table(official: Official, places: dict[str,
     columns = [column for task in content["tasks"].values() for column in task["columns"]]
     assert columns == ["CoLA matthews", "STS-B pearson", "STS-B spearman", "MNLI-m accuracy", "MNLI-mm accuracy"]
     by_method = {row["method"]: row for row in content["rows"]}
-    assert set(by_method) == {"best on validation", "linear_probe", "majority"}, "majority always takes part"
+    assert set(by_method) == {"best on validation", "top_layers:k=1", "majority"}, "majority always takes part"
     assert all(set(row["scores"]) == set(columns) for row in content["rows"])
     assert by_method["majority"]["scores"]["MNLI-mm accuracy"]["mean"] == pytest.approx(1 / 3)
     assert by_method["majority"]["scores"]["CoLA matthews"]["mean"] == 0

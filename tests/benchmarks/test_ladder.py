@@ -35,6 +35,7 @@ def ladder() -> Iterator[SimpleNamespace]:
     sys.modules.update(before)
 
 
+@pytest.mark.slow
 def test_no_text_of_test_stands_in_another_split(ladder: SimpleNamespace, tmp_path: Path) -> None:
     folder = tmp_path / "data" / "trec6"
     folder.mkdir(parents=True)

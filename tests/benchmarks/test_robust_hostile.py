@@ -74,6 +74,7 @@ def test_the_payload_would_make_the_canary(
     assert (tmp_path / artefacts.CANARY).exists()
 
 
+@pytest.mark.slow
 def test_the_archives_are_what_they_are_called(artefacts: ModuleType, tmp_path: Path) -> None:
     (tmp_path / "bomb").write_bytes(artefacts.zip_bomb())
     with zipfile.ZipFile(tmp_path / "bomb") as archive:

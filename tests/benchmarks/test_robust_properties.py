@@ -37,6 +37,7 @@ def properties() -> ModuleType:
     return properties
 
 
+@pytest.mark.slow
 def test_examples_and_counter_examples_are_counted(properties: ModuleType, tmp_path: Path) -> None:
     from hypothesis import settings
 

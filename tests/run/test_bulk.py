@@ -58,7 +58,7 @@ def test_windows_end_after_so_many_rows_or_characters(monkeypatch: pytest.Monkey
     assert list(windows(iter([]))) == []
 
 
-@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+@pytest.mark.parametrize("precision", [pytest.param("fp32", marks=pytest.mark.slow), "bf16"])
 def test_several_modules_answer_as_each_does_alone_and_tokenise_once(
     load: Callable[..., TaskModule], precision: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -46,7 +46,9 @@ def test_operations_order_the_methods(open_tiny: OpenShop) -> None:
     assert forecaster.operations(parse_method("majority")) == forecaster.operations(parse_method("tfidf_svm")) == 0
 
 
-@pytest.mark.parametrize("kind", ["classification", "regression", "multilabel"])
+@pytest.mark.parametrize(
+    "kind", ["regression", *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("classification", "multilabel"))]
+)
 def test_every_rung_can_be_forecast(kind: str, open_tiny: OpenShop) -> None:
     shop = open_tiny(kind, pair=kind == "regression")
     before = sorted(shop.store.root.iterdir())

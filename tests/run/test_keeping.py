@@ -52,12 +52,13 @@ def after_every_step(monkeypatch: pytest.MonkeyPatch) -> None:
 class Attempts:
     """Fits of one method to one data set, each in a workbench of its own; those in `folder` go on from each other."""
 
-    def __init__(self, data: Dataset, backbone: Any, method: str, **recipe: Any):
+    def __init__(self, data: Dataset, backbone: Any, method: str, epochs: int = 3, **recipe: Any):
+        self.epochs = epochs
         self.data, self.backbone, self.method, self.recipe = data, backbone, parse_method(method).method, recipe
 
     def fit(self, folder: Path, kill_at: int | None = None) -> tuple[Any, io.StringIO]:
         """Fitted, and its log; with `kill_at` it is killed after so many steps of its own."""
-        bench, lines, steps = tiny_bench(self.data, self.backbone, epochs=4), io.StringIO(), 0
+        bench, lines, steps = tiny_bench(self.data, self.backbone, epochs=self.epochs), io.StringIO(), 0
         bench.recipe = {**bench.recipe, **self.recipe}
         bench.log = lambda line: lines.write(json.dumps(line) + "\n") and None
 
@@ -95,7 +96,13 @@ def require_equal(attempts: Attempts, whole: Path, broken: Path) -> None:
 
 
 BY_STEPS = ("full", "full:embeddings=frozen", "top_layers:k=1", "adapter", "lora", "bitfit", "ulmfit", "contrastive")
-HARDEST = {("full", "bf16"), ("ulmfit", "fp32"), ("adapter", "bf16")}
+OF_EACH_SORT = {
+    ("full", "bf16"),
+    ("top_layers:k=1", "fp32"),
+    ("adapter", "bf16"),
+    ("ulmfit", "fp32"),
+    ("contrastive", "fp32"),
+}
 KINDS = ("classification", "multilabel", "regression", "tagging", "span", "choice", "ranking")
 
 
@@ -104,9 +111,7 @@ def slow_but(cases: Sequence[Any], quick: Collection[Any]) -> list[Any]:
     return [case if case in quick else pytest.param(*case, marks=pytest.mark.slow) for case in cases]
 
 
-@pytest.mark.parametrize(
-    ("method", "precision"), slow_but([*product(BY_STEPS, ("fp32", "bf16"))], {*product(BY_STEPS, ["fp32"]), *HARDEST})
-)
+@pytest.mark.parametrize(("method", "precision"), slow_but([*product(BY_STEPS, ("fp32", "bf16"))], OF_EACH_SORT))
 def test_every_method_goes_on_exactly(method: str, precision: str, tmp_path: Path) -> None:
     attempts = Attempts(tiny_dataset(), open_backbone("tiny_text", precision=precision), method)
     for kill_at in (1, 4):  # before anything is kept but the head start; in the second epoch
@@ -122,7 +127,7 @@ def test_methods_without_a_backbone_go_on_after_an_epoch(method: str, kind: str,
     require_equal(attempts, tmp_path / "whole", tmp_path / "broken")
 
 
-@pytest.mark.parametrize(("kind",), slow_but([(kind,) for kind in KINDS], {("tagging",), ("span",), ("choice",)}))
+@pytest.mark.parametrize(("kind",), slow_but([(kind,) for kind in KINDS], {("span",), ("choice",)}))
 def test_every_kind_goes_on_exactly(kind: str, tmp_path: Path) -> None:
     attempts = Attempts(tiny_dataset(kind), open_backbone("tiny_text", precision="fp32"), "full")
     attempts.killed(tmp_path / "broken", 5)
@@ -131,11 +136,11 @@ def test_every_kind_goes_on_exactly(kind: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("step", "precision"),
-    slow_but([*product(range(1, 13), ("fp32", "bf16"))], {(3, "fp32"), (4, "bf16"), (12, "fp32")}),
+    slow_but([*product(range(1, 13), ("fp32", "bf16"))], {(4, "bf16"), (12, "fp32")}),
 )
 def test_every_step_of_gradual_unfreezing_can_be_the_last(step: int, precision: str, tmp_path: Path) -> None:
     """Of four epochs with three steps each, the first ones above a frozen block; half of the way back is kept."""
-    attempts = Attempts(tiny_dataset(), open_backbone("tiny_text", precision=precision), "ulmfit", kept_share=0.5)
+    attempts = Attempts(tiny_dataset(), open_backbone("tiny_text", precision=precision), "ulmfit", 4, kept_share=0.5)
     attempts.killed(tmp_path / "broken", step)
     require_equal(attempts, tmp_path / "whole", tmp_path / "broken")
 
@@ -159,7 +164,7 @@ def test_batches_that_were_cut_for_want_of_memory_stay_cut(monkeypatch: pytest.M
     assert all(torch.equal(tensor, other.delta()[name]) for name, tensor in one.delta().items())
 
 
-@pytest.mark.parametrize("method", ["full", "lora"])
+@pytest.mark.parametrize("method", [pytest.param("full", marks=pytest.mark.slow), "lora"])
 def test_augmented_images_are_shown_again_as_they_were(method: str, tmp_path: Path) -> None:
     network = write_network(tmp_path / "network", "vit")
     backbone, data = open_backbone(f"hf:{network}", precision="fp32"), tiny_media(tmp_path / "files", "image")
@@ -206,7 +211,7 @@ def kill() -> None:
 def test_a_run_that_was_interrupted_leaves_what_one_does_that_was_not(
     method: str, board: Board, tmp_path: Path
 ) -> None:
-    for at in (0.3, 0.6, 0.9):
+    for at in (0.3, 0.8):
         board.stopped("broken", at, kill, method)
     (checkpoints,) = (tmp_path / "broken").iterdir()
     whole, broken = board.run("whole", method), board.run("broken", method)
@@ -217,8 +222,8 @@ def test_a_run_that_was_interrupted_leaves_what_one_does_that_was_not(
     assert without_times(logs[0]) == without_times(logs[1])
     one, other = (read_json(folder / "result.json") for folder in (whole, broken))
     assert one["scores"] == other["scores"]
-    assert other["facts"] == {**one["facts"], "attempts": 4}
-    assert [read_json(folder / "receipt.json")["timeline"]["resumes"] for folder in (whole, broken)] == [0, 3]
+    assert other["facts"] == {**one["facts"], "attempts": 3}
+    assert [read_json(folder / "receipt.json")["timeline"]["resumes"] for folder in (whole, broken)] == [0, 2]
 
 
 def test_the_price_is_that_of_all_attempts(board: Board, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

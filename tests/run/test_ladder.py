@@ -261,6 +261,7 @@ class ProcessorWatch:
         return Phase(seconds, seconds)
 
 
+@pytest.mark.slow
 def test_a_small_budget_is_kept(tmp_path: Path) -> None:
     watch = ProcessorWatch()
     places = {"runs": tmp_path / "runs", "out": tmp_path / "out"}

@@ -60,8 +60,8 @@ def short_of_memory(monkeypatch: pytest.MonkeyPatch) -> Short:
     return patched
 
 
-@pytest.mark.parametrize("method", [Full(), Lora()], ids=["full", "lora"])
 @pytest.mark.parametrize("kind", kinds.names())
+@pytest.mark.parametrize("method", [Full(), pytest.param(Lora(), marks=pytest.mark.slow)], ids=["full", "lora"])
 def test_parts_make_the_step_of_the_whole_batch(kind: str, method: Attaches) -> None:
     whole, said = bench_of(kind)
     parts, told = bench_of(kind, Memory(cuts=[Cut(0, 40, "test")]))
