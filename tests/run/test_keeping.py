@@ -33,6 +33,7 @@ from graftwork.run.methods import parse_method
 from graftwork.testing import tiny_bench, tiny_dataset
 from graftwork.testing.media import tiny_media
 from graftwork.testing.networks import write_network
+from graftwork.train import flops
 from graftwork.train.checkpoint import FORMAT, Checkpoints
 from graftwork.train.signals import ending_cleanly
 
@@ -246,6 +247,28 @@ def test_the_price_is_that_of_all_attempts(board: Board, monkeypatch: pytest.Mon
     assert 1000 < broken["spent"]["wall_seconds"] < 1100
 
 
+@pytest.mark.parametrize("method", ["contrastive", "lora"])
+def test_flops_that_were_counted_are_kept(method: str, board: Board, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a network whose batches of one length do not all cost the same, the first one is what the rest are told by."""
+    real = flops.counted
+
+    def uneven(work: Callable[[], Any]) -> tuple[Any, float]:
+        result, found = real(work)
+        last = result[-1] if isinstance(result, tuple) else result
+        return result, found + 1e6 * abs(float(torch.as_tensor(last).detach().float().mean()))
+
+    def price(runs: str, *kills: float) -> Any:
+        for at in kills:
+            board.stopped(runs, at, kill, method)
+        return read_json(board.run(runs, method) / "result.json")["costs"]["train_flops"]
+
+    monkeypatch.setattr(flops, "counted", uneven)
+    whole = price("whole")
+    assert price("broken", 0.5) == whole
+    monkeypatch.setattr(flops.StepCounter, "restore", lambda counter, counts: None)
+    assert price("dropped", 0.5) != whole
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_keeps_what_was_done(
     number: int, board: Board, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
@@ -326,3 +349,52 @@ def test_asked_to_end_a_command_says_one_line_and_keeps_what_was_done(
     ended = stopped_by(number, graft(write(), tmp_path, "full"), tmp_path, 5)
     assert ended == (code, "graft: stopped; what is done is kept, and the same command goes on from there")
     assert [path.name.endswith(".checkpoint") for path in tmp_path.glob(".*")] == [True]
+
+
+@pytest.mark.slow
+def test_a_comparison_killed_in_the_middle_of_a_run_goes_on_within_it(write: Any, tmp_path: Path) -> None:
+    """The whole command is killed, and given again: its run goes on from its checkpoint, its board is the same."""
+    data = write(rows=60)
+
+    def compared(place: str) -> list[str]:
+        words = ["compare", str(data), "--methods", "majority,full", "--backbone", "tiny_text", "--seeds", "2"]
+        words += ["--epochs", "10", "--threads", "1", "--jobs", "1", "--precision", "fp32", "--exhaustive"]
+        return [
+            sys.executable,
+            "-c",
+            COMMAND,
+            *words,
+            "--runs",
+            str(tmp_path / place),
+            "--out",
+            str(tmp_path / f"{place}-board"),
+        ]
+
+    subprocess.run(compared("whole"), check=True, capture_output=True)
+    broken = tmp_path / "broken"
+    broken.mkdir()
+    assert stopped_by(signal.SIGKILL, compared("broken"), broken, 8)[0] == -signal.SIGKILL
+    steps = read_json(max(broken.glob(".*.checkpoint/*.json")))["numbers"]["training"]["step"]
+    subprocess.run(compared("broken"), check=True, capture_output=True)
+    runs = {folder.name: folder for folder in broken.glob("[!.]*")}
+    assert runs.keys() == {folder.name for folder in (tmp_path / "whole").glob("[!.]*")} and steps > 0
+    for name, folder in runs.items():
+        for part in ("predictions.jsonl", "module/delta.safetensors"):
+            assert (folder / part).read_bytes() == (tmp_path / "whole" / name / part).read_bytes(), f"{name}/{part}"
+    attempts = [read_json(folder / "result.json")["facts"].get("attempts", 1) for folder in runs.values()]
+    assert sorted(attempts) == [1] * (len(runs) - 1) + [2]
+    assert decided(tmp_path / "broken-board") == decided(tmp_path / "whole-board")
+
+
+def decided(board: Path) -> Any:
+    """All of a board that no clock decides."""
+    found = read_json(board / "leaderboard.json")
+    named = ("task", "headline_metric", "differences", "majority", "race", "rows", "statistics", "notes")
+    return without_prices({name: found[name] for name in named})
+
+
+def without_prices(value: Any) -> Any:
+    if isinstance(value, dict):
+        prices = ("costs", "cost", "search_costs")
+        return {name: without_prices(item) for name, item in value.items() if name not in prices}
+    return [without_prices(item) for item in value] if isinstance(value, list) else value
