@@ -15,6 +15,7 @@ import pytest
 
 from graftwork.core.memory import Cut
 from graftwork.core.run import Recipe
+from graftwork.core.transformer import TransformerBackbone
 from graftwork.errors import ConfigError, StorageError
 from graftwork.files import read_json, write_json
 from graftwork.run import verify as module
@@ -95,6 +96,23 @@ def test_a_run_in_parts_is_cut_again_where_it_was(open_tiny: OpenShop) -> None:
     assert verified(folder).verdict == EQUAL
     reseal(folder, lambda content: content["numerics"].pop("cuts"))
     assert verified(folder).verdict != EQUAL, "whole batches round otherwise"
+
+
+def test_a_pass_in_parts_is_told_and_may_round(open_tiny: OpenShop, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = TransformerBackbone.states
+
+    def short(self: TransformerBackbone, inputs: Any) -> Any:
+        if len(inputs["input_ids"]) > 3:
+            raise MemoryError
+        return real(self, inputs)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(TransformerBackbone, "states", short)
+        folder = run(open_tiny(), "linear_probe")
+    told = {"train": 1, "validation": 1}
+    assert read_json(folder / "result.json")["facts"]["passes_in_parts"] == told
+    assert read_json(folder / "receipt.json")["numerics"]["passes_in_parts"] == told
+    assert verified(folder).holds
 
 
 def test_a_failed_run_fails_again(open_tiny: OpenShop) -> None:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import torch
 
-from graftwork.core.backbone import Backbone
+from graftwork.core.backbone import Backbone, Inputs
+from graftwork.core.memory import OutOfMemory
 from graftwork.core.meter import Phase
 from graftwork.core.method import Workbench
 from graftwork.core.model import join_towers
@@ -16,7 +18,9 @@ from graftwork.core.opening import open_backbone
 from graftwork.core.task import Dataset, Split
 from graftwork.core.transformer import TransformerBackbone
 from graftwork.testing import tiny_bench, tiny_dataset
+from graftwork.train.cache_folder import CacheFolder
 from graftwork.train.frozen import FrozenStore, Pass
+from graftwork.train.prefix_store import PrefixStore
 
 DATA = tiny_dataset()
 
@@ -198,3 +202,28 @@ def test_tokens_read_before_the_run_are_charged_to_it(
     kept = store.get(backbone, "data", DATA.train, None, first)
     store.get(backbone, "data", DATA.train, None, second)
     assert 0.05 < first.charged.wall_seconds < kept.kept.cost.wall_seconds == second.charged.wall_seconds
+
+
+def test_a_pass_that_finds_no_memory_goes_through_in_halves_and_is_not_kept_for_others(
+    backbone: Backbone, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole, real = a_pass(backbone, DATA.train, 1), TransformerBackbone.states
+
+    def short(self: TransformerBackbone, inputs: Inputs) -> tuple[torch.Tensor, ...]:
+        if len(inputs["input_ids"]) > 3:
+            raise RuntimeError("DefaultCPUAllocator: can't allocate memory")
+        return real(self, inputs)
+
+    monkeypatch.setattr(TransformerBackbone, "states", short)
+    store, used = FrozenStore(disk=PrefixStore(CacheFolder(tmp_path), {})), bench(backbone)
+    kept = store.get(backbone, "data", DATA.train, 1, used)
+    assert used.memory.passes == {"train": 1} and not list(tmp_path.glob("*.safetensors"))
+    torch.testing.assert_close(kept.pooled(2), whole.pooled(2), atol=1e-5, rtol=0)
+    assert kept.kept.states is not None and whole.kept.states is not None
+    torch.testing.assert_close(kept.kept.states, whole.kept.states, atol=1e-5, rtol=0)
+    later = bench(backbone)
+    store.get(backbone, "data", DATA.train, 1, later)
+    assert later.memory.passes == {"train": 1}, "it is told by every run that uses it"
+    monkeypatch.setattr(TransformerBackbone, "states", lambda self, inputs: short(self, {"input_ids": [0] * 9}))
+    with pytest.raises(OutOfMemory, match="one example"):
+        a_pass(backbone, DATA.train, None)

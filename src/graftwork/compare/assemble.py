@@ -291,9 +291,11 @@ def _notes(rows: Sequence[RowRuns], entries: Sequence[Mapping[str, Any]], counts
 
 def _parted(row: RowRuns) -> str:
     """That batches of a row were computed in parts, for want of memory."""
+    passes = sum("passes_in_parts" in result.facts for result, _ in row.runs)
     runs = [result.facts["accumulation"] for result, _ in row.runs if "accumulation" in result.facts]
     if not runs:
-        return ""
+        told = f"{row.method}: for want of memory the frozen network read its batches in parts, in {passes} runs"
+        return told if passes else ""
     most, steps = max(run["parts"] for run in runs), sum(run["steps"] for run in runs)
     return (
         f"{row.method}: for want of memory {steps:,} batches went through in up to {most} parts, whose gradients add up"

@@ -59,6 +59,7 @@ class Memory:
         self.bound = bound
         self.cuts: list[Cut] = []
         self.steps, self.parted, self.most = 0, 0, 1  # steps so far, how many of them in parts, in at most how many
+        self.passes: dict[str, int] = {}  # split -> batches of its frozen pass that went through in parts
         self._told = list(cuts)  # of the run that is done again
         self._replays = bool(self._told)
         self._measured: tuple[int, int] | None = None  # lowest trained block and tokens of the example
@@ -107,7 +108,13 @@ class Memory:
 
     def state(self) -> dict[str, Any]:
         """What `restored` goes on from, as JSON."""
-        told = {"steps": self.steps, "parted": self.parted, "most": self.most, "measured": self._measured}
+        told: dict[str, Any] = {
+            "steps": self.steps,
+            "parted": self.parted,
+            "most": self.most,
+            "measured": self._measured,
+        }
+        told |= {"passes": self.passes}
         return told | {"cuts": [asdict(cut) for cut in self.cuts]}
 
     def restore(self, state: Mapping[str, Any]) -> None:
@@ -115,6 +122,7 @@ class Memory:
         self.steps, self.parted, self.most = state["steps"], state["parted"], state["most"]
         self.cuts = [Cut(**cut) for cut in state["cuts"]]
         self._measured = tuple(state["measured"]) if state["measured"] else None
+        self.passes = {**state["passes"], **self.passes}
         self._told = [cut for cut in self._told if cut.step >= self.steps and cut not in self.cuts]
 
 

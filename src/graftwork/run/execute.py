@@ -263,12 +263,13 @@ class _Execution:
             write_predictions(self.folder, answers, decoded)
             if not trial:
                 self._save(fitted, scores["test"], decoded)
+        passes = {"passes_in_parts": dict(bench.memory.passes)} if bench.memory.passes else {}
         if trial:
-            return {"validation": scores["validation"], "facts": _small(fitted.facts)}
+            return {"validation": scores["validation"], "facts": _small(fitted.facts) | passes}
         with self.profile.phase("meter"):
             speed = predict_speed(fitted, self.shop.dataset.test.examples)
         self.readings = replace(self.readings, **speed)
-        return {"scores": scores["test"], "validation": scores["validation"], "facts": self._facts(fitted)}
+        return {"scores": scores["test"], "validation": scores["validation"], "facts": self._facts(fitted) | passes}
 
     def _tested(self, fitted: Fitted, test: Split) -> Logits:
         """The answers to the test split; what an earlier run computed of them is charged in full."""

@@ -54,6 +54,8 @@ def write_receipt(folder: Path, shop: Shop, spec: RunSpec, result: RunResult, se
     resumes = result.facts.get("attempts", 1) - 1
     parted = result.facts.get("accumulation")
     content["numerics"] |= {"accumulation": parted["parts"], "cuts": parted["cuts"]} if parted else {}
+    passes = result.facts.get("passes_in_parts")
+    content["numerics"] |= {"passes_in_parts": passes} if passes else {}
     content["method"]["search"] = {
         "space": dict(search.space),
         "tried": list(search.tried),

@@ -362,8 +362,10 @@ def _threads_here(receipt: Mapping[str, Any]) -> list[Difference]:
 
 
 def _may_round(receipt: Mapping[str, Any], kinds: set[str]) -> bool:
-    """Whether other bits are no fault: something around the run is another, or a GPU adds in any order."""
-    return SURROUNDINGS in kinds or receipt["numerics"]["device"] != "cpu"
+    """Whether other bits are no fault: something around the run is another, or a GPU adds in any order; or memory ran
+    out in a pass of the frozen network."""
+    numerics = receipt["numerics"]
+    return SURROUNDINGS in kinds or numerics["device"] != "cpu" or "passes_in_parts" in numerics
 
 
 def _parted(folder: Path, again: Path) -> list[Difference]:

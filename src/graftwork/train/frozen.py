@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from graftwork.core.backbone import Backbone, Encoded, real_positions
+from graftwork.core.memory import Rows, in_halves
 from graftwork.core.meter import Phase, Stopwatch
 from graftwork.core.method import Tally, Workbench
 from graftwork.core.model import join_towers
@@ -84,6 +85,8 @@ class FrozenStore:
             known = self._passes[key] = self._opened(backbone, data, split, depth, bench)
         else:
             bench.charged.add(known.kept.cost)
+        if known.kept.parted:
+            bench.memory.passes[split.name] = known.kept.parted
         tally = known.kept.tally
         bench.tally.add(tally.flops, tally.padding_flops / max(tally.flops, 1.0))
         self._passes.move_to_end(key)
@@ -150,15 +153,18 @@ class FrozenStore:
         try:
             tensors = draft.tensors if draft else _in_memory(wanted)
             pooled, states = tensors["pooled"], tensors.get("states")
-            tally = fill(backbone, encoded, batches, wanted.by_block(pooled), states, wanted.depth)
-            cost = self._finish(draft, watch, reading, tally)
+            tally, parted = fill(backbone, encoded, batches, wanted.by_block(pooled), states, wanted.depth)
+            cost = self._finish(None if parted else draft, watch, reading, tally)
         finally:
             if draft:
                 draft.close()
-        return Kept(wanted.by_block(pooled), states, cost, tally, mapped=draft is not None)
+        return Kept(wanted.by_block(pooled), states, cost, tally, mapped=draft is not None, parted=parted)
 
     def _finish(self, draft: Draft | None, watch: Stopwatch, reading: Phase, tally: Tally) -> Phase:
-        """What the pass took, writing included; the draft is kept, or the disk's trouble told."""
+        """What the pass took, writing included; the draft is kept, or the disk's trouble told.
+
+        A pass in parts is not kept: it may differ in its last bits from what others would compute.
+        """
         try:
             if draft:
                 draft.flush()
@@ -201,17 +207,18 @@ def fill(
     pooled: Sequence[Tensor],
     states: Tensor | None,
     depth: int | None,
-) -> Tally:
-    """Run the backbone batch by batch into `pooled`, L + 1 x (F, R), and `states` (tokens, D) at `depth`; the FLOPs.
+) -> tuple[Tally, int]:
+    """Run the backbone batch by batch into `pooled`, L + 1 x (F, R), and `states` (tokens, D) at `depth`.
 
-    F features are kept of every block: one per sequence, or one per word of `encoded.sampled`.
+    F features are kept of every block: one per sequence, or one per word of `encoded.sampled`. A batch that finds no
+    memory goes through in halves: the FLOPs, and how many batches did. Raises `OutOfMemory`.
     """
     tally = Tally()
     counter = StepCounter(tally)
     offsets = np.concatenate([[0], np.cumsum(_state_lengths(encoded, states))])
     slots = _slots(encoded)
-    for batch in batches:
-        rows = batch.tolist()
+
+    def run(rows: Rows) -> int:
         inputs = backbone.collate(encoded, rows)
         mask = inputs["attention_mask"].bool()  # (S, T)
         hidden = counter.run(mask, partial(backbone.states, inputs))
@@ -224,7 +231,10 @@ def fill(
             marked = real_positions(mask, hidden[depth]).cpu()
             for row, sequence, real in zip(rows, hidden[depth].cpu(), marked, strict=True):
                 states[offsets[row] : offsets[row + 1]] = sequence[real]
-    return tally
+        return len(rows)
+
+    parts = [in_halves(batch.tolist(), run) for batch in batches]
+    return tally, sum(len(part) > 1 for part in parts)
 
 
 def _slots(encoded: Encoded) -> list[NDArray[np.int64]]:

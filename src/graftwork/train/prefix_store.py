@@ -142,6 +142,7 @@ class Kept:
     cost: Phase
     tally: Tally
     mapped: bool  # backed by a file: it holds no memory that the system could not take back
+    parted: int = 0  # batches that went through in parts, for want of memory
 
     @property
     def bytes(self) -> int:
