@@ -20,7 +20,7 @@ from graftwork.files import finite, require_writable, write_json
 from graftwork.run.execute import Shop, attempt, in_turn
 from graftwork.run.methods import Named, parse_method
 from graftwork.run.once import Done
-from graftwork.run.setup import Given, Setup, takes_settings
+from graftwork.run.setup import Given, OpenedBy, Setup, takes_settings
 from graftwork.run.shop import open_shared, open_shop
 from graftwork.train.pooled_once import PooledOnce
 
@@ -89,12 +89,12 @@ def curve(
     ways = _fitting(ways, shop, asked=methods is not None)
     shops = {False: _tested(shop)}
     if any(way.fresh for way in ways):
-        fresh = open_shared([way.item for way in ways], replace(setup, backbone=f"{FRESH}{setup.backbone}"))
-        shops[True] = _tested(replace(shop, backbone=fresh.backbone, load=fresh.load, frozen=fresh.frozen))
+        by = OpenedBy(task, tuple(way.item.config for way in ways), replace(setup, backbone=f"{FRESH}{setup.backbone}"))
+        fresh = open_shared([way.item for way in ways], by.setup)
+        opened = replace(shop, backbone=fresh.backbone, load=fresh.load, frozen=fresh.frozen, model_files=fresh.files)
+        shops[True] = _tested(replace(opened, opened_by=by))
     for way in ways:
-        shops[way.fresh].spec(
-            way.item, setup.recipe, 0
-        )  # a recipe that makes no sense is an error before the first run
+        shops[way.fresh].spec(way.item, setup.recipe, 0)  # a recipe that makes no sense is an error before any run
     require_writable(folder)
     listed, left_out = _different(shop.dataset, listed, seed)
     lessons, reused = _run(shops, ways, listed, setup.recipe, draws, seed, progress)

@@ -112,6 +112,11 @@ def draw(dataset: Dataset, size: Size, number: int, seed: int = 0) -> Drawn:
     return Drawn(drawn, size, number, short)
 
 
+def drawn_again(dataset: Dataset, told: Mapping[str, Any] | None) -> Dataset:
+    """The draw whose `size`, `number` and `seed` a receipt tells, from the whole data set; that itself for None."""
+    return draw(dataset, _parse(told["size"]), told["number"], told["seed"]).dataset if told else dataset
+
+
 def _validation(dataset: Dataset, taken: Mapping[Hashable, int], rows: int, chance: str) -> Split:
     """Its first rows: of each class as many as train has, or the share that gives as many rows."""
     split = dataset.validation

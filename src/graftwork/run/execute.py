@@ -81,7 +81,7 @@ class Shop:
     done: Done = field(default_factory=Done)  # what no seed decides
     tested: PooledOnce | None = None  # of test examples that runs over several data sets answer
     model_files: Mapping[str, str] = field(default_factory=dict)  # path -> sha256 of what the backbone was read from
-    recorded: dict[str, Any] = field(default_factory=dict)  # what receipts say of the data, once it is known
+    recorded: dict[str, Any] = field(default_factory=dict)  # what receipts say of data and backbone, once it is known
 
     def spec(self, method: Named, recipe: Recipe, seed: int) -> RunSpec:
         """The identity of a run of this shop."""

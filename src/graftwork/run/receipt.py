@@ -100,15 +100,16 @@ def read_receipt(folder: Path) -> dict[str, Any]:
 def inputs_of(shop: Shop, spec: RunSpec) -> dict[str, Any]:
     """What is known before the run begins: identity, code, model, data, method, randomness and numerics."""
     by = shop.opened_by
-    if "data" not in shop.recorded:
-        shop.recorded["data"] = recorded_data(shop.dataset, by.task if by else shop.dataset.task)
+    known = f"data {shop.dataset.digest}"  # shops over the draws of one data set remember together
+    if known not in shop.recorded:
+        shop.recorded[known] = recorded_data(shop.dataset, by.task if by else shop.dataset.task)
     name = by.setup.backbone if by and spec.backbone else None
     return {
         "format": FORMAT,
         "identity": {"run": spec.id, "engine": ENGINE, "parents": _parents(name) if name else []},
         "code": recorded_code(),
         "model": _model(shop) if spec.backbone else None,
-        "data": shop.recorded["data"],
+        "data": shop.recorded[known],
         "method": {
             "config": dict(spec.method),
             "recipe": dict(spec.recipe),
@@ -154,7 +155,9 @@ def rerun_of(shop: Shop) -> dict[str, Any] | None:
     task = shop.opened_by.task
     files = {"train": "data", "validation": "validation", "test": "test"}
     paths = {files[split]: lasting_path(path) for split, path in paths_of(task).items()}
-    return {"task": asdict(task) | paths, "backbone": lasting_name(shop.opened_by.setup.backbone)}
+    drawn = shop.dataset.report.get("draw")
+    draw = {"draw": {name: drawn[name] for name in ("size", "number", "seed")}} if drawn else {}
+    return {"task": asdict(task) | paths, "backbone": lasting_name(shop.opened_by.setup.backbone)} | draw
 
 
 def lasting_name(name: str) -> str:
@@ -196,12 +199,14 @@ def _model(shop: Shop) -> dict[str, Any]:
 
 def _model_files(shop: Shop) -> dict[str, str]:
     """Path -> sha256. A family that hashes what it has read, and not its files (word vectors), has them hashed here."""
-    if not shop.model_files and "model_files" not in shop.recorded:
+    assert shop.backbone is not None
+    known = f"files of {shop.backbone.card.revision}"
+    if not shop.model_files and known not in shop.recorded:
         source = Path(lasting_name(shop.opened_by.setup.backbone if shop.opened_by else "").rpartition(":")[2])
         there = source.is_absolute() and source.exists()
         listed = (source.rglob("*") if source.is_dir() else [source]) if there else ()
-        shop.recorded["model_files"] = {str(path): file_digest(path) for path in sorted(listed) if path.is_file()}
-    found: dict[str, str] = dict(shop.model_files) or shop.recorded["model_files"]
+        shop.recorded[known] = {str(path): file_digest(path) for path in sorted(listed) if path.is_file()}
+    found: dict[str, str] = dict(shop.model_files) or shop.recorded[known]
     return found
 
 

@@ -20,6 +20,7 @@ from graftwork.core.memory import Cut
 from graftwork.core.progress import Progress, silent
 from graftwork.core.run import ENGINE, RunSpec
 from graftwork.core.task import Task
+from graftwork.data.draws import drawn_again
 from graftwork.data.split_folder import with_split_files
 from graftwork.errors import ConfigError, GraftworkError, StorageError
 from graftwork.files import canonical, file_digest, read_json, write_text
@@ -144,7 +145,8 @@ class Verifier:
                 del self._shops[old]
             runs = self.scratch / f"shop-{len(list(self.scratch.iterdir()))}"
             setup = Setup(backbone, runs=str(runs), precision=precision, device=numerics["device"], cache_size="0")
-            self._shops[key] = open_shop(task, [item], setup)
+            opened = open_shop(task, [item], setup)
+            self._shops[key] = replace(opened, dataset=drawn_again(opened.dataset, receipt["rerun"].get("draw")))
         shop = self._shops[key]
         cuts = [Cut(**cut) for cut in numerics.get("cuts", ())]
         return replace(shop, numerics={**shop.numerics, "threads": numerics["threads"]}, cuts=cuts)

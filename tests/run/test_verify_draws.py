@@ -1,0 +1,64 @@
+"""Runs of a learning curve: each receipt tells the rows of its own draw, and is verified on them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from graftwork.compare.curve import curve
+from graftwork.core.run import Recipe
+from graftwork.core.task import Task
+from graftwork.data.draws import draw, drawn_again, parse_sizes
+from graftwork.files import read_json
+from graftwork.run.methods import parse_method
+from graftwork.run.receipt import inputs_of, rerun_of
+from graftwork.run.setup import Setup
+from graftwork.run.shop import open_shop
+from graftwork.run.verify import EQUAL, verifier
+
+
+def films(folder: Path) -> Task:
+    rows = [f"{'good' if i % 2 else 'bad'} film {i} x{i % 7},{'yes' if i % 2 else 'no'}" for i in range(60)]
+    (folder / "films.csv").write_text("\n".join(["text,label", *rows]) + "\n", encoding="utf-8")
+    return Task.from_file(folder / "films.csv")
+
+
+def test_shops_over_the_draws_of_one_data_set_tell_each_its_own(tmp_path: Path) -> None:
+    method = parse_method("majority")
+    shop = open_shop(films(tmp_path), [method], Setup(runs=str(tmp_path / "runs"), precision="fp32"))
+    assert "draw" not in (rerun_of(shop) or {})
+    for size in parse_sizes("3/class,50%", shop.dataset.task):
+        for number in (0, 1):
+            drawn = draw(shop.dataset, size, number, seed=5).dataset
+            here = replace(shop, dataset=drawn)
+            assert inputs_of(here, here.spec(method, Recipe(), number))["data"]["digest"] == drawn.digest
+            rerun = rerun_of(here)
+            assert rerun is not None and rerun["draw"] == {"size": size.word, "number": number, "seed": 5}
+            assert drawn_again(shop.dataset, rerun["draw"]).digest == drawn.digest
+    assert drawn_again(shop.dataset, None) is shop.dataset
+
+
+@pytest.mark.slow
+def test_a_run_of_a_curve_is_verified_on_its_draw_and_its_network(tmp_path: Path) -> None:
+    made = curve(
+        films(tmp_path),
+        sizes="3/class",
+        methods="tfidf_svm,random:linear_probe",
+        draws=2,
+        backbone="tiny_text",
+        precision="fp32",
+        runs=tmp_path / "runs",
+        out=tmp_path / "curve",
+        cache_size="0",
+    )
+    points = {point["method"]: point["runs"] for point in made.content["points"]}
+    for run in (run for listed in points.values() for run in listed):
+        spec, receipt = (read_json(tmp_path / "runs" / run / name) for name in ("spec.json", "receipt.json"))
+        assert receipt["data"]["digest"] == spec["data"]
+        assert receipt["rerun"]["draw"]["number"] == spec["seed"]
+    with verifier() as verifying:
+        for run in (points["tfidf_svm"][1], points["random:linear_probe"][1]):
+            found = verifying.verify(tmp_path / "runs" / run)
+            assert (found.verdict, found.differences) == (EQUAL, ())
