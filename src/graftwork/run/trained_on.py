@@ -9,13 +9,14 @@ from typing import Any
 
 from graftwork.core.asked_for import kept_only
 from graftwork.core.task import SPLITS, Dataset, Task
+from graftwork.data.draws import drawn_again
 from graftwork.data.load import load
 from graftwork.errors import GraftworkError
 
 FILES = ("data", "validation", "test")
 READ_BY = (
     "text", "text_a", "text_b", "image", "sound", "choices", "count_from", "label", "stray_tags", "realign",
-    "drop_leaks", "rejects",
+    "drop_leaks", "rejects", "split_seed",
 )  # fmt: skip
 
 
@@ -26,7 +27,8 @@ def record(dataset: Dataset) -> dict[str, Any]:
     told = {name: getattr(task, name) for name in READ_BY if getattr(task, name) != plain[name]}
     files = {name: str(path) for name in FILES if (path := getattr(task, name)) is not None}
     rows = {name: len(dataset.splits[name].examples) for name in SPLITS}
-    return {"digest": dataset.digest, "rows": rows, "files": files, "read_by": told}
+    draw = {"draw": dict(dataset.report["draw"])} if "draw" in dataset.report else {}
+    return {"digest": dataset.digest, "rows": rows, "files": files, "read_by": told} | draw
 
 
 def reopened(recorded: Mapping[str, Any] | None, task: Task) -> tuple[Dataset | None, str]:
@@ -39,7 +41,7 @@ def reopened(recorded: Mapping[str, Any] | None, task: Task) -> tuple[Dataset | 
     asked = Task(name=task.name, kind=task.kind, labels=task.labels, metrics=task.metrics, **settings)
     try:
         with kept_only():
-            found = load(asked, checked=False)
+            found = drawn_again(load(asked, checked=False), recorded.get("draw"))
     except GraftworkError as error:
         return None, f"what it was trained on can't be read: {error.what}: {error.where}"
     if found.digest != recorded["digest"]:
