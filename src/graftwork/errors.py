@@ -50,16 +50,16 @@ class StorageError(GraftworkError):
 
 
 class UnknownName(ConfigError):
-    """A name that nothing is registered under."""
+    """A name that nothing is registered under; what to do where none looks like it is `else_do`."""
 
-    def __init__(self, noun: str, name: str, known: Iterable[str], where: str = ""):
+    def __init__(self, noun: str, name: str, known: Iterable[str], where: str = "", else_do: str = ""):
         known = list(known)
         near = nearest(name, known)
         super().__init__(
             f"unknown {noun} {name!r}",
             where=where,
             expected=f"one of {', '.join(known)}",
-            do=f"did you mean {near!r}?" if near else "",
+            do=f"did you mean {near!r}?" if near else else_do,
         )
 
 

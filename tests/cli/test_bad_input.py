@@ -47,6 +47,17 @@ FILES: dict[str, tuple[str | bytes, tuple[str, ...], list[str]]] = {
         (),
         ["data.csv:1: no column 'text'", "text, sentence, or text_a and text_b", "--text txet?"],
     ),
+    "no header": (
+        GOOD.removeprefix("text,label\n").replace("text number", "a text of some words, number").replace(", n", " n"),
+        (),
+        ["data.csv:1: no column 'text'", "put a header above it"],
+    ),
+    "the columns of a pair": (
+        "sentence1,sentence2,label\n" + "".join(f"one {i},two {i},{'ab'[i % 2]}\n" for i in range(30)),
+        (),
+        ["data.csv:1: no column 'text'", "of a pair --text-a COLUMN --text-b COLUMN"],
+    ),
+    "amounts without their kind": (NUMBERS, (), ["has a single row", "if the labels are amounts: --kind regression"]),
     "a flag that names no column": (GOOD, ("--label", "lable"), ["no column 'lable'", "did you mean --label label?"]),
     "too few fields": (GOOD + "only one\n", (), ["data.csv:32: the row has too few fields", "1 field, 'only one'"]),
     "too many fields": (
@@ -149,7 +160,7 @@ def test_a_label_that_only_test_has(graft: Graft) -> None:
         ("daat.csv", ["daat.csv: no such file", "did you mean 'data.csv'?"]),
         ("tickets", ["tickets: no such file", "did you mean 'builtin:tickets'?"]),
         ("builtin:ticket", ["unknown built-in data set 'ticket'", "did you mean 'tickets'?"]),
-        (".", [".: this is a folder", "name a list inside it: data.csv"]),
+        (".", [".: this folder holds neither splits nor class folders", "name the file to read, such as data.csv"]),
         ("data.xlsx", ["unknown suffix '.xlsx'", "save the sheet as CSV (UTF-8)"]),
         ("none.toml", ["none.toml: no such file or folder"]),
     ],

@@ -254,6 +254,13 @@ def test_the_document_names_real_commands_and_all_that_change_or_show_a_bank() -
     assert named >= {"create", "add", "remove", "rename", "ls", "show", "check", "diff", "rollback"}
 
 
+def test_without_a_command_it_lists_them_whole(graft: Graft) -> None:
+    done = graft("bank")
+    assert (done.code, done.err) == (0, "")
+    assert "..." not in done.out.partition("Commands:")[2]
+    assert "with all its versions; only the ledger" in " ".join(done.out.split())
+
+
 @pytest.mark.parametrize("name", sorted(command.commands))
 def test_each_command_explains_itself(name: str, graft: Graft) -> None:
     done = graft("bank", name, "--help")

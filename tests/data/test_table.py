@@ -136,9 +136,10 @@ BAD = [
     ("t.jsonl", '{"text": "a", "label": {"k": 1}}\n', ":1", "'label' is no text", "a list of strings"),
     ("t.jsonl", '{"text": "a", "label": [{}]}\n', ":1", "'label' is no text", "a list of strings"),
     ("t.jsonl", '{"text": "\\ud83d", "label": "b"}\n', ":1", "half of a character", "UTF-8"),
-    ("t.txt", "text\tlabel\n", "", "unknown suffix '.txt'", ".jsonl (one JSON object per line)"),
+    ("t.txt", "text\tlabel\n", "", "unknown suffix '.txt'", ".csv, .tsv, .jsonl, "),
     ("t.json", "[]", "", "the file is empty", "the export of Label Studio"),
-    ("t", "text\tlabel\n", "", "no suffix", ".csv (comma-separated)"),
+    ("t", "text\tlabel\n", "", "no suffix", ".parquet with .gz"),
+    ("t.json", '{"text": "a", "label": "b"}\n', ":1", "not a list of tasks", "rename the file to .jsonl"),
 ]
 
 

@@ -193,6 +193,8 @@ def diff(first: str, second: str, third: str | None, as_json: bool) -> None:
 
 command.add_command(export_task)
 command.add_command(import_task)
+for _part in command.commands.values():  # whole in the list of them, which click would cut
+    _part.short_help = str(_part.help).partition("\n\n")[0].replace("\n", " ")
 
 
 def table(rows: Sequence[Sequence[str]], right: Sequence[int] = ()) -> list[str]:

@@ -117,6 +117,9 @@ def _fail(error: Exception, arguments: Sequence[str]) -> int:
         return _stopped(arguments, error.__cause__)
     if isinstance(error, GraftworkError):
         return _say(error.message, 2)
+    if isinstance(error, click.exceptions.NoArgsIsHelpError):
+        click.echo(error.format_message())
+        return 0
     if isinstance(error, click.ClickException):
         context = error.ctx if isinstance(error, click.UsageError) else None
         path = context.command_path if context else "graft"

@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+import math
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from graftwork.core.task import Task
 from graftwork.errors import ConfigError, DataError, clip, nearest
+
+_NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?", re.ASCII)
+
+
+def is_number(text: str) -> bool:
+    """Whether this is a finite decimal number such as `3`, `-0.5` or `1e-3`."""
+    return bool(_NUMBER.fullmatch(text)) and math.isfinite(float(text))
 
 
 def labels_of(target: Any) -> tuple[str, ...]:

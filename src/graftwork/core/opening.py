@@ -70,7 +70,7 @@ def _family(name: str) -> tuple[BackboneFamily, str]:
         raise ConfigError(
             f"unknown backbone {name!r}", expected=f"one of {', '.join(known)}", do=f"write {FOLDER}{name}"
         )
-    raise UnknownName("backbone", name, known)
+    raise UnknownName("backbone", name, known, else_do="" if ":" in name else f"a model of the hub is {FOLDER}{name}")
 
 
 def _family_of(architecture: str, source: str) -> BackboneFamily:

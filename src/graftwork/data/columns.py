@@ -10,6 +10,8 @@ from graftwork.data.table import Table
 from graftwork.errors import ConfigError, DataError, nearest
 
 COLUMNS = {False: ("text", "sentence"), True: ("tokens", "words")}  # names of a text's column, and of a list of words
+OTHERS = "; of a pair --text-a COLUMN --text-b COLUMN; of files --image COLUMN or --sound COLUMN"
+MOST_WORDS = 5  # from here on the name of a column is more likely a text
 TARGETS = {False: ("label",), True: ("tags", "upos", "label")}
 
 
@@ -82,13 +84,16 @@ def column_of(table: Table, role: str, name: str, setting: str | None) -> str:
     near = nearest(name, table.header)
     flag = f"--{role.replace('_', '-')} {near or 'COLUMN'}"
     known = {"text": "text, sentence, or text_a and text_b", "tokens": "tokens or words"}.get(name, name)
+    do = f"did you mean {flag}?" if near else f"name it: {flag}{OTHERS if name == 'text' else ''}"
+    if setting is None and any(len(cell.split()) >= MOST_WORDS for cell in table.header):
+        do = "the first line looks like a row: put a header above it, such as text and label"
     error = ConfigError if setting is not None else DataError
     raise error(
         f"no column {name!r}",
         where=f"{table.path}:1",
         got=columns_told(table),
         expected="" if setting is not None else f"a column called {known}",
-        do=f"did you mean {flag}?" if near else f"name it: {flag}",
+        do=do,
     )
 
 

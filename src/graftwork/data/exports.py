@@ -127,7 +127,8 @@ def _tasks(path: Path) -> Iterator[tuple[int, str, tuple[str, list[Any]] | DataE
         where = f"{path}:{number}"
         try:
             if not (isinstance(item, dict) and isinstance(item.get("data"), dict) and "annotations" in item):
-                _refuse("not a task of Label Studio's JSON export", where, shown(item), TASK)
+                remedy = "of a list of rows make JSONL: an object on every line, in a file called .jsonl"
+                _refuse("not a task of Label Studio's JSON export", where, shown(item), TASK, remedy)
             where += f" (task {str(item.get('id'))[:40]})" if isinstance(item.get("id"), int | str) else ""
             yield number, where, (_text(item["data"], where), _results(item["annotations"], where))
         except DataError as error:
@@ -201,6 +202,7 @@ def _items(path: Path) -> Iterator[tuple[int, Any]]:
             f"{path}:1",
             clip(text[at : at + 200]),
             "the JSON export of Label Studio; for that of SQuAD: --kind span",
+            "rename the file to .jsonl, if it has an object on every line",
         )
     at = _past(text, at + 1)
     while comma or text[at : at + 1] != "]":
@@ -244,6 +246,6 @@ def _item(text: str, at: int, where: str) -> tuple[Any, int]:
     return item, end
 
 
-def _refuse(what: str, where: str, got: str, expected: str) -> NoReturn:
+def _refuse(what: str, where: str, got: str, expected: str, do: str = "mend it, or export it again") -> NoReturn:
     """`got` has been cut to what fits in a message."""
-    raise DataError(what, where=where, got=got, expected=expected, do="mend it, or export it again")
+    raise DataError(what, where=where, got=got, expected=expected, do=do)

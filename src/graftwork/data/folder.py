@@ -12,6 +12,7 @@ from graftwork.files import storage_errors
 
 LABEL = "label"  # what the column of the class folders' names is called
 LONGEST_NAME, LONGEST_PATH = 255, 4095  # bytes of what may name a file
+TABLES = (".csv", ".tsv", ".jsonl", ".json", ".conll", ".conllu", ".parquet")  # that may be meant instead of a folder
 LEFT_BEHIND = ("thumbs.db", "desktop.ini")  # by file managers
 
 
@@ -114,6 +115,8 @@ def _refuse_empty(path: Path, folders: Sequence[Path]) -> None:
     files = [file for file in sorted(path.iterdir()) if file.is_file() and not file.name.startswith(".")]
     media = sum(_role(file) is not None for file in files)
     others = [file.name for file in files if _role(file) is None]
+    tables = [name for name in others if name.removesuffix(".gz").endswith(TABLES) and "test" not in name.lower()]
+    named = f"name the file to read, such as {path / tables[0]}" if tables else "name the file to read"
     got = f"{media} images and sounds, in no class folder" if media else ", ".join(others[:5]) or "an empty folder"
     raise DataError(
         "the class folders are empty" if folders else "this folder holds neither splits nor class folders",
@@ -121,6 +124,6 @@ def _refuse_empty(path: Path, folders: Sequence[Path]) -> None:
         got=f"{len(folders)} folders without files" if folders else got,
         expected="train.csv and test.csv or the like, or a folder per class with its images or sounds in it",
         do="sort the files into folders named by their labels, or write a list with the columns image and label"
-        if media
-        else "name the file to read, or call the files of the splits train, validation and test",
+        if media and not tables
+        else f"{named}; or call the files of the splits train, validation and test",
     )

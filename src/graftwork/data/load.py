@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +12,7 @@ from typing import Any
 
 from graftwork.core.example import Example, Input, plain, text_of
 from graftwork.core.kind import AsksPassages, Kind, OfChoices
-from graftwork.core.labels import labels_of
+from graftwork.core.labels import is_number, labels_of
 from graftwork.core.media import MEDIA
 from graftwork.core.task import SPLITS, Dataset, Split, Task
 from graftwork.data.checks import report
@@ -34,6 +34,7 @@ from graftwork.registry import kinds, metrics
 FRACTIONS = {"test": 0.2, "validation": 0.1}  # of the rows of the training file, where no file is given
 FEWEST_ROWS = 10  # to draw splits from
 MOST_LISTED = 20  # labels in a message
+AS_NUMBERS = "if the labels are amounts: --kind regression; else mend or remove the row, or add others of its class"
 
 
 @dataclass(frozen=True, slots=True)
@@ -293,7 +294,7 @@ def _refuse_single(records: Sequence[Record], path: Path) -> None:
                     where=f"{path}:{record.line}",
                     got=f"{single} such class{'' if single == 1 else 'es'} of {len(counts)}",
                     expected="two rows or more of every class",
-                    do="add rows of it, remove it, or give a file with --test",
+                    do=AS_NUMBERS if _are_numbers(counts) else "add rows of it, remove it, or give a file with --test",
                 )
 
 
@@ -304,12 +305,18 @@ def _require_trained_labels(records: Mapping[str, Sequence[Record]], name: str, 
         for label in labels_of(record.target):
             if label not in trained:
                 near = nearest(label, trained)
+                told = f"did you mean {clip(near)}?" if near else "add rows of it to train, or remove it here"
                 raise DataError(
                     f"the label {clip(label)} is in {name} and not in train",
                     where=f"{path}:{record.line}",
                     expected=f"one of {_listed(sorted(trained))}",
-                    do=f"did you mean {clip(near)}?" if near else "add rows of it to train, or remove it here",
+                    do=AS_NUMBERS if _are_numbers(trained) else told,
                 )
+
+
+def _are_numbers(labels: Collection[str]) -> bool:
+    """Whether so many labels are all numbers that they may be amounts."""
+    return len(labels) >= FEWEST_ROWS and all(map(is_number, labels))
 
 
 def _listed(labels: Sequence[str]) -> str:

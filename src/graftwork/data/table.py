@@ -193,6 +193,7 @@ _REMEDIES = {
     ".xlsx": "save the sheet as CSV (UTF-8)",
     ".xls": "save the sheet as CSV (UTF-8)",
     ".ndjson": "rename it to .jsonl",
+    ".jsonlines": "rename it to .jsonl",
     ".txt": "rename it to .tsv if a tab stands between the columns, to .csv if a comma does",
 }
 
@@ -208,11 +209,10 @@ def _format(path: Path) -> str:
     suffix = suffix_of(path)
     if suffix is None:
         suffix = Path(path.name.lower().removesuffix(".gz")).suffix
-        known = ", ".join(f"{name} ({what})" for name, what in _READ.items())
         raise DataError(
             f"unknown suffix {suffix!r}" if suffix else "the file's name has no suffix",
             where=str(path),
-            expected=f"{known}, each also with .gz behind it",
+            expected=f"{', '.join(_READ)}; all but .parquet with .gz behind it too",
             do=_REMEDIES.get(suffix, "rename or convert the file"),
         )
     return suffix

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
@@ -14,12 +13,12 @@ from torch.nn.functional import mse_loss
 
 from graftwork.core.example import Example
 from graftwork.core.head import PooledHead
+from graftwork.core.labels import is_number
 from graftwork.core.task import Task
 from graftwork.errors import ConfigError, DataError, clip
 from graftwork.registry import kinds
 
 METRICS = ("pearson", "spearman")
-_NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 STRATUM_ROWS = 10  # a tenth of the rows is a stratum only where it has this many
 
 
@@ -31,8 +30,8 @@ class Regression:
 
     def parse(self, text: str | tuple[str, ...], task: Task, where: str) -> float:
         """A finite decimal number such as `3`, `-0.5` or `1e-3`; nothing else is taken for one."""
-        if isinstance(text, tuple) or not _NUMBER.fullmatch(text) or not math.isfinite(float(text)):
-            decimal_comma = "," in text and _NUMBER.fullmatch(str(text).replace(",", ".", 1))
+        if isinstance(text, tuple) or not is_number(text):
+            decimal_comma = "," in text and is_number(str(text).replace(",", ".", 1))
             raise DataError(
                 "the target is not a finite number",
                 where=where,
