@@ -27,5 +27,5 @@ class PeakAcceleratorBytes:
 
 def in_use() -> bool:
     """Whether this process computes on a device; asking a device that is not in use would start it."""
-    used: bool = torch.cuda.is_initialized()  # type: ignore[no-untyped-call]
+    used: bool = torch.cuda.is_initialized()
     return used

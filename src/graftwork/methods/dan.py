@@ -126,9 +126,9 @@ class _Learning:
         """One update."""
         self.layers.zero_grad()
         self.vectors.zero_grad()
-        loss.backward()  # type: ignore[no-untyped-call]
+        loss.backward()
         self.layers.step()
-        self.vectors.step()  # type: ignore[no-untyped-call]
+        self.vectors.step()
 
     def reached(self, score: float, other: float) -> None:
         """An epoch is over; of equal scores the `other` decides."""

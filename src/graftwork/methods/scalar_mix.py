@@ -88,7 +88,7 @@ class ScalarMix:
             for rows in batches_of_features(train.encoded, len(features), shuffle):
                 loss = kind.loss(network(features[rows]), targets[rows])
                 optimiser.zero_grad()
-                (loss + self.pull * network.scores.square().sum()).backward()  # type: ignore[no-untyped-call]
+                (loss + self.pull * network.scores.square().sum()).backward()
                 optimiser.step()
                 losses.append(float(loss.detach()))
             with torch.no_grad():

@@ -124,7 +124,7 @@ class Training:
     def _pass(self, part: Batch, number: int) -> Loss:
         with torch.autocast(self.course.device, torch.bfloat16, enabled=self.course.bf16):
             loss = self.course.objective.loss(self.network, part)
-        loss.total.backward()  # type: ignore[no-untyped-call]
+        loss.total.backward()
         self.state[number] = loss.state
         return loss
 

@@ -45,7 +45,7 @@ DECIDING = (  # those that pick the routines that multiply
 )  # fmt: skip
 CHECKOUT = Path(__file__).resolve().parents[3]  # of src/graftwork/run/environment.py, when it runs from its sources
 GIT_SECONDS = 5
-MKLDNN: bool = torch.backends.mkldnn.is_available()  # type: ignore[no-untyped-call]
+MKLDNN: bool = torch.backends.mkldnn.is_available()
 ARITHMETIC = (
     2  # raised when the same run would give other bits; 2: batches as long as their longest text, short attention
 )
@@ -150,7 +150,7 @@ def cuda_multiplies_bf16() -> bool:
 
 def accelerator() -> str | None:
     """The GPU that this process computes on; None where it has used none, for asking would start one."""
-    used = torch.cuda.is_initialized()  # type: ignore[no-untyped-call]
+    used = torch.cuda.is_initialized()
     return torch.cuda.get_device_name() if used else None
 
 

@@ -93,7 +93,7 @@ class Forecaster:
             target = torch.from_numpy(flat(self.shop.dataset.train.targets)[answered]).to(model.device)
 
             def work() -> None:
-                self.kind.loss(model(inputs, entering), target).backward()  # type: ignore[no-untyped-call]
+                self.kind.loss(model(inputs, entering), target).backward()
 
             flops = counted(work)[1] * self._recipe(method)["epochs"] * tokens("train", 0)
         flops += forward * (tokens("train", depth) + tokens("validation", depth))
@@ -310,7 +310,7 @@ class Forecaster:
             targets = kept_targets(self.shop.dataset.train, self.lengths.encoded["train"])[:rows]
 
             def work() -> None:
-                self.kind.loss(linear(features, weight), targets).backward()  # type: ignore[no-untyped-call]
+                self.kind.loss(linear(features, weight), targets).backward()
 
             self._evaluations[rows] = self._median(work)
         return self._evaluations[rows]

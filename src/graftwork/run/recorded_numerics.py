@@ -42,7 +42,7 @@ def recorded_numerics(shop: Shop, spec: RunSpec) -> dict[str, Any]:
         "cores": usable_cores(),
         "accelerator": accelerator(),
         "cuda": torch.version.cuda if on_cuda else None,
-        "cudnn": torch.backends.cudnn.version() if on_cuda else None,  # type: ignore[no-untyped-call]
+        "cudnn": torch.backends.cudnn.version() if on_cuda else None,
         "mkldnn": MKLDNN,
         "built_with": _built_with(),
         "blas": blas(),

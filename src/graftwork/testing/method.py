@@ -116,7 +116,7 @@ def _check_learning(model: Model, rate: float, loss: Callable[[], Tensor]) -> No
     optimiser, losses = FlatAdamW(model.delta(), rate, 0.0, 1.0, model.tables()), []
     for _ in range(STEPS):
         value = loss()
-        value.backward()  # type: ignore[no-untyped-call]
+        value.backward()
         idle = [name for name, parameter in model.delta().items() if parameter.grad is None]
         require(not idle, f"these are in the delta and get no gradient: {idle[:3]}")
         optimiser.step(1.0)

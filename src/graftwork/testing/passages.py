@@ -87,7 +87,7 @@ def _check_loss(kind: Kind, sure: Ragged, encoded: Ragged) -> None:
     for factor in (1.0, -1.0, 1e3, -1e3):
         logits = (right * factor).requires_grad_(True)
         value = kind.loss(logits, targets)
-        value.backward()  # type: ignore[no-untyped-call]
+        value.backward()
         finite = bool(value.isfinite()) and logits.grad is not None and bool(logits.grad.isfinite().all())
         require(value.ndim == 0 and finite, f"the loss or its gradient is not finite at logits times {factor}")
     require(float(kind.loss(right, targets)) < float(kind.loss(-right, targets)), "the loss is higher where right")

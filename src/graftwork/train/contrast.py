@@ -114,7 +114,7 @@ def train_on_pairs(
                 read_ = [read(model, encoded, part.tolist(), frozen, pairs.counter) for part in parts]
                 loss = pair_loss(torch.cat(read_), targets[np.concatenate(parts)])
             with bench.profile.phase("backward"):
-                loss.backward()  # type: ignore[no-untyped-call]
+                loss.backward()
             share = warm_up_then_linear(pairs.step, len(batches), LINEAR["warm_up"])
             with bench.profile.phase("optimiser"):
                 norm = pairs.optimiser.step(share)

@@ -30,7 +30,7 @@ class _Products(TorchDispatchMode):
     """Sums torch's formulas, as its `FlopCounterMode` does, which also splits them by module: most of its work."""
 
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self.flops = 0
         self._whole: set[Any] = set()  # operators that are not made of others
 

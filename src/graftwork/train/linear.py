@@ -58,10 +58,10 @@ def fit_linear(
         evaluations += 1
         solver.zero_grad()
         loss = kind.loss(linear(inputs, weight, bias), targets) + strength / 2 * weight.square().sum()
-        loss.backward()  # type: ignore[no-untyped-call]
+        loss.backward()
         return float(loss.detach())
 
-    solver.step(closure)  # type: ignore[no-untyped-call]
+    solver.step(closure)
     final = weight.detach() / sd
     return LinearFit(final, bias.detach() - linear(mean, final), strength, evaluations)
 

@@ -258,7 +258,7 @@ def _step(
             loss = bench.setting.kind.loss(model(inputs, _entering(model, inputs, sequences, frozen)), answers)
             loss = loss if share == 1 else loss * share
             with bench.profile.phase("backward"):
-                loss.backward()  # type: ignore[no-untyped-call]
+                loss.backward()
             return float(loss.detach())
 
         return counter.run(inputs["attention_mask"], work)

@@ -39,7 +39,7 @@ def fit_mix(bench: Workbench, train: FrozenPass, strength: float, outputs: int) 
             mixed = torch.einsum("nlp,l->np", features[rows], scores.softmax(0))  # (B, P)
             loss = bench.setting.kind.loss(linear(mixed, layer.weight, layer.bias), targets[rows])
             optimiser.zero_grad()
-            loss.backward()  # type: ignore[no-untyped-call]
+            loss.backward()
             optimiser.step()
     mixing, layering = 4.0 * features.numel(), 6.0 * features[:, 0].numel() * outputs  # forward and backward
     bench.tally.add_model(EPOCHS * (mixing + layering))
