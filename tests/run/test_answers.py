@@ -16,10 +16,12 @@ import pytest
 
 from graftwork.core.run import Recipe
 from graftwork.core.task import Task
+from graftwork.data.rejects import Bad
 from graftwork.data.table import open_table
 from graftwork.errors import ConfigError, DataError, GraftworkError, StorageError
 from graftwork.run import answers, bulk
 from graftwork.run.answers import answer_file
+from graftwork.run.given import OF_ROLES
 from graftwork.run.task_module import TaskModule
 from graftwork.run.train import train
 
@@ -257,7 +259,7 @@ def test_a_file_that_changes_under_our_hands_leaves_no_answers(
     monkeypatch.setattr(bulk, "ROWS_AT_ONCE", 2)
     module, before = make(), {"classification.csv", "runs", "in.csv"}
     source = write_rows(tmp_path / "in.csv", [{"text": text} for text in ["good"] * 7 + [" "]])
-    monkeypatch.setattr(answers, "_check", lambda examples, progress: 8)
+    monkeypatch.setattr(answers, "_check", lambda examples, bad, progress: 8)
     with pytest.raises(DataError, match=r"in\.csv:9: the text is empty"):
         ask(module, source, tmp_path / "out.csv")
     assert {path.name for path in tmp_path.iterdir()} == before
@@ -327,3 +329,44 @@ def test_a_bad_row_far_down_leaves_no_file(make: Callable[..., TaskModule], tmp_
     with pytest.raises(DataError, match=r"in\.csv:165002: the text is empty"):  # 15,000 line ends inside quotes
         ask(module, source, tmp_path / "out.csv")
     assert set(tmp_path.iterdir()) == before
+
+
+def test_bad_rows_are_set_aside_and_the_rest_is_answered(make: Callable[..., TaskModule], tmp_path: Path) -> None:
+    module, source, out = make(), tmp_path / "in.csv", tmp_path / "out.jsonl"
+    source.write_text("id,text\n1,good film\n2,bad film,more\n3,\n4,fine\n", encoding="utf-8")
+    rejects = tmp_path / "rejects.jsonl"
+    with pytest.raises(DataError, match=r"in\.csv:3"):
+        answer_file([module], source, out, refuse)
+    assert not out.exists()
+    done = answer_file([module], source, out, refuse, rejects=rejects)
+    assert (done.rows, done.rejected) == (2, 2)
+    assert [json.loads(line)["text"] for line in out.read_text().splitlines()] == ["good film", "fine"]
+    told = [json.loads(line) for line in rejects.read_text().splitlines()]
+    assert [line["line"] for line in told] == [3, 4]
+    assert told[0]["row"] == "2,bad film,more\n" and "the text is empty" in told[1]["what"]
+    source.write_text("id,text\n2,bad film,more\n", encoding="utf-8")
+    with pytest.raises(DataError, match="no row of the file can be read"):
+        answer_file([module], source, out, refuse, rejects=rejects)
+    for other in (source, out):
+        with pytest.raises(ConfigError, match="bad rows would be written over"):
+            answer_file([module], source, out, refuse, rejects=other)
+
+
+@pytest.mark.parametrize(
+    "good",
+    [
+        {"text": "a text"},
+        {"text_a": "a text", "text_b": "another"},
+        {"words": ["a", "word"]},
+        {"question": "which?", "context": "the good one"},
+        {"text": "which?", "choices": ["one", "two"]},
+    ],
+    ids=lambda good: "-".join(good),
+)
+def test_every_form_yields_what_is_wrong_with_a_row_and_goes_on(good: dict[str, Any], tmp_path: Path) -> None:
+    roles = ("question", "words") if "question" in good else tuple(good)
+    empty = {name: type(value)() for name, value in good.items()}
+    source = write_rows(tmp_path / "in.jsonl", [good, empty, good])
+    found = list(OF_ROLES[roles].rows(source, Task("t", source), {})())
+    assert [isinstance(one, Bad) for one in found] == [False, True, False]
+    assert isinstance(found[1], Bad) and found[1].line == 2

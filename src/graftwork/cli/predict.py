@@ -32,6 +32,12 @@ if TYPE_CHECKING:
     help="CSV, TSV or JSONL with the texts, CoNLL or JSONL with words, or a list of files.",
 )
 @click.option("--out", metavar="G", help="Where answers to --file go, a line per row; .jsonl, .csv or .tsv.")
+@click.option(
+    "--rejects",
+    metavar="FILE",
+    help="Write rows of --file that can't be read to FILE, with the reason, and answer the rest.  "
+    "[default: the first is an error]",
+)
 @column_options
 @device_option
 @click.option("--threads", type=int, help="Processor threads.  [default: all cores]")
@@ -42,6 +48,7 @@ def command(
     also: tuple[str, ...],
     source: str | None,
     out: str | None,
+    rejects: str | None,
     device: str,
     threads: int | None,
     as_json: bool,
@@ -54,8 +61,8 @@ def command(
 
     Modules on one backbone share its work. The names of the answers of --also begin with the name of its task.
     """
-    if (out or columns) and not source:
-        first = "--out" if out else f"--{next(iter(columns)).replace('_', '-')}"
+    if (out or rejects or columns) and not source:
+        first = "--out" if out else "--rejects" if rejects else f"--{next(iter(columns)).replace('_', '-')}"
         raise ConfigError(f"{first} needs --file", do="graft predict MODULE --file F --out G")
     in_bank = (Path(module) / "bank.json").is_file()
     if in_bank and not texts:
@@ -66,7 +73,7 @@ def command(
     use_threads(threads)
     opened = _opened(Path(module), (*tasks, *also), device, in_bank)
     if source:
-        _answer_file(opened, Path(source), Path(out) if out else None, columns)
+        _answer_file(opened, Path(source), Path(out) if out else None, columns, Path(rejects) if rejects else None)
     else:
         _answer_texts(opened, texts, as_json)
 
@@ -86,13 +93,17 @@ def _opened(module: Path, others: tuple[str, ...], device: str, in_bank: bool) -
     ]
 
 
-def _answer_file(modules: list[TaskModule], source: Path, out: Path | None, columns: dict[str, str]) -> None:
+def _answer_file(
+    modules: list[TaskModule], source: Path, out: Path | None, columns: dict[str, str], rejects: Path | None
+) -> None:
     from graftwork.run.answers import answer_file
 
     with progress_bar(shown=out is not None) as progress:
-        done = answer_file(modules, source, out, click.echo, progress, columns)
+        done = answer_file(modules, source, out, click.echo, progress, columns, rejects)
     answers = f"{done.rows:,} answer{'' if done.rows == 1 else 's'}"
     click.echo(f"{answers} in {out}" if out else answers, err=True)
+    if done.rejected:
+        click.echo(f"{done.rejected:,} row{'' if done.rejected == 1 else 's'} can't be read: {rejects}", err=True)
     _say_cut(modules, done.cut)
 
 

@@ -12,7 +12,8 @@ from typing import Any
 from graftwork.core.example import Example, Input
 from graftwork.core.media import Media
 from graftwork.core.progress import Progress, silent
-from graftwork.errors import ConfigError
+from graftwork.data.rejects import Bad, Rejects, require_apart, write_rejects
+from graftwork.errors import ConfigError, DataError
 from graftwork.files import writing
 from graftwork.run.bulk import Window, answer_windows, check_roles
 from graftwork.run.given import OF_ROLES
@@ -28,6 +29,7 @@ class Answered:
 
     rows: int = 0
     cut: int = 0  # rows that were longer than the backbone takes
+    rejected: int = 0  # rows that can't be read, and have no answer
 
 
 def answer_file(
@@ -37,11 +39,13 @@ def answer_file(
     echo: Callable[[str], None],
     progress: Progress = silent,
     columns: Mapping[str, str] | None = None,
+    rejects: Path | None = None,
 ) -> Answered:
     """Answer every row of `source`; into `out` (whole or not at all), or line by line through `echo`.
 
     The first module's answers have their own names, those of the others the name of their task before them. `columns`
-    (role -> column) names the columns that are not called like their roles. Memory does not grow with the rows.
+    (role -> column) names the columns that are not called like their roles. Memory does not grow with the rows. Rows
+    that can't be read go to `rejects`, where that is given, and have no answer.
 
     Raises `DataError` for a bad row or a missing column, `ConfigError` for a suffix that is not known, or for modules
     that want different inputs or share a name.
@@ -57,12 +61,17 @@ def answer_file(
         raise ConfigError(
             "--file and --out are the same file", where=str(out), do="give the answers a file of their own"
         )
+    require_apart(str(rejects) if rejects else None, {"given": source} | ({"answers": out} if out else {}))
     check_roles(modules)
     prefixes = prefixes_of(modules)
     read = OF_ROLES[modules[0].roles].rows(source, modules[0].task, columns or {})
-    total = _check(read(), progress)
-    done = Answered()
-    found = answer_windows(modules, read())
+    bad = Rejects(aside=rejects is not None)
+    total = _check(read(), bad, progress)
+    if rejects is not None:
+        write_rejects(rejects, bad.found)
+    bad.require_rows(source, total)
+    done = Answered(rejected=len(bad.found))
+    found = answer_windows(modules, _good(read(), bad, source))
     if out is None:
         for window in found:
             for line in _lines(window, prefixes, shape, done):
@@ -113,13 +122,29 @@ def merged(inputs: Mapping[str, Any], answers: Sequence[Mapping[str, Any]], pref
     return named
 
 
-def _check(examples: Iterator[Example], progress: Progress) -> int:
-    """Read the whole file, so that a bad row is found before hours of work and not in them; returns the rows."""
+def _check(examples: Iterator[Example | Bad], bad: Rejects, progress: Progress) -> int:
+    """Read the whole file, so that a bad row is found before hours of work and not in them; returns the good rows."""
     rows = 0
-    for rows, _ in enumerate(examples, 1):
-        if rows % CHECKED_AT_ONCE == 0:
-            progress(0.0, f"{rows:,} rows checked")
+    for number, example in enumerate(examples, 1):
+        if isinstance(example, Bad):
+            bad.refuse(example)
+        else:
+            rows += 1
+        if number % CHECKED_AT_ONCE == 0:
+            progress(0.0, f"{number:,} rows checked")
     return rows
+
+
+def _good(examples: Iterator[Example | Bad], known: Rejects, source: Path) -> Iterator[Example]:
+    """All but the bad rows, which are the `known` ones. Raises `DataError` where they are not."""
+    again = Rejects(aside=known.aside)
+    for example in examples:
+        if isinstance(example, Bad):
+            again.refuse(example)
+        else:
+            yield example
+    if len(again.found) != len(known.found):
+        raise DataError("the file changed while it was read", where=str(source), do="run the same command again")
 
 
 def _lines(window: Window, prefixes: Sequence[str], shape: str, done: Answered) -> list[str]:

@@ -16,6 +16,7 @@ import numpy as np
 from graftwork.core.example import Example, plain, text_of
 from graftwork.core.media import MEDIA
 from graftwork.data.near import clusters, words_of
+from graftwork.data.rejects import none_bad
 from graftwork.data.repeats import Distinct, inputs_of
 from graftwork.errors import ConfigError, clip
 from graftwork.files import digest
@@ -87,7 +88,7 @@ def shift(
 
 def _read(module: TaskModule, given: str | Path | Sequence[Text], columns: Mapping[str, str]) -> list[Example]:
     if isinstance(given, str | Path):
-        return list(OF_ROLES[module.roles].rows(Path(given), module.task, columns)())
+        return list(none_bad(OF_ROLES[module.roles].rows(Path(given), module.task, columns)()))
     return module.examples(given)
 
 

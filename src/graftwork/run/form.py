@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
 from graftwork.core.example import Example, Input, text_of
 from graftwork.core.task import Task
-from graftwork.data.table import Table
+from graftwork.data.rejects import Bad
+from graftwork.data.table import Row, Table
 from graftwork.errors import ConfigError, DataError, nearest
 
 Given = str | Sequence[str] | Mapping[str, Any]  # a text, a pair or the words of one, or role -> input
-Rows = Callable[[], Iterator[Example]]  # reads its file anew at every call
+Rows = Callable[[], Iterator[Example | Bad]]  # reads its file anew at every call
 
 
 class Form(Protocol):
@@ -38,9 +39,21 @@ class Form(Protocol):
     def rows(self, source: Path, task: Task, named: Mapping[str, str]) -> Rows:
         """The rows of a file of it, without answers; `named` (role -> column) names columns.
 
-        Raises `ConfigError` for a role that no column can be named for, `DataError` for a missing column; reading the
-        rows raises `DataError` at a bad one.
+        Raises `ConfigError` for a role that no column can be named for, `DataError` for a missing column. In place of
+        a row that can't be read comes what is wrong with it.
         """
+
+
+def each(found: Iterable[Row | Bad], path: Path, made: Callable[[Row], Example]) -> Iterator[Example | Bad]:
+    """An example of every row of `path`; what is wrong with one where `made` raises `DataError`."""
+    for row in found:
+        if isinstance(row, Bad):
+            yield row
+            continue
+        try:
+            yield made(row)
+        except DataError as error:
+            yield Bad(path, row.line, error, row.last)
 
 
 def check_named(named: Mapping[str, str], allowed: Sequence[str], expected: str = "") -> None:

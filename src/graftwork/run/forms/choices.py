@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,10 +10,9 @@ from graftwork.core.choices import check_choices
 from graftwork.core.example import Example
 from graftwork.core.task import Task
 from graftwork.data.choices import choice_rows, find_choice_columns
-from graftwork.data.rejects import none_bad
-from graftwork.data.table import Table, open_table
+from graftwork.data.table import Row, open_table
 from graftwork.errors import ConfigError, clip
-from graftwork.run.form import Given, Rows, check_named, require_text
+from graftwork.run.form import Given, Rows, check_named, each, require_text
 
 
 class Choices:
@@ -49,16 +48,15 @@ class Choices:
         choices = tuple(name.strip() for name in named.get("choices", "").split(",") if name.strip())
         asked = replace(task, text=named.get("text"), choices=choices)
         found = find_choice_columns(asked, table, labelled=False)
-        return lambda: _read(table, found)
 
+        def made(row: Row) -> Example:
+            text, choices = row.cells
+            where = f"{table.path}:{row.line}"
+            require_text(text, where)
+            check_choices(tuple(choices), where)
+            return Example(f"line/{row.line}", {"text": text, "choices": choices})
 
-def _read(table: Table, task: Task) -> Iterator[Example]:
-    for row in none_bad(choice_rows(table, task)):
-        text, choices = row.cells
-        where = f"{table.path}:{row.line}"
-        require_text(text, where)
-        check_choices(tuple(choices), where)
-        yield Example(f"line/{row.line}", {"text": text, "choices": choices})
+        return lambda: each(choice_rows(table, found), table.path, made)
 
 
 CHOICES = Choices()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,9 +10,9 @@ from graftwork.core.decoding import identify
 from graftwork.core.example import Example, text_of
 from graftwork.core.task import Task
 from graftwork.data.folder import files_in, media_of
-from graftwork.data.table import Table, open_table
+from graftwork.data.table import Row, open_table
 from graftwork.errors import ConfigError
-from graftwork.run.form import Given, Rows, check_named, columns_called, require_text
+from graftwork.run.form import Given, Rows, check_named, columns_called, each, require_text
 
 
 @dataclass(frozen=True)
@@ -58,14 +58,14 @@ class File:
         check_named(named, self.roles)
         table = open_table(source)
         (column,) = columns_called(table, self.roles, named)
-        return lambda: self._read(table, column)
 
-    def _read(self, table: Table, column: str) -> Iterator[Example]:
-        for row in table.rows([column]):
+        def made(row: Row) -> Example:
             where = f"{table.path}:{row.line}"
             require_text(row.cells[0], where)
             found = media_of(text_of(row.cells[0]), self.role, table.path, where)
-            yield Example(f"line/{row.line}", {self.role: found})
+            return Example(f"line/{row.line}", {self.role: found})
+
+        return lambda: each(table.readings([column]), table.path, made)
 
 
 IMAGE, SOUND = File("image"), File("sound")

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from graftwork.core.example import Example, text_of
 from graftwork.core.passages import Passage, question_of
 from graftwork.core.task import Task
-from graftwork.data.rejects import none_bad
+from graftwork.data.rejects import Bad
 from graftwork.data.squad import questions
-from graftwork.data.table import Table, open_table
+from graftwork.data.table import Row, open_table
 from graftwork.errors import ConfigError, DataError, nearest
-from graftwork.run.form import Given, Rows, check_named, require_text, two_and_two
+from graftwork.run.form import Given, Rows, check_named, each, require_text, two_and_two
 
 COLUMNS = ("question", "context")
 
@@ -53,8 +53,10 @@ class Questions:
         check_named(named, (), expected=f"columns called {' and '.join(COLUMNS)}")
         if Path(source.name.lower().removesuffix(".gz")).suffix == ".json":
             return lambda: (
-                question_of(f"question/{number}", asked.question, Passage.of(asked.context))
-                for number, asked in enumerate(none_bad(questions(source, labelled=False)), 1)
+                asked
+                if isinstance(asked, Bad)
+                else question_of(f"question/{number}", asked.question, Passage.of(asked.context))
+                for number, asked in enumerate(questions(source, labelled=False), 1)
             )
         table = open_table(source)
         for column in COLUMNS:
@@ -67,15 +69,14 @@ class Questions:
                     expected=f"columns called {' and '.join(COLUMNS)}",
                     do=f"rename the column {near!r}" if near else f"add a column called {column}",
                 )
-        return lambda: _read(table)
 
+        def made(row: Row) -> Example:
+            for cell in row.cells:
+                require_text(cell, f"{table.path}:{row.line}")
+            question, context = map(text_of, row.cells)
+            return question_of(f"line/{row.line}", question, Passage.of(context))
 
-def _read(table: Table) -> Iterator[Example]:
-    for row in table.rows(COLUMNS):
-        for cell in row.cells:
-            require_text(cell, f"{table.path}:{row.line}")
-        question, context = map(text_of, row.cells)
-        yield question_of(f"line/{row.line}", question, Passage.of(context))
+        return lambda: each(table.readings(COLUMNS), table.path, made)
 
 
 QUESTIONS = Questions()

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from graftwork.core.example import Example
 from graftwork.core.task import Task
-from graftwork.data.table import Table, open_table
+from graftwork.data.table import Row, open_table
 from graftwork.errors import ConfigError
-from graftwork.run.form import Given, Rows, check_named, columns_called, require_text, two_and_two
+from graftwork.run.form import Given, Rows, check_named, columns_called, each, require_text, two_and_two
 
 
 @dataclass(frozen=True)
@@ -57,13 +57,13 @@ class Texts:
         table = open_table(source)
         one_sentence = self.roles == ("text",) and "text" not in table.header and "sentence" in table.header
         columns = ["sentence"] if one_sentence and not named else columns_called(table, self.roles, named)
-        return lambda: self._read(table, columns)
 
-    def _read(self, table: Table, columns: list[str]) -> Iterator[Example]:
-        for row in table.rows(columns):
+        def made(row: Row) -> Example:
             for cell in row.cells:
                 require_text(cell, f"{table.path}:{row.line}")
-            yield Example(f"line/{row.line}", dict(zip(self.roles, row.cells, strict=True)))
+            return Example(f"line/{row.line}", dict(zip(self.roles, row.cells, strict=True)))
+
+        return lambda: each(table.readings(columns), table.path, made)
 
 
 TEXT, PAIR = Texts(("text",)), Texts(("text_a", "text_b"))

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 from graftwork.core.example import Example
 from graftwork.core.task import Task
 from graftwork.core.words import example_of
 from graftwork.data.load import check_words
-from graftwork.data.table import Table, open_table
+from graftwork.data.table import Row, Table, open_table
 from graftwork.errors import ConfigError, DataError
-from graftwork.run.form import Given, Rows, check_named, flag, require_text
+from graftwork.run.form import Given, Rows, check_named, each, flag, require_text
 
 COLUMNS = ("tokens", "words", "text", "sentence")
 
@@ -49,7 +50,16 @@ class Words:
         check_named(named, ("text",))
         table = open_table(source)
         column = _column(table, named.get("text"))
-        return lambda: _read(table, column)
+
+        def made(row: Row) -> Example:
+            where = f"{table.path}:{row.line}"
+            require_text(row.cells[0], where)
+            example = example_of(f"line/{row.line}", row.cells[0])
+            check_words(example.inputs["words"], where)
+            return example
+
+        found = partial(table.readings, [column], label=column)  # as a label it may be a list
+        return lambda: each(found(), table.path, made)
 
 
 def _column(table: Table, named: str | None) -> str:
@@ -63,15 +73,6 @@ def _column(table: Table, named: str | None) -> str:
         expected="" if named is not None else f"one of {', '.join(COLUMNS)}",
         do=f"name it: {flag('text')} COLUMN",
     )
-
-
-def _read(table: Table, column: str) -> Iterator[Example]:
-    for row in table.rows([column], label=column):  # as a label it may be a list
-        where = f"{table.path}:{row.line}"
-        require_text(row.cells[0], where)
-        example = example_of(f"line/{row.line}", row.cells[0])
-        check_words(example.inputs["words"], where)
-        yield example
 
 
 WORDS = Words()
