@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 from torch.nn.functional import cosine_similarity
 
+from graftwork.core.backbone import Inputs
+from graftwork.core.memory import Cut, Memory, OutOfMemory
 from graftwork.core.method import Setting
+from graftwork.core.model import Model
 from graftwork.core.opening import open_backbone
 from graftwork.core.transformer import TransformerBackbone
 from graftwork.methods.contrastive import Contrastive
 from graftwork.registry import kinds
 from graftwork.testing import tiny_bench, tiny_dataset
 from graftwork.testing.method import digest_of
-from graftwork.train import contrast
+from graftwork.train import accumulation, contrast
 from graftwork.train.contrast import Plan, batches_of_classes, pair_loss
-from graftwork.train.loop import Diverged
+from graftwork.train.loop import Diverged, FittedModel
 
 BACKBONE = open_backbone("tiny_text", precision="fp32")
 DATA = tiny_dataset(rows=24)
@@ -122,3 +127,55 @@ def test_what_does_not_fit() -> None:
     assert "one class of each example, not multilabel" in Contrastive().unfit(tiny_dataset("multilabel").task, None)
     for odd in (Contrastive(rate=0), Contrastive(epochs=0), Contrastive(steps=0), Contrastive(decay=1.5)):
         assert "must be" in odd.unfit(DATA.task, None) or "above 0" in odd.unfit(DATA.task, None)
+
+
+def contrasted(memory: Memory | None = None) -> tuple[FittedModel, list[Mapping[str, Any]]]:
+    bench, lines = tiny_bench(tiny_dataset(rows=40), BACKBONE), list[Mapping[str, Any]]()
+    bench.log, bench.memory = lines.append, memory or Memory()
+    return Contrastive(epochs=3).fit(bench), [line for line in lines if "step" in line]
+
+
+def test_what_finds_no_memory_is_read_part_by_part_with_the_same_gradients(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole, said = contrasted()
+    real = Model.forward
+
+    def short(model: Model, inputs: Inputs, entering: torch.Tensor | None = None) -> torch.Tensor:
+        if torch.is_grad_enabled() and len(inputs["attention_mask"]) > 5:
+            raise RuntimeError("DefaultCPUAllocator: can't allocate memory")
+        return real(model, inputs, entering)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Model, "forward", short)
+        parts, told = contrasted()
+    found = parts.facts["accumulation"]
+    assert found["steps"] == len(told) == len(said) and found["parts"] > 1
+    assert told[0]["loss"] == pytest.approx(said[0]["loss"], rel=1e-5)
+    assert told[0]["norm"] == pytest.approx(said[0]["norm"], rel=1e-3)
+    assert [line["loss"] for line in told] == pytest.approx([line["loss"] for line in said], rel=1e-2, abs=1e-2)
+    again, _ = contrasted(Memory(cuts=[Cut(**cut) for cut in found["cuts"]]))
+    assert all(torch.equal(tensor, again.delta()[name]) for name, tensor in parts.delta().items())
+    assert "accumulation" not in whole.facts
+
+
+def test_a_bound_of_memory_holds_here_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(accumulation, "PROCESS_BYTES", 0)
+    parts = [contrasted(Memory(bound))[0].facts.get("accumulation") for bound in (100_000_000, 2_400_000)]
+    assert parts[0] is None and parts[1]["parts"] > 1
+    with pytest.raises(OutOfMemory, match="more than --max-memory"):
+        contrasted(Memory(1_000_000))
+
+
+def test_texts_that_fit_one_by_one_only_are_read_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each is a part already: what does not fit is the states of all of them together."""
+    monkeypatch.setattr(contrast, "TOKENS_AT_ONCE", 1)
+    whole, _ = contrasted()
+    failed: list[Any] = []
+
+    def short(*given: Any) -> float:
+        failed.append(given)
+        raise MemoryError
+
+    monkeypatch.setattr(contrast._Pairs, "_at_once", short)
+    parts, _ = contrasted()
+    assert len(failed) == 1
+    assert parts.facts["last_loss"] == pytest.approx(whole.facts["last_loss"], rel=1e-2, abs=1e-2)

@@ -56,7 +56,7 @@ def in_parts(model: Model, bench: Workbench, encoded: Encoded, rows: Rows, targe
             for cut in memory.cuts[known:]:
                 bench.log({"cut": asdict(cut)})
             return loss
-        _forget(model)
+        forget_gradients(model)
         memory.halve(parts, positions, why)
 
 
@@ -106,13 +106,13 @@ def step_bytes(model: Model, run: Callable[[], float]) -> float:
 
     with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
         loss, why = attempt(run)
-    _forget(model)
+    forget_gradients(model)
     if loss is None:
         raise alone(why)
     return PEAK * sum(saved.values())
 
 
-def _forget(model: Model) -> None:
+def forget_gradients(model: Model) -> None:
     """What a pass that ended half-way has left on the parameters."""
     for weight in model.delta().values():
         weight.grad = None

@@ -21,8 +21,10 @@ from torch.nn.functional import normalize
 
 from graftwork.core.backbone import Encoded, Features
 from graftwork.core.checkpoint import Checkpoint
+from graftwork.core.memory import Cut, Rows, attempt
 from graftwork.core.method import FrozenPass, Tally, Workbench
 from graftwork.core.model import Model
+from graftwork.train.accumulation import forget_gradients, room, step_bytes
 from graftwork.train.batches import by_length
 from graftwork.train.flops import StepCounter
 from graftwork.train.loop import Diverged
@@ -99,26 +101,20 @@ def train_on_pairs(
 ) -> dict[str, Any]:
     """Train whatever `model` lets train; of its head `Reading` is needed. What was done, for the facts.
 
-    Raises `Diverged`.
+    Raises `Diverged`, and `OutOfMemory` where one example is too much.
     """
     batches = plan.batches(classes, derive(bench.seed_of("order"), "pairs"))
-    pairs = _Pairs(model, plan)
+    pairs = _Pairs(model, bench, encoded, frozen, plan)
     found = bench.keeper.found()
     if found is not None:
         pairs.restore(found)
     targets = torch.from_numpy(classes).to(model.device)
     with bench.keeper.steps() as keep:
         for rows in batches[pairs.step :]:
-            with bench.profile.phase("forward"):
-                parts = [rows[part] for part in by_length(encoded.lengths[rows], TOKENS_AT_ONCE)]
-                read_ = [read(model, encoded, part.tolist(), frozen, pairs.counter) for part in parts]
-                loss = pair_loss(torch.cat(read_), targets[np.concatenate(parts)])
-            with bench.profile.phase("backward"):
-                loss.backward()
+            value = pairs.loss_of(rows, targets)
             share = warm_up_then_linear(pairs.step, len(batches), LINEAR["warm_up"])
             with bench.profile.phase("optimiser"):
                 norm = pairs.optimiser.step(share)
-            value = float(loss.detach())
             if not (math.isfinite(value) and math.isfinite(norm)):
                 raise Diverged(
                     f"training diverged at step {pairs.step}",
@@ -130,7 +126,7 @@ def train_on_pairs(
             bench.progress(pairs.step / len(batches), f"step {pairs.step}/{len(batches)}")
             keep(pairs.checkpoint)
     bench.tally.include(pairs.forward)
-    bench.tally.add_model(2 * pairs.forward.flops)  # backward is twice forward
+    bench.tally.add_model(2 * pairs.forward.flops + pairs.twice)  # backward is twice forward
     seen = sum(map(len, batches))
     return {
         "steps": len(batches),
@@ -138,37 +134,116 @@ def train_on_pairs(
         "pairs": sum(len(rows) * (len(rows) - 1) // 2 for rows in batches),
         "capped": seen < plan.epochs * len(classes),  # whether `steps` ended it before its epochs
         "last_loss": pairs.loss,
-    }
+    } | bench.memory.facts()
 
 
 class _Pairs:
     """A training on pairs on its way: all that its next step depends on beside the plan and the seed."""
 
-    def __init__(self, model: Model, plan: Plan):
+    def __init__(self, model: Model, bench: Workbench, encoded: Encoded, frozen: FrozenPass | None, plan: Plan):
+        self.model, self.bench, self.encoded, self.frozen = model, bench, encoded, frozen
         self.optimiser = FlatAdamW(model.delta(), plan.rate, WEIGHT_DECAY, CLIP, model.tables(), model.rates)
         self.forward = Tally()
         self.counter = StepCounter(self.forward)
         self.step, self.loss = 0, math.nan
+        self.twice = 0.0  # FLOPs of reading what is read once more for its gradient
+
+    def loss_of(self, rows: NDArray[np.int64], classes: Tensor) -> float:
+        """The loss of a batch, with the gradients on the parameters.
+
+        Every part's states are held until the loss of all pairs is known. Where they find no memory, the batch is read
+        without them first, and then part by part for the gradient that each part's features have.
+        """
+        memory, known = self.bench.memory, len(self.bench.memory.cuts)
+        whole = [rows[part].tolist() for part in by_length(self.encoded.lengths[rows], TOKENS_AT_ONCE)]
+        memory.begin()
+        self._bound(rows.tolist())
+        while True:
+            held = not memory.cuts or sum(map(self._positions, whole)) <= memory.cuts[-1].positions
+            parts = whole if held else [part for one in whole for part in memory.parts(one, self._positions)]
+            work = self._at_once if held else self._part_by_part
+            loss, why = attempt(lambda work=work, parts=parts: work(parts, classes))  # type: ignore[misc]
+            if loss is not None:
+                memory.done(1 if held else len(parts))
+                for cut in memory.cuts[known:]:
+                    self.bench.log({"cut": asdict(cut)})
+                return float(loss)
+            forget_gradients(self.model)
+            if held and len(parts) > 1:  # one after the other they may fit as they are
+                memory.cuts.append(Cut(memory.steps, max(map(self._positions, parts)), why))
+            else:
+                memory.halve(parts, self._positions, why)
+
+    def _at_once(self, parts: Sequence[Rows], classes: Tensor) -> float:
+        with self.bench.profile.phase("forward"):
+            features = torch.cat([self._read(part) for part in parts])
+            loss = pair_loss(features, classes[_joined(parts)])
+        with self.bench.profile.phase("backward"):
+            loss.backward()
+        return float(loss.detach())
+
+    def _part_by_part(self, parts: Sequence[Rows], classes: Tensor) -> float:
+        """Gao et al. 2021, arXiv:2101.06983: the same gradients but for rounding."""
+        before = self.forward.flops
+        with self.bench.profile.phase("forward"):
+            with torch.no_grad():
+                features = torch.cat([self._read(part) for part in parts])  # (n, P)
+            features.requires_grad_()
+            loss = pair_loss(features, classes[_joined(parts)])
+            loss.backward()
+        self.twice += self.forward.flops - before
+        assert features.grad is not None
+        with self.bench.profile.phase("backward"):
+            for part, wanted in zip(parts, torch.split(features.grad, list(map(len, parts))), strict=True):
+                self._read(part, counted=False).backward(wanted)
+        return float(loss.detach())
+
+    def _bound(self, rows: Rows) -> None:
+        """Measure what a position takes, where there is a bound that it has to be known for."""
+        memory, longest = self.bench.memory, max(rows, key=lambda row: self._positions([row]))
+        length = int(self.encoded.lengths[longest])
+        if memory.stale(self.model.start, length):
+            taken = step_bytes(self.model, lambda: self._alone(longest))
+            positions = self._positions([longest])
+            memory.allow(self.model.start, length, room(memory, self.model, self.bench, taken, positions))
+
+    def _alone(self, row: int) -> float:
+        loss = self._read([row], counted=False).square().sum()
+        loss.backward()
+        return float(loss.detach())
+
+    def _read(self, part: Rows, counted: bool = True) -> Tensor:
+        return read(self.model, self.encoded, part, self.frozen, self.counter if counted else None)
+
+    def _positions(self, part: Rows) -> int:
+        return int(self.encoded.sequences_of[list(part)].sum() * self.encoded.lengths[list(part)].max())
 
     def checkpoint(self) -> Checkpoint:
         """As it stands."""
         numbers = {"step": self.step, "loss": self.loss, "forward": asdict(self.forward), "counts": self.counter.counts}
+        numbers |= {"twice": self.twice, "memory": self.bench.memory.state()}
         return Checkpoint(numbers, self.optimiser.tensors(weights=True))
 
     def restore(self, found: Checkpoint) -> None:
         """Go on from `found`, on a model as it was made."""
-        self.step, self.loss = found.numbers["step"], found.numbers["loss"]
+        self.step, self.loss, self.twice = (found.numbers[name] for name in ("step", "loss", "twice"))
+        self.bench.memory.restore(found.numbers["memory"])
         self.forward.include(Tally(**found.numbers["forward"]))
         self.counter.restore(found.numbers["counts"])
         self.optimiser.restore(found.tensors)
 
 
+def _joined(parts: Sequence[Rows]) -> list[int]:
+    return [row for part in parts for row in part]
+
+
 def read(
-    model: Model, encoded: Encoded, rows: Sequence[int], frozen: FrozenPass | None, counter: StepCounter
+    model: Model, encoded: Encoded, rows: Sequence[int], frozen: FrozenPass | None, counter: StepCounter | None
 ) -> Tensor:
     """(B, P) features of these examples, from the states that `frozen` kept where there are any."""
     sequences = encoded.sequences(rows)
     inputs = model.backbone.collate(encoded, sequences)
     entering = None if frozen is None else frozen.entering(sequences, inputs["attention_mask"].bool())
-    features: Tensor = counter.run(inputs["attention_mask"], partial(model, inputs, entering))
+    work = partial(model, inputs, entering)
+    features: Tensor = counter.run(inputs["attention_mask"], work) if counter else work()
     return features
