@@ -41,9 +41,15 @@ def row_of(root: Path, spec: RunSpec) -> list[tuple[Path, RunResult]]:
             own = read_spec(folder)
         except GraftworkError:
             continue  # a pre-training, or no run of ours
-        if replace(own, seed=spec.seed) == spec:
+        if _is_in_row(own, spec):
             found.append((folder, read_result(folder / "result.json")))
     return sorted(found, key=lambda run: run[1].seed)
+
+
+def _is_in_row(own: RunSpec, spec: RunSpec) -> bool:
+    """Whether it differs from `spec` in the seed at most. Seed 0 holds nothing: it is in the rows of those that do."""
+    alike = replace(own, seed=spec.seed, held=spec.held) == spec
+    return alike and (own.held == spec.held or own.seed == 0)
 
 
 def band_of(scores: list[float], recorded: float) -> Band:

@@ -1,0 +1,26 @@
+"""The runs of one row: all seeds of the same run, also where a source of luck is held."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from graftwork.core.run import RunResult, RunSpec
+from graftwork.run.rows import row_of
+from graftwork.run.store import write_run
+
+SPEC = RunSpec({"kind": "classification"}, "data", None, {"name": "lora"}, {"epochs": 1}, 0, {"threads": 1})
+HELD = ("init", "augmentation")
+
+
+def test_a_row_is_of_all_seeds_and_of_nothing_else(tmp_path: Path) -> None:
+    whole, order = [SPEC, *(replace(SPEC, seed=seed) for seed in (1, 2))], replace(SPEC, seed=1, held=HELD)
+    others = [replace(SPEC, data="other"), replace(SPEC, recipe={"epochs": 2})]
+    for spec in (*whole, order, replace(order, seed=3), *others):
+        (tmp_path / spec.id).mkdir()
+        write_run(tmp_path / spec.id, spec, RunResult(spec.id, spec.seed, "ok"))
+    for spec in whole:
+        assert [folder.name for folder, _ in row_of(tmp_path, spec)] == [one.id for one in whole]
+    varied = [SPEC.id, order.id, replace(order, seed=3).id]  # seed 0 is the same run either way
+    assert [folder.name for folder, _ in row_of(tmp_path, order)] == varied
+    assert row_of(tmp_path / "none", SPEC) == []
