@@ -107,13 +107,15 @@ def _value(value: Any) -> str:
 
 
 def _data(receipt: Receipt) -> str:
-    files = [f"{split} {_name(file)}, sha256 {file['sha256']}" for split, file in receipt["data"]["files"].items()]
+    files = [f"{split} {_name(file)}" for split, file in receipt["data"]["files"].items()]
     return f"{'; '.join(files)}; rows as read, sha256 {receipt['data']['digest']}"
 
 
 def _name(file: Mapping[str, Any]) -> str:
-    """Without the folders of a machine."""
-    return f"{file['path'].rpartition('/')[2]} ({number(file['bytes'])} bytes)"
+    """Without the folders of a machine; a set of the hub has a commit and no file."""
+    if file["sha256"] is None:
+        return f"{file['path']}{', commit ' + file['commit'] if 'commit' in file else ''}"
+    return f"{file['path'].rpartition('/')[2]} ({number(file['bytes'])} bytes), sha256 {file['sha256']}"
 
 
 def _splits(receipt: Receipt) -> str:
@@ -121,7 +123,11 @@ def _splits(receipt: Receipt) -> str:
     sizes = ", ".join(f"{number(split['rows'])} rows of {name}" for name, split in data["splits"].items())
     leaks = ", ".join(f"{number(count)} of {name}" for name, count in data["duplicates_across"].items())
     drawn = set(data["splits"]) - set(data["files"])
-    how = f"{' and '.join(sorted(drawn))} drawn from train by a hash of the rows' content" if drawn else "from files"
+    seed = f" and the seed {number(data['split_rule']['seed'])}" if data["split_rule"]["seed"] else ""
+    by_hash = f"drawn from train by a hash of the rows' content{seed}"
+    how = f"{' and '.join(sorted(drawn))} {by_hash}" if drawn else "from files"
+    part = (receipt["rerun"] or {}).get("draw")
+    how += f"; train and validation are draw {number(part['number'])} at {part['size']}" if part else ""
     return f"there are {sizes}, {how}; rows whose inputs stand in train too: {leaks}; rows rejected: {_rejected(data)}"
 
 

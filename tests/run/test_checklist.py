@@ -1,0 +1,52 @@
+"""Where the rows of a run come from, as a paper must say it."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from graftwork.core.run import Recipe
+from graftwork.core.task import Task
+from graftwork.run.checklist import Row, checklist
+from graftwork.run.execute import execute
+from graftwork.run.methods import parse_method
+from graftwork.run.receipt import read_receipt
+from graftwork.run.setup import Setup
+from graftwork.run.shop import open_shop
+
+
+@pytest.fixture(scope="module")
+def receipt(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """Of a run on a split of its own."""
+    folder = tmp_path_factory.mktemp("checklist")
+    rows = [f"{'good' if row % 2 else 'bad'} film {row},{'yes' if row % 2 else 'no'}" for row in range(30)]
+    (folder / "films.csv").write_text("\n".join(["text,label", *rows]) + "\n", encoding="utf-8")
+    method = parse_method("majority")
+    task = Task.from_file(folder / "films.csv", split_seed=3)
+    shop = open_shop(task, [method], Setup(runs=str(folder / "runs"), precision="fp32"))
+    result, _ = execute(shop, method, Recipe(), 0, lambda done, text: None)
+    return read_receipt(shop.store.root / result.id)
+
+
+def told(receipt: dict[str, Any], question: str) -> str:
+    return next(line for line in checklist(Row([receipt])).splitlines() if question in line)
+
+
+def test_the_split_tells_its_seed_and_its_draw(receipt: dict[str, Any], tmp_path: Path) -> None:
+    said = told(receipt, "How were the rows split")
+    assert "test and validation drawn from train by a hash of the rows' content and the seed 3;" in said
+    part = deepcopy(receipt)
+    part["rerun"]["draw"] = {"size": "8/class", "number": 2, "seed": 0}
+    part["data"]["split_rule"]["seed"] = 0
+    said = told(part, "How were the rows split")
+    assert "content; train and validation are draw 2 at 8/class;" in said
+
+
+def test_a_file_has_its_hash_and_a_set_of_the_hub_its_commit(receipt: dict[str, Any]) -> None:
+    assert "train films.csv (" in told(receipt, "Which data") and "bytes), sha256 " in told(receipt, "Which data")
+    hub = deepcopy(receipt)
+    hub["data"]["files"] = {"train": {"path": "hub:films", "files": 0, "bytes": 0, "sha256": None, "commit": "ab12"}}
+    assert "train hub:films, commit ab12; rows as read" in told(hub, "Which data")
