@@ -206,6 +206,15 @@ def test_a_disk_across_a_network(looked: Looked, monkeypatch: pytest.MonkeyPatch
     assert ("slow", f"runs: {tmp_path / 'runs'} lies across a network (nfs4)") in bad(looked(disk))
 
 
+def test_a_mount_with_a_space_and_one_upon_another(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "my data").mkdir()
+    escaped = f"{tmp_path.resolve()}/my\\040data"
+    table = ["/dev/sda / ext4 rw 0 0", f"auto {escaped} autofs rw 0 0", f"server:/x {escaped} cifs rw 0 0"]
+    (tmp_path / "mounts").write_text("\n".join(table) + "\n")
+    monkeypatch.setattr(places, "MOUNTS", tmp_path / "mounts")
+    assert places.file_system(tmp_path / "my data") == "cifs" and places.file_system(tmp_path) == "ext4"
+
+
 def test_torn_files_of_the_cache(looked: Looked, tmp_path: Path) -> None:
     assert looked(cache)[0].says.startswith("0 B in 0 passes")
     folder = cache_folder(tmp_path / "cache")

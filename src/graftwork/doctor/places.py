@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tempfile
 from pathlib import Path
 
@@ -9,6 +10,7 @@ from graftwork.doctor.check import Asked
 from graftwork.train.cache_folder import cache_folder
 
 MOUNTS = Path("/proc/self/mounts")
+_ESCAPED = re.compile(r"\\([0-7]{3})")  # a space is \040
 
 
 def places(asked: Asked) -> dict[str, Path]:
@@ -29,5 +31,6 @@ def file_system(folder: Path) -> str | None:
     except OSError:
         return None
     real = folder.resolve()
-    holding = [(len(point), kind) for _, point, kind, *_ in lines if real.is_relative_to(point)]
-    return max(holding)[1] if holding else None
+    mounted = [(_ESCAPED.sub(lambda one: chr(int(one[1], 8)), point), kind) for _, point, kind, *_ in lines]
+    holding = [(len(point), kind) for point, kind in reversed(mounted) if real.is_relative_to(point)]
+    return max(holding, key=lambda one: one[0])[1] if holding else None  # of those on one point the latest
