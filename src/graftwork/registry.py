@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import ast
 import functools
 import importlib
 import importlib.metadata
 import pkgutil
+import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from graftwork.errors import UnknownName
@@ -48,6 +51,12 @@ class Registry(Generic[T]):
     def names(self) -> list[str]:
         """All names, without importing any part."""
         return sorted(self._files | self._plugins.keys() | self._parts.keys())
+
+    def summary(self, name: str) -> str:
+        """The first sentence of the file that registers `name`, read without importing it; "" where there is none."""
+        file = Path(importlib.import_module(self.package).__path__[0]) / f"{name}.py"
+        told = ast.get_docstring(ast.parse(file.read_text(encoding="utf-8"))) if file.is_file() else None
+        return re.split(r"(?<=[^.][.])\s+(?=[A-Z`])|\n\n", told)[0].replace("\n", " ") if told else ""
 
     def here_only(self) -> set[str]:
         """The parts that no other process finds: a notebook or a script registered them."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -96,7 +97,7 @@ def command(
     task, settings = calls[0]
     with progress_bar() as progress:
         board = compare(task, **{**settings, "out": out or settings["out"]}, progress=progress)
-    _show(board, as_json)
+    _show(board, as_json, running.given.get("runs") or "runs")
     return 0 if any(row["status"] == "ok" for row in board.rows) else 1
 
 
@@ -109,12 +110,13 @@ def _settings(said: Mapping[str, Any], given: Mapping[str, Any], running: RunFla
     return chosen | {key: value for key, value in given.items() if value is not None} | over(said, running.given)
 
 
-def _show(board: Leaderboard, as_json: bool) -> None:
+def _show(board: Leaderboard, as_json: bool, runs: str | Path) -> None:
     if as_json:
         click.echo(json.dumps(board.content, indent=1, ensure_ascii=False))
         return
     from rich.console import Console
 
+    from graftwork.compare.answer import enough
     from graftwork.compare.table import print_table
 
     print_table(dict(board.content), Console())
@@ -122,6 +124,10 @@ def _show(board: Leaderboard, as_json: bool) -> None:
         click.echo(f"{board.reused} of {board.reused + board.executed} runs were there already and cost nothing.")
     assert board.folder is not None
     click.echo(f"Written: {board.folder / 'leaderboard.json'}, {board.folder / 'report.html'}")
+    row = enough(board.content)
+    module = Path(runs) / row["runs"][0] / "module" if row is not None and row["method"] != "majority" else None
+    if row is not None and module is not None and module.is_dir():
+        click.echo(f'Use it:  graft predict {module} "…"  ({row["method"]}, its first run)')
 
 
 def _show_tasks(over: TasksBoard, as_json: bool) -> None:

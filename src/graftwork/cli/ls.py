@@ -14,9 +14,10 @@ from graftwork.units import show
 @click.command("ls")
 @click.argument("what", default="runs")
 @click.option("--runs", default="runs", show_default=True, metavar="DIR", help="Where runs are kept.")
-def command(what: str, runs: str) -> None:
+@click.option("--trials", is_flag=True, help="Of runs: the trials of races too.")
+def command(what: str, runs: str, trials: bool) -> None:
     """WHAT is runs (the default) or builtin, or backbones, kinds, methods, metrics, meters, suites, objectives or
-    tokenizers.
+    tokenizers: each with what it is, in a sentence.
     """
     from graftwork import registry
 
@@ -27,13 +28,15 @@ def command(what: str, runs: str) -> None:
 
         click.echo("\n".join(backbone_names()))
     elif what in parts:
-        click.echo("\n".join(parts[what].names()))
+        width = max(map(len, parts[what].names()))
+        lines = [f"{name:<{width}}  {parts[what].summary(name)}".rstrip() for name in parts[what].names()]
+        click.echo(printable("\n".join(lines)))
     elif what == "builtin":
         from graftwork.core.task import builtin_names
 
         click.echo("\n".join(f"builtin:{name}" for name in builtin_names()))
     elif what == "runs":
-        click.echo(printable("\n".join(_runs(Path(runs)))))
+        click.echo(printable("\n".join(_runs(Path(runs), trials))))
     else:
         raise UnknownName("thing to list", what, ["runs", *parts, "builtin"])
 
@@ -42,21 +45,26 @@ def _without_module(spec: dict[str, Any]) -> str:
     return "pre-training" if spec["question"].get("kind") == "pretraining" else "–"
 
 
-def _runs(root: Path) -> list[str]:
+def _runs(root: Path, trials: bool) -> list[str]:
     from graftwork.files import read_json
     from graftwork.run.store import RunStore
 
     if not root.is_dir():
         return [f"no runs in {root}"]
-    lines = []
+    lines, hidden = [], 0
     for run_id in RunStore(root).ids():
         spec, result = read_json(root / run_id / "spec.json"), read_json(root / run_id / "result.json")
+        trial = "share" in spec["recipe"] and result["status"] == "ok"
+        if trial and not trials:
+            hidden += 1
+            continue
         module = root / run_id / "module" / "module.json"
         task = read_json(module)["task"]["name"] if module.is_file() else _without_module(spec)
         score = next((f"{name} {value:.4f}" for name, value in result["scores"].items()), result["status"])
-        score = "trial" if "share" in spec["recipe"] and result["status"] == "ok" else score
+        score = "trial" if trial else score
         seconds = show(result["costs"].get("train_seconds", {}).get("value"), "s")
         lines.append(
             f"{run_id}  {task:<20} {spec['method']['name']:<13} seed {result['seed']:<3} {score:<24} {seconds}"
         )
+    lines += [f"and {hidden} trial{'' if hidden == 1 else 's'} of races: graft ls --trials"] if hidden else []
     return lines or [f"no runs in {root}"]

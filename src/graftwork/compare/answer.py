@@ -70,6 +70,23 @@ def _rates(method: str, tried: Sequence[Mapping[str, Any]], metric: str) -> str:
     return f"{method}: learning rate {chosen:g} (validation {metric} {scores})"
 
 
+def enough(board: Board) -> Mapping[str, Any] | None:
+    """The row of the cheapest method within the noise of the best; None where no method finished."""
+    rows = scored(board)
+    if not rows:
+        return None
+    metric, best = board["headline_metric"], rows[0]
+    pairs = [pair for pair in board["differences"] if best["method"] in (pair["a"], pair["b"])]
+    equal = {best["method"]} if all(pair["p"] is None for pair in pairs) else _equals(best, pairs)
+    priced = [row for row in rows if row["method"] in equal and _price(row) is not None]
+    return min(priced, key=lambda row: (_price(row), -row["scores"][metric]["mean"]), default=best)
+
+
+def _equals(best: Mapping[str, Any], pairs: Sequence[Mapping[str, Any]]) -> set[str]:
+    """The best method, and those that are not shown to be another."""
+    return {best["method"]} | {other(pair, best["method"]) for pair in pairs if pair["verdict"] == "cannot tell"}
+
+
 def _best(board: Board) -> str:
     rows = scored(board)
     if not rows:
@@ -81,11 +98,10 @@ def _best(board: Board) -> str:
     pairs = [pair for pair in board["differences"] if best["method"] in (pair["a"], pair["b"])]
     if all(pair["p"] is None for pair in pairs):
         return f"The highest score is {top}; so few runs cannot say which method is better."
-    equal = {best["method"]} | {other(pair, best["method"]) for pair in pairs if pair["verdict"] == "cannot tell"}
-    if "majority" in equal:
+    if "majority" in _equals(best, pairs):
         return f"No method is shown to beat the majority class; the highest score is {top}."
-    priced = [row for row in rows if row["method"] in equal and _price(row) is not None]
-    cheapest = min(priced, key=lambda row: (_price(row), -row["scores"][metric]["mean"]), default=best)
+    cheapest = enough(board)
+    assert cheapest is not None
     if cheapest is best:
         return f"The best is {top}; nothing cheaper to train comes within its noise."
     return (

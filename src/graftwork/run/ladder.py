@@ -356,6 +356,6 @@ def _nothing(climber: Climber, folder: Path) -> GraftworkError:
     return ConfigError(
         "the budget does not pay for a single run",
         where=str(folder),
-        got=f"{budget}, of which {spent} went into reading the data, opening the backbone and measuring",
+        got=f"{budget}; reading the data, opening the backbone and measuring took {spent}",
         do="give a larger budget",
     )
