@@ -12,6 +12,7 @@ import pytest
 
 import graftwork as gw
 from graftwork.core.task import Task
+from graftwork.testing.media import write_folder
 
 Graft = Callable[..., Any]
 
@@ -37,6 +38,7 @@ def test_lines(graft: Graft, leaky: list[str]) -> None:
     lines = {" ".join(line.split()) for line in done.out.splitlines()}
     assert "same as a row of train 0 1" in lines
     assert "nearly a row of train 0 1" in lines
+    assert "classes: 2, rows of each" in lines and "'ham' 100 2 2" in lines
     assert "'cheap': 100 of 100 rows are spam, at least 89%; of all rows 50%" in lines
     assert any(line.startswith("1 row of test (25.0%) has the same text as a row of train") for line in lines)
     assert any("--drop-leaks" in line for line in lines)
@@ -80,3 +82,18 @@ def test_a_mistake_is_one_message(graft: Graft, tmp_path: Path) -> None:
     done = graft("data", tmp_path / "empty.csv")
     assert done.code == 2 and "the file is empty" in done.err
     assert graft("data", "builtin:tickets", "--backbone", "tiny_txt").code == 2
+
+
+def test_many_and_long_classes_stay_in_their_column(graft: Graft, tmp_path: Path) -> None:
+    lines = [f"text {i} here,{'long' * 20}{i % 30}" for i in range(300)]
+    (tmp_path / "many.csv").write_text("text,label\n" + "\n".join(lines) + "\n", encoding="utf-8")
+    shown = graft("data", tmp_path / "many.csv").out.partition("classes: 30, rows of each\n")[2].split("\n\n")[0]
+    assert shown.splitlines()[-1] == "  and 10 with fewer"
+    assert {len(line) for line in shown.splitlines()[:-1]} == {2 + 28 + 3 * 12}
+
+
+def test_images_have_no_lengths_in_words(graft: Graft, tmp_path: Path) -> None:
+    done = graft("data", write_folder(tmp_path / "things", "image", 10))
+    assert done.code == 0, done.err
+    assert "words" not in done.out and "letters" not in done.out
+    assert "'blue'" in done.out

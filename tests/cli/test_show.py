@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -21,12 +22,15 @@ def test_a_run_by_id_beginning_and_folder(graft: Graft, boards: Boards) -> None:
     assert len({outcome.out for outcome in shown}) == 1
     lines = shown[0].out.splitlines()
     assert lines[0] == f"run        {run.name}  (ok)"
-    assert lines[1].startswith("method     top_layers (k 1, learning_rate ")
-    assert lines[2].startswith("recipe     1 epoch of 32 rows a step, ")
-    assert lines[3].startswith("validation accuracy ")
-    assert lines[4].startswith("test       accuracy ")
-    assert lines[5] == "price tag"
-    assert any(line.split()[0] == "money" and "unknown" in line for line in lines[6:])
+    assert lines[1].startswith("task       data (classification, ")
+    assert re.fullmatch(r"rows       train \d+; validation \d+; test \d+", lines[2])
+    assert lines[3] == "backbone   tiny_text"
+    assert lines[4].startswith("method     top_layers (k 1, learning_rate ")
+    assert lines[5].startswith("recipe     1 epoch of 32 rows a step, ")
+    assert lines[6].startswith("validation accuracy ")
+    assert lines[7].startswith("test       accuracy ")
+    assert lines[8] == "price tag"
+    assert any(line.split()[0] == "money" and "unknown" in line for line in lines[9:])
 
 
 def test_a_module(graft: Graft, boards: Boards) -> None:

@@ -12,6 +12,9 @@ import click
 from graftwork.cli.options import task_from_flags, task_options
 from graftwork.errors import printable
 
+WIDTH = 28  # of the first column
+MOST_CLASSES = 20  # in the lines; --json has all
+
 
 @click.command("data")
 @task_options
@@ -44,9 +47,12 @@ def report_lines(found: Mapping[str, Any]) -> list[str]:
     """A data report as a person reads it: a table of the splits, cues, lengths, then the warnings."""
     splits = list(found["rows"])
     lines = [f"{found['task']['name']} · {found['task']['kind']} · {found['splits']}", ""]
-    lines.append(f"  {'':<28}" + "".join(f"{name:>12}" for name in splits))
+    lines.append(f"  {'':<{WIDTH}}" + "".join(f"{name:>12}" for name in splits))
     lines += [_row(title, counts, splits) for title, counts in _counts(found).items()]
-    lines += ["", "lengths", *_lengths(found["lengths"], splits)]
+    if any(found["classes"].values()):
+        lines += ["", *_classes(found["classes"], "words" if "answers" in found else "rows")]
+    if "media" not in found:
+        lines += ["", "lengths", *_lengths(found["lengths"], splits)]
     cues = found.get("cues", {})
     if cues.get("words"):
         lines += ["", f"words that at least double the odds of a label, of train: {cues['words']:,}"]
@@ -62,12 +68,30 @@ def _counts(found: Mapping[str, Any]) -> dict[str, Mapping[str, int]]:
     rows |= {"nearly repeat another row": near["within"]} if near else {}
     rows["same as a row of train"] = found["duplicates_across"]["rows"]
     rows |= {"nearly a row of train": near["across"]["rows"]} if near else {}
-    rows["without letters or digits"] = found["without_letters"]
+    if "media" not in found:
+        rows["without letters or digits"] = found["without_letters"]
     return rows | ({"cut by the backbone": found["cut"]} if "cut" in found else {})
 
 
 def _row(title: str, counts: Mapping[str, int], splits: list[str]) -> str:
-    return f"  {title:<28}" + "".join(f"{counts[name]:>12,}" if name in counts else f"{'':>12}" for name in splits)
+    return f"  {title:<{WIDTH}}" + "".join(f"{counts[name]:>12,}" if name in counts else f"{'':>12}" for name in splits)
+
+
+def _classes(classes: Mapping[str, Mapping[str, int]], unit: str) -> list[str]:
+    """How often each label is there, the most frequent ones of train first."""
+    train = classes["train"]
+    listed = sorted(train, key=lambda label: -train[label])[:MOST_CLASSES]
+    more = len(train) - len(listed)
+    lines = [f"classes: {len(train):,}, {unit} of each"]
+    lines += [
+        _row(_short(label), {name: found[label] for name, found in classes.items()}, list(classes)) for label in listed
+    ]
+    return lines + ([f"  and {more:,} with fewer"] if more else [])
+
+
+def _short(label: str) -> str:
+    """Quoted, and no wider than its column."""
+    return repr(label) if len(repr(label)) < WIDTH else f"{repr(label)[: WIDTH - 2]}…"
 
 
 def _lengths(lengths: Mapping[str, Any], splits: list[str]) -> list[str]:

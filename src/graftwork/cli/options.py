@@ -175,7 +175,12 @@ def use_threads(threads: int | None) -> None:
         raise ConfigError("--threads must be at least 1", got=str(threads))
     import torch
 
+    from graftwork.run.environment import usable_cores
+
     torch.set_num_threads(threads)
+    cores = usable_cores()
+    if cores is not None and threads > cores:
+        click.echo(f"graft: {threads} threads on {cores} cores: slower than without --threads", err=True)
 
 
 @contextmanager

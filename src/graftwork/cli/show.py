@@ -66,7 +66,7 @@ def run_lines(folder: Path) -> list[str]:
         return pretraining_lines(folder)
     method = spec["method"]
     settings = ", ".join(f"{key} {value}" for key, value in method.items() if key not in ("name", "version"))
-    lines = [f"run        {result['id']}  ({result['status']})"]
+    lines = [f"run        {result['id']}  ({result['status']})", *_task_lines(folder / "module" / "module.json")]
     lines.append(f"method     {method['name']}{f' ({settings})' if settings else ''}, seed {result['seed']}")
     if result["error"]:
         lines.append(f"error      {result['error']}")
@@ -82,6 +82,19 @@ def run_lines(folder: Path) -> list[str]:
             lines.append(f"{'test' if split == 'scores' else split:<11}{words}")
     lines.append("price tag")
     return lines + cost_lines(result["costs"])
+
+
+def _task_lines(module: Path) -> list[str]:
+    """What a run learnt, on how many rows, and with which backbone; nothing of one that left no module."""
+    if not module.is_file():
+        return []
+    found = read_json(module)
+    task, backbone, rows = found["task"], found["backbone"], found.get("data", {}).get("rows", {})
+    labels = f", {len(task['labels'])} labels" if task["labels"] else ""
+    told = "; ".join(f"{name} {count:,}" for name, count in rows.items())
+    lines = [f"task       {task['name']} ({task['kind']}{labels})"]
+    lines += [f"rows       {told}"] if told else []
+    return lines + ([f"backbone   {backbone['id']}"] if backbone else [])
 
 
 def pretraining_lines(folder: Path) -> list[str]:
