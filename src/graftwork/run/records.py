@@ -1,4 +1,4 @@
-"""Whether the files of a run are those that it left: `spec.json`, predictions, log, weights, scores and price tag."""
+"""Whether the files of a run are those that it left, by themselves and beside those of another execution of it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 from graftwork.core.run import ENGINE, RunSpec
 from graftwork.errors import StorageError
 from graftwork.files import digest, file_digest, read_json, storage_errors
-from graftwork.run.differences import RECORD, Difference, leaves, method_differences, short
+from graftwork.run.differences import OUTCOME, RECORD, Difference, leaves, method_differences, short
 from graftwork.run.receipt import sealed
 from graftwork.train.seeds import seeds_of
 
@@ -135,3 +135,23 @@ def predictions_of(folder: Path) -> dict[str, tuple[Any, list[float]]]:
 
 def _flat(logits: Any) -> list[float]:
     return [logits] if not isinstance(logits, list) else [number for part in logits for number in _flat(part)]
+
+
+def parted(folder: Path, again: Path) -> list[Difference]:
+    """The first step whose loss is another."""
+    pairs = zip(losses_of(folder), losses_of(again), strict=False)
+    first = next(((step, a, b) for step, (a, b) in enumerate(pairs) if a != b), None)
+    return [Difference("losses", OUTCOME, f"step {first[0]}: {first[1]!r}", repr(first[2]))] if first else []
+
+
+def compared_predictions(folder: Path, again: Path) -> dict[str, Any]:
+    """How many predictions are the same, and the largest difference of a logit (None where they don't match)."""
+    stored, found = predictions_of(folder) if (folder / "predictions.jsonl").is_file() else {}, predictions_of(again)
+    same = sum(key in stored and stored[key][0] == prediction for key, (prediction, _) in found.items())
+    apart: float | None = 0.0
+    for key, (_, logits) in found.items():
+        if key not in stored or len(stored[key][1]) != len(logits):
+            apart = None
+            break
+        apart = max(apart or 0.0, *(abs(a - b) for a, b in zip(stored[key][1], logits, strict=True)), 0.0)
+    return {"rows": len(found), "equal": same, "largest_logit_difference": apart}

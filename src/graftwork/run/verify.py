@@ -42,7 +42,7 @@ from graftwork.run.methods import Named, named_from_config
 from graftwork.run.receipt import inputs_of, read_receipt
 from graftwork.run.receipt_fields import missing
 from graftwork.run.recorded_data import paths_of, recorded_file
-from graftwork.run.records import losses_of, predictions_of, read_spec, record_differences
+from graftwork.run.records import compared_predictions, parted, read_spec, record_differences
 from graftwork.run.rows import Band, band_of, row_of
 from graftwork.run.setup import Setup
 from graftwork.run.shop import open_shop
@@ -181,8 +181,8 @@ class Verifier:
             found += surroundings_differences(receipt, other) + _threads_here(receipt)
             found += outcome_differences(receipt["outcome"], other["outcome"])
             if not any(one.about in ("log", "losses") for one in found):
-                found += _parted(folder, again)
-            predictions = _predictions(folder, again) if other["outcome"]["predictions"] else {}
+                found += parted(folder, again)
+            predictions = compared_predictions(folder, again) if other["outcome"]["predictions"] else {}
         return self._verdict(folder, spec, receipt, found, other, seconds, predictions)
 
     def _verdict(
@@ -368,26 +368,6 @@ def _may_round(receipt: Mapping[str, Any], kinds: set[str]) -> bool:
     out in a pass of the frozen network."""
     numerics = receipt["numerics"]
     return SURROUNDINGS in kinds or numerics["device"] != "cpu" or "passes_in_parts" in numerics
-
-
-def _parted(folder: Path, again: Path) -> list[Difference]:
-    """The first step whose loss is another."""
-    pairs = zip(losses_of(folder), losses_of(again), strict=False)
-    parted = next(((step, a, b) for step, (a, b) in enumerate(pairs) if a != b), None)
-    return [Difference("losses", OUTCOME, f"step {parted[0]}: {parted[1]!r}", repr(parted[2]))] if parted else []
-
-
-def _predictions(folder: Path, again: Path) -> dict[str, Any]:
-    """How many predictions are the same, and the largest difference of a logit (None where they don't match)."""
-    stored, found = predictions_of(folder) if (folder / "predictions.jsonl").is_file() else {}, predictions_of(again)
-    same = sum(key in stored and stored[key][0] == prediction for key, (prediction, _) in found.items())
-    apart: float | None = 0.0
-    for key, (_, logits) in found.items():
-        if key not in stored or len(stored[key][1]) != len(logits):
-            apart = None
-            break
-        apart = max(apart or 0.0, *(abs(a - b) for a, b in zip(stored[key][1], logits, strict=True)), 0.0)
-    return {"rows": len(found), "equal": same, "largest_logit_difference": apart}
 
 
 def _score(receipt: Mapping[str, Any], again: Mapping[str, Any] | None) -> dict[str, Any]:
