@@ -22,6 +22,7 @@ import sys
 import tempfile
 import time
 import traceback
+import zipfile
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
@@ -38,6 +39,7 @@ BAR = {LEAST: 300_000, "findings": 0}
 MOST_SECONDS, MOST_BYTES = 5.0, 1 << 30  # of one input; seconds of the processor
 LONGEST = 4096  # bytes of an input
 WRITTEN = 8  # one input of so many has its bad rows written out, which takes longer than to read it
+BESIDE_A_PROGRAM = {"byteorder": b"little", "data/0": bytes(24), "version": b"3\n"}  # in an archive of tensors
 BETWEEN = b"\n%%%\n"  # files, where an input is several
 LOOKED_AT = ("data", "suites", "pretrain.reading", "files", "limited", "plain_files", "tensor_file", "torch_archive",
              "core.task", "core.choices", "core.decoding", "core.labels", "kinds", "run.module_files",
@@ -299,6 +301,21 @@ def of_weights(name: str) -> Read:
     return read
 
 
+def of_archive(content: bytes, folder: Path) -> None:
+    """An archive of tensors; where the first byte is odd, whole but for its program, which is the rest of the input."""
+    from graftwork.files import safe_load
+
+    path = folder / "t.bin"
+    if content[:1] and content[0] % 2:
+        with zipfile.ZipFile(path, "w") as archive:
+            for name, part in (BESIDE_A_PROGRAM | {"data.pkl": content[1:]}).items():
+                archive.writestr(f"t/{name}", part)
+    else:
+        path.write_bytes(content[1:])
+    for tensor in safe_load(path, mapped=False).values():
+        tensor.sum()
+
+
 def of_module(content: bytes, folder: Path) -> None:
     """A task module's description and self-test, beside weights that are as they were saved."""
     from graftwork.run.task_module import TaskModule
@@ -381,7 +398,9 @@ def _archives() -> Iterator[bytes]:
     for tensors in ({"a": torch.ones(2, 3), "b": torch.zeros(4, dtype=torch.int64)}, {}):
         made = io.BytesIO()
         torch.save(tensors, made)
-        yield made.getvalue()
+        yield b"\0" + made.getvalue()
+        with zipfile.ZipFile(made) as archive:
+            yield b"\1" + archive.read("archive/data.pkl")
 
 
 def _media(sound: bool) -> Iterator[bytes]:
@@ -474,7 +493,7 @@ TARGETS: Mapping[str, Target] = {
     "task_file": Target(of_task_file, seeds("t.toml")),
     "json": Target(of_json, seeds("t.json")),
     "safetensors": Target(of_weights("t.safetensors"), _made(_weights)),
-    "archive": Target(of_weights("t.bin"), _made(_archives)),
+    "archive": Target(of_archive, _made(_archives)),
     "module": Target(of_module, _made(_module)),
 }  # fmt: skip
 
@@ -488,6 +507,7 @@ def instrumented() -> None:
         import graftwork.pretrain.corpus
         import graftwork.registry
         import graftwork.run.task_module
+        import graftwork.torch_archive
 
         for registry in ("kinds", "suites", "methods"):
             for part in getattr(graftwork.registry, registry).names():
