@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import html
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -31,28 +32,36 @@ def write_page(curve: Curve, path: Path) -> None:
 
 def render_page(curve: Curve) -> str:
     """The page's HTML. Every text from data is escaped, in the page and inside the plot."""
-    pages = Environment(
+    return (
+        _pages()
+        .get_template("curve.html.j2")
+        .render(
+            curve=curve,
+            title=str(curve["task"]["name"]),
+            about=title(curve),
+            legend=LEGEND,
+            header=header(curve),
+            rows=cells(curve),
+            prices=_prices(curve),
+            savings=saving_lines(curve),
+            search=search_line(curve),
+            warnings=warnings(curve),
+            figure=figure(curve),
+            css=Markup((FOLDER / "report.css").read_text(encoding="utf-8")),
+            # The only place where the library's text could end its own element.
+            plotly=Markup(get_plotlyjs().replace("</script", "<\\/script")),
+        )
+    )
+
+
+@functools.cache
+def _pages() -> Environment:
+    return Environment(
         loader=FileSystemLoader(FOLDER),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
-    )
-    return pages.get_template("curve.html.j2").render(
-        curve=curve,
-        title=str(curve["task"]["name"]),
-        about=title(curve),
-        legend=LEGEND,
-        header=header(curve),
-        rows=cells(curve),
-        prices=_prices(curve),
-        savings=saving_lines(curve),
-        search=search_line(curve),
-        warnings=warnings(curve),
-        figure=figure(curve),
-        css=Markup((FOLDER / "report.css").read_text(encoding="utf-8")),
-        # The only place where the library's text could end its own element.
-        plotly=Markup(get_plotlyjs().replace("</script", "<\\/script")),
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -33,6 +34,43 @@ def write_tasks_report(content: Mapping[str, Any], path: Path) -> None:
 
 def render_tasks(content: Mapping[str, Any], folder: Path) -> str:
     """The page's HTML, with links from `folder` to the boards. Every text from data is escaped."""
+    counted = content["counted"]
+    return (
+        _pages()
+        .get_template("tasks.html.j2")
+        .render(
+            content=content,
+            title=content["name"],
+            headings=headings(content),
+            summary=[{"cells": summary_cells(row), "whole": row["mean"] is not None} for row in content["rows"]],
+            scores=[
+                {
+                    "method": row["method"],
+                    "cells": [{"text": score(row, task), "best": task in row["best_on"]} for task in counted],
+                }
+                for row in content["rows"]
+            ],
+            stored=[
+                {"method": row["method"], "cells": [price(row, "stored_bytes", task) for task in counted]}
+                for row in content["rows"]
+            ],
+            tasks=[task | {"page": _page(task, folder)} for task in content["tasks"]],
+            verdicts=verdicts(content),
+            enough=enough_lines(content),
+            spent=spent_line(content),
+            css=Markup((FOLDER / "report.css").read_text(encoding="utf-8")),
+        )
+    )
+
+
+def _page(task: Mapping[str, Any], folder: Path) -> str:
+    """Where the page of a task stands, seen from `folder`; empty where it has none."""
+    board = task.get("board")
+    return "" if not board else quote(os.path.relpath(Path(board) / "report.html", folder))
+
+
+@functools.cache
+def _pages() -> Environment:
     pages = Environment(
         loader=FileSystemLoader(FOLDER),
         autoescape=True,
@@ -41,32 +79,4 @@ def render_tasks(content: Mapping[str, Any], folder: Path) -> str:
         lstrip_blocks=True,
     )
     pages.filters |= {"points": percent}
-    counted = content["counted"]
-    return pages.get_template("tasks.html.j2").render(
-        content=content,
-        title=content["name"],
-        headings=headings(content),
-        summary=[{"cells": summary_cells(row), "whole": row["mean"] is not None} for row in content["rows"]],
-        scores=[
-            {
-                "method": row["method"],
-                "cells": [{"text": score(row, task), "best": task in row["best_on"]} for task in counted],
-            }
-            for row in content["rows"]
-        ],
-        stored=[
-            {"method": row["method"], "cells": [price(row, "stored_bytes", task) for task in counted]}
-            for row in content["rows"]
-        ],
-        tasks=[task | {"page": _page(task, folder)} for task in content["tasks"]],
-        verdicts=verdicts(content),
-        enough=enough_lines(content),
-        spent=spent_line(content),
-        css=Markup((FOLDER / "report.css").read_text(encoding="utf-8")),
-    )
-
-
-def _page(task: Mapping[str, Any], folder: Path) -> str:
-    """Where the page of a task stands, seen from `folder`; empty where it has none."""
-    board = task.get("board")
-    return "" if not board else quote(os.path.relpath(Path(board) / "report.html", folder))
+    return pages

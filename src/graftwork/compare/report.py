@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -95,8 +96,9 @@ def write_data_report(found: Mapping[str, Any], path: Path) -> None:
     write_text(path, page)
 
 
+@functools.cache
 def _pages() -> Environment:
-    """The templates. Every text from data is escaped in them."""
+    """The templates, which take longer to compile than to fill in. Every text from data is escaped in them."""
     pages = Environment(
         loader=FileSystemLoader(FOLDER),
         autoescape=True,

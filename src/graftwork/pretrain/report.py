@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 from collections.abc import Mapping
 from dataclasses import asdict
@@ -28,22 +29,30 @@ def write_report(spec: RunSpec, result: RunResult, folder: Path) -> None:
     """`report.html` in the folder of the run, from its log."""
     with storage_errors(folder / LOG):
         lines = [json.loads(line) for line in (folder / LOG).read_bytes().split(b"\n") if line]
-    pages = Environment(loader=FileSystemLoader(Path(__file__).parent), autoescape=True, undefined=StrictUndefined)
     facts = result.facts
-    page = pages.get_template("report.html.j2").render(
-        title=f"{spec.method['name']}, run {spec.id}",
-        about=_about(facts),
-        notes=[*facts.get("notes", []), *([facts["stopped"]] if "stopped" in facts else [])],
-        columns=[name.replace("_", " ") for name in COLUMNS],
-        scores=_scores(facts),
-        samples=[line for line in lines if "sample" in line],
-        counts=COUNTS,
-        prices=_prices(result),
-        figure=finite(loss_figure(lines)),
-        css=Markup((Path(comparison.__file__).parent / "report.css").read_text(encoding="utf-8")),
-        plotly=Markup(get_plotlyjs().replace("</script", "<\\/script")),
+    page = (
+        _pages()
+        .get_template("report.html.j2")
+        .render(
+            title=f"{spec.method['name']}, run {spec.id}",
+            about=_about(facts),
+            notes=[*facts.get("notes", []), *([facts["stopped"]] if "stopped" in facts else [])],
+            columns=[name.replace("_", " ") for name in COLUMNS],
+            scores=_scores(facts),
+            samples=[line for line in lines if "sample" in line],
+            counts=COUNTS,
+            prices=_prices(result),
+            figure=finite(loss_figure(lines)),
+            css=Markup((Path(comparison.__file__).parent / "report.css").read_text(encoding="utf-8")),
+            plotly=Markup(get_plotlyjs().replace("</script", "<\\/script")),
+        )
     )
     write_text(folder / REPORT, page)
+
+
+@functools.cache
+def _pages() -> Environment:
+    return Environment(loader=FileSystemLoader(Path(__file__).parent), autoescape=True, undefined=StrictUndefined)
 
 
 def _about(facts: Mapping[str, Any]) -> str:
