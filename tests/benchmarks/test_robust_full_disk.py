@@ -38,7 +38,7 @@ def test_every_write_is_seen_and_one_of_them_fails(disks: ModuleType, tmp_path: 
     write_json(tmp_path / "deep" / "a.json", {})
     (tmp_path / "deep" / "a.json").read_bytes()
     os.open(tmp_path / "deep", os.O_RDONLY)
-    assert disk.sites == ["mkdir deep", "open deep/.a.json.xxxx", "rename deep/a.json"]
+    assert disk.sites == ["mkdir deep", "open deep/.a.json.xxxx.part", "rename deep/a.json"]
     for fails in range(1, 3):
         disk.fails, disk.sites = fails, []
         with pytest.raises(Exception, match="the disk is full"):
@@ -130,4 +130,4 @@ def test_a_writer_that_is_not_atomic_is_found(
     (tmp_path / "scene/report.html").write_text("whole</html>")
     monkeypatch.setattr(disks, "run", careless)
     found, _ = disks.every_site(disks.Case("careless", ()), tmp_path / "scene", tmp_path / "tried")
-    assert "open .done.json.xxxx: report.html" in found.wrong["torn"]
+    assert "open .done.json.xxxx.part: report.html" in found.wrong["torn"]
