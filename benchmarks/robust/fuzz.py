@@ -12,6 +12,7 @@ Every target runs in a process of its own; results/fuzz.json has what came of ea
 from __future__ import annotations
 
 import argparse
+import gzip
 import json
 import math
 import os
@@ -134,6 +135,12 @@ def of_table(name: str, **flags: Any) -> Read:
         _both_ways(Task("t", folder / name, **flags), folder)
 
     return read
+
+
+def of_packed_table(content: bytes, folder: Path) -> None:
+    """A packed table; where the first byte is odd, packed here, so that the checksum is that of what is in it."""
+    rest = content[1:]
+    of_table("t.csv.gz")(gzip.compress(rest, 1, mtime=0) if content[:1] and content[0] % 2 else rest, folder)
 
 
 def of_brat(content: bytes, folder: Path) -> None:
@@ -465,7 +472,7 @@ GLUE = {"SST-2": "SST-2/train.tsv", "CoLA": "CoLA/train.tsv", "QQP": "QQP/train.
 SUPERGLUE = {name: f"{name}/train.jsonl" for name in ("BoolQ", "CB", "COPA", "RTE", "WiC", "WSC")}
 TARGETS: Mapping[str, Target] = {
     "csv": Target(of_table("t.csv"), seeds("t.csv")),
-    "csv_gz": Target(of_table("t.csv.gz"), seeds("t.csv.gz")),
+    "csv_gz": Target(of_packed_table, together(seeds("t.csv.gz", first=b"\0"), seeds("t.csv", first=b"\1"))),
     "tsv": Target(of_table("t.tsv", kind="regression"), seeds("t.tsv")),
     "jsonl": Target(of_table("t.jsonl"), seeds("t.jsonl", word="JSONL")),
     "multilabel": Target(of_table("t.jsonl", kind="multilabel"), seeds("t.jsonl", word="JSONL")),
