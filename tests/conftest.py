@@ -26,6 +26,13 @@ def one_thread() -> None:
     torch.set_num_threads(1)
 
 
+@pytest.fixture(autouse=True)
+def still_one_thread() -> Iterator[None]:
+    """A test that sets another number, and leaves it, would slow down all that come after it."""
+    yield
+    assert torch.get_num_threads() == 1
+
+
 @pytest.fixture(autouse=True, scope="session")
 def interruptible() -> None:
     """A suite in the background of a shell would ignore Ctrl-C, and so would every process it starts."""

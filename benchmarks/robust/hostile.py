@@ -22,6 +22,7 @@ from typing import Any
 
 sys.path.append(str(Path(__file__).parent))
 
+import torch
 from artefacts import BENIGN, CANARY, CASES, SECRET, TRAIN, Case, Scene
 from result_file import BRIEF, result_of
 
@@ -173,6 +174,7 @@ def wrong(case: Case, found: Mapping[str, Any], canary: bool) -> list[str]:
 
 def main() -> None:
     """Every case, or those whose names hold a word."""
+    torch.set_num_threads(1)  # a forked process can't wait for threads that stayed behind
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path, default=Path(__file__).parent / "results")
     parser.add_argument("--only", default="", help="cases whose name holds this")
