@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-import functools
 import html
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 from plotly.offline import get_plotlyjs
 
 from graftwork.compare.answer import search_line, warnings
 from graftwork.compare.curve_table import LEGEND, cells, header, saving_lines, title
 from graftwork.compare.plots import plain_layout
+from graftwork.compare.report import css, pages
 from graftwork.files import write_text
 from graftwork.units import percent, show
 
-FOLDER = Path(__file__).parent
 HEIGHT = 480
 COLOURS = ("#0b5cad", "#c2571a", "#2f7d4f", "#7b4fa3", "#a3324a", "#5c6b7a", "#b08900", "#1f8a99")
 Curve = Mapping[str, Any]
@@ -33,7 +31,7 @@ def write_page(curve: Curve, path: Path) -> None:
 def render_page(curve: Curve) -> str:
     """The page's HTML. Every text from data is escaped, in the page and inside the plot."""
     return (
-        _pages()
+        pages()
         .get_template("curve.html.j2")
         .render(
             curve=curve,
@@ -47,21 +45,10 @@ def render_page(curve: Curve) -> str:
             search=search_line(curve),
             warnings=warnings(curve),
             figure=figure(curve),
-            css=Markup((FOLDER / "report.css").read_text(encoding="utf-8")),
+            css=css(),
             # The only place where the library's text could end its own element.
             plotly=Markup(get_plotlyjs().replace("</script", "<\\/script")),
         )
-    )
-
-
-@functools.cache
-def _pages() -> Environment:
-    return Environment(
-        loader=FileSystemLoader(FOLDER),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
     )
 
 

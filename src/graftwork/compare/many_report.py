@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import functools
 import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
-
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
-from markupsafe import Markup
 
 from graftwork.compare.many_table import (
     enough_lines,
@@ -21,10 +17,8 @@ from graftwork.compare.many_table import (
     summary_cells,
     verdicts,
 )
+from graftwork.compare.report import css, pages
 from graftwork.files import write_text
-from graftwork.units import percent
-
-FOLDER = Path(__file__).parent
 
 
 def write_tasks_report(content: Mapping[str, Any], path: Path) -> None:
@@ -36,7 +30,7 @@ def render_tasks(content: Mapping[str, Any], folder: Path) -> str:
     """The page's HTML, with links from `folder` to the boards. Every text from data is escaped."""
     counted = content["counted"]
     return (
-        _pages()
+        pages()
         .get_template("tasks.html.j2")
         .render(
             content=content,
@@ -58,7 +52,7 @@ def render_tasks(content: Mapping[str, Any], folder: Path) -> str:
             verdicts=verdicts(content),
             enough=enough_lines(content),
             spent=spent_line(content),
-            css=Markup((FOLDER / "report.css").read_text(encoding="utf-8")),
+            css=css(),
         )
     )
 
@@ -67,16 +61,3 @@ def _page(task: Mapping[str, Any], folder: Path) -> str:
     """Where the page of a task stands, seen from `folder`; empty where it has none."""
     board = task.get("board")
     return "" if not board else quote(os.path.relpath(Path(board) / "report.html", folder))
-
-
-@functools.cache
-def _pages() -> Environment:
-    pages = Environment(
-        loader=FileSystemLoader(FOLDER),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    pages.filters |= {"points": percent}
-    return pages

@@ -48,7 +48,7 @@ def render_report(board: Mapping[str, Any], runs: Sequence[Mapping[str, Any]]) -
     """The page's HTML. Every text from data is escaped, in the page and inside the plots."""
     board, runs = finite(board), finite(list(runs))
     return (
-        _pages()
+        pages()
         .get_template("report.html.j2")
         .render(
             board=board,
@@ -72,7 +72,7 @@ def render_report(board: Mapping[str, Any], runs: Sequence[Mapping[str, Any]]) -
             environments=_environments(runs),
             figures=figures(board, runs),
             has_scores=bool(scored(board)),
-            css=_css(),
+            css=css(),
             # The only place where the library's text could end its own element.
             plotly=Markup(get_plotlyjs().replace("</script", "<\\/script")),
         )
@@ -83,35 +83,36 @@ def write_data_report(found: Mapping[str, Any], path: Path) -> None:
     """Write a data report as a page to `path`, whole. Raises `StorageError` when it can't be written."""
     found = finite(found)
     page = (
-        _pages()
+        pages()
         .get_template("data.html.j2")
         .render(
             title=str(found["task"]["name"]),
             kind=found["task"]["kind"],
             warnings=found["warnings"],
             report={key: value for key, value in found.items() if key not in ("warnings", "task")},
-            css=_css(),
+            css=css(),
         )
     )
     write_text(path, page)
 
 
 @functools.cache
-def _pages() -> Environment:
+def pages() -> Environment:
     """The templates, which take longer to compile than to fill in. Every text from data is escaped in them."""
-    pages = Environment(
+    made = Environment(
         loader=FileSystemLoader(FOLDER),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    pages.filters |= {"points": percent, "number": _number}
-    pages.tests |= {"leaf": _leaf, "flat": _flat, "grid": _grid}
-    return pages
+    made.filters |= {"points": percent, "number": _number}
+    made.tests |= {"leaf": _leaf, "flat": _flat, "grid": _grid}
+    return made
 
 
-def _css() -> Markup:
+def css() -> Markup:
+    """The look of every page."""
     return Markup((FOLDER / "report.css").read_text(encoding="utf-8"))
 
 
