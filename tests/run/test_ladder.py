@@ -167,9 +167,9 @@ def test_a_wrong_forecast_does_not_overrun(wrong: float, budget: float, climbed:
 def test_at_the_ceiling_nothing_dearer_is_tried(climbed: Callable[..., Climber]) -> None:
     climber = climbed(1000, [1, 2, 3], [0.5, 0.996])
     assert decisions(climber) == [(1, "kept"), (2, "kept"), (3, "stopped")]
-    assert "at the ceiling, 0.996 on validation" in climber.rungs[2].reason
+    assert "at the ceiling, 99.6 on validation" in climber.rungs[2].reason
     climber = climbed(1000, [4, 5, 6], [0.5, 0.985])
-    assert "interval of paid:seconds=5 on validation reaches 1" in climber.stopped
+    assert "interval of paid:seconds=5 on validation reaches 100" in climber.stopped
 
 
 def test_two_that_bring_nothing_end_it(climbed: Callable[..., Climber]) -> None:

@@ -32,6 +32,7 @@ from graftwork.train import frozen, prefix_store
 from graftwork.train.cache_folder import CacheFolder
 from graftwork.train.frozen import FrozenStore, Pass
 from graftwork.train.prefix_store import PrefixStore, Wanted
+from graftwork.train.resident import let_go
 
 DATA = tiny_dataset()
 BACKBONE = open_backbone("tiny_text", precision="bf16")
@@ -96,6 +97,31 @@ def test_what_is_read_is_what_was_computed(root: Path, depth: int | None, no_com
     assert warm.kept.mapped and cold.kept.mapped and warm.kept.bytes == cold.kept.bytes == 0
     if depth is not None:
         assert warm.kept.states is not None and warm.kept.states.dtype == torch.bfloat16
+
+
+def test_pages_that_are_let_go_are_read_again(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    expected, _ = get(FrozenStore())
+    went: list[int] = []
+
+    def noted(tensors: Any) -> None:
+        listed = list(tensors)
+        went.append(len(listed))
+        let_go(listed)
+
+    monkeypatch.setattr(frozen, "TOKENS_PER_BATCH", 30)
+    monkeypatch.setattr(frozen, "BATCHES_AT_ONCE", 1)
+    monkeypatch.setattr(frozen, "AT_ONCE", 0)
+    monkeypatch.setattr(frozen, "let_go", noted)
+    computed, _ = get(store(root))
+    passes = len(went)
+    assert passes > 2 and set(went) == {BACKBONE.card.blocks + 2}  # what is read of every depth, and the states
+    mask = torch.ones(1, len(expected.encoded.ids[3]), dtype=torch.bool)
+    for _ in range(3):
+        found, _ = get(store(root))
+        assert same(computed, found)
+        near = {"atol": 0.05, "rtol": 0.05}  # other batches
+        assert torch.allclose(found.entering([3], mask).float(), expected.entering([3], mask).float(), **near)
+    assert len(went) > passes
 
 
 def test_a_hit_is_charged_what_the_miss_took(root: Path) -> None:

@@ -202,7 +202,7 @@ class Encoded:
 class Features:
     """What every backbone offers to every head."""
 
-    sequence: Tensor  # (S, T, D)
+    sequence: Tensor  # (S, T, D); empty where the texts of pairs went through in more than one bucket
     mask: Tensor  # (S, T) bool, True at a real token
     pooled: Tensor  # what is read: (S, R) from a backbone, (B, P) once towers are joined; (W, D) of words
 

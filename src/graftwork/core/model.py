@@ -12,6 +12,7 @@ from torch.utils.hooks import RemovableHandle
 
 from graftwork.core.backbone import Backbone, Features, Inputs, device_of
 from graftwork.core.kind import Kind
+from graftwork.core.near_lengths import read_in_buckets
 from graftwork.core.task import Task
 from graftwork.errors import ConfigError
 
@@ -160,7 +161,7 @@ class Model(nn.Module):
     def forward(self, inputs: Inputs, entering: Tensor | None = None) -> Tensor:
         """Inputs (S, T), and the states entering block `start` if they are at hand -> logits (B, C), or (W, C)."""
         start = self.start if entering is not None else 0
-        features = self.backbone.features(inputs, start, entering)
+        features = read_in_buckets(self.backbone, inputs, start, entering, self.towers)
         joined = join_towers(features.pooled, self.towers)
         logits: Tensor = self.head(Features(features.sequence, features.mask, joined))
         return logits

@@ -18,6 +18,8 @@ from graftwork.core.backbone import Encoded, Inputs, towers_of
 from graftwork.core.example import Example
 from graftwork.core.windows import Windowing
 
+TEXTS_AT_ONCE = 4096  # that are tokenised: what the tokenizer tells of one is ten times its tokens
+
 
 @dataclass
 class TextReader:
@@ -42,12 +44,17 @@ class TextReader:
             return self._encode_words(examples)
         towers = towers_of(self.towers, examples[0]) if examples else 1
         read = [_texts(example, towers) for example in examples]
-        encodings = self.tokenizer.encode_batch_fast(list(chain.from_iterable(read)))
-        owned = np.array([len(texts) for texts in read], dtype=np.int64)
-        too_long = np.array([bool(encoding.overflowing) for encoding in encodings])
+        texts = list(chain.from_iterable(read))
+        owned = np.array([len(own) for own in read], dtype=np.int64)
+        ids, types, too_long = [], [], []
+        for start in range(0, len(texts), TEXTS_AT_ONCE):
+            for encoding in self.tokenizer.encode_batch_fast(texts[start : start + TEXTS_AT_ONCE]):
+                ids.append(encoding.ids or [self.pad_id])
+                types.append(encoding.type_ids or [0])
+                too_long.append(bool(encoding.overflowing))
         return Encoded(
-            ids=[encoding.ids or [self.pad_id] for encoding in encodings],
-            types=[encoding.type_ids or [0] for encoding in encodings],
+            ids=ids,
+            types=types,
             towers=towers,
             cut=int(np.logical_or.reduceat(too_long, np.cumsum(owned) - owned).sum()) if examples else 0,
             owned=owned if examples and "choices" in examples[0].inputs else None,

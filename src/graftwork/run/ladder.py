@@ -25,7 +25,7 @@ from graftwork.run.setup import Given, Setup, takes_settings
 from graftwork.run.shop import open_shop
 from graftwork.run.train import Run
 from graftwork.train.loop import Attaches
-from graftwork.units import show
+from graftwork.units import percent, show
 
 FORMAT = 1
 RUNGS = (
@@ -42,9 +42,9 @@ RULES = {
     "order": "by forecast seconds, cheapest first; before a rung is measured, by its operations",
     "affordable": f"a rung is started when {MARGIN} x its forecast is left; what is running at {HARD_STOP} x the "
     "budget is stopped and leaves nothing",
-    "worth it": f"no dearer rung is tried once the best validation score is {CEILING} or more, or its 95 % interval "
-    f"over validation rows reaches 1, or {MISSES} rungs in a row that are trained by gradient did not beat the best "
-    "so far (95 % interval of the paired difference above 0)",
+    "worth it": f"no dearer rung is tried once the best validation score is {percent(CEILING)} or more, or its 95 % "
+    f"interval over validation rows reaches 100, or {MISSES} rungs in a row that are trained by gradient did not beat "
+    "the best so far (95 % interval of the paired difference above 0)",
     "chosen": "the cheapest run that the best one on validation does not beat",
 }
 
@@ -257,9 +257,9 @@ class Climber:
         assert self.best is not None and self.best.evidence is not None
         label, evidence = self.best.method.label, self.best.evidence
         if evidence.score >= CEILING:
-            return f"not worth it: {label} is at the ceiling, {evidence.score:.3f} on validation"
+            return f"not worth it: {label} is at the ceiling, {percent(evidence.score)} on validation"
         if evidence.interval[1] >= 1 - 1e-9:
-            return f"not worth it: the 95 % interval of {label} on validation reaches 1"
+            return f"not worth it: the 95 % interval of {label} on validation reaches 100"
         if self.misses >= MISSES:
             return f"not worth it: {self.misses} rungs in a row did not beat {label} by more than the noise"
         return ""

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graftwork.core.backbone import Backbone, Encoded
+from graftwork.core.near_lengths import near_lengths
 from graftwork.core.task import Split
 from graftwork.data.buckets import bucket
 from graftwork.train.answering import batches
@@ -47,9 +48,11 @@ class Lengths:
         return sum(self.of_batch(encoded, batch) for batch in batches(encoded, rows))
 
     def of_batch(self, encoded: Encoded, rows: Rows) -> int:
-        """S x T of a batch of these examples."""
-        sequences = encoded.sequences(rows)
-        return len(sequences) * self.padded(encoded, max(sequences, key=lambda number: len(encoded.ids[number])))
+        """S x T of a batch of these examples, of every bucket that it goes through in."""
+        sequences = np.array(encoded.sequences(rows))
+        sizes = np.array([len(encoded.ids[number]) for number in sequences])
+        buckets = near_lengths(sizes, encoded.towers)
+        return sum(len(some) * self.padded(encoded, int(sequences[some[sizes[some].argmax()]])) for some in buckets)
 
     def padded(self, encoded: Encoded, longest: int) -> int:
         """T of a batch whose longest sequence is number `longest`."""

@@ -29,7 +29,7 @@ from graftwork.run.given import Text, example_of_given
 from graftwork.run.methods import method_from_config
 from graftwork.run.module_files import media_file, read_delta, read_description, read_self_test, require_fitting
 from graftwork.run.shifted import shifted
-from graftwork.units import show
+from graftwork.units import named_scores, show
 
 FORMAT = 1
 SELF_TEST_EXAMPLES = 8
@@ -274,7 +274,7 @@ def add_price_tag(folder: Path, costs: Mapping[str, Any]) -> None:
 
 def _card(description: Mapping[str, Any]) -> str:
     task, backbone = description["task"], description["backbone"]
-    scores = ", ".join(f"{name} {value:.4f}" for name, value in description["scores"].items())
+    scores = named_scores(description["scores"])
     chooses = "choices" in description["roles"]
     other = "with one or all of the given choices" if chooses else "a number"
     other = "a stretch of the text that is asked about" if "question" in description["roles"] else other

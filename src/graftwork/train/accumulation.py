@@ -15,6 +15,7 @@ from graftwork.core.backbone import Encoded
 from graftwork.core.memory import Memory, OutOfMemory, Rows, alone, attempt
 from graftwork.core.method import Workbench
 from graftwork.core.model import Model
+from graftwork.core.near_lengths import positions_of
 from graftwork.units import show
 
 PROCESS_BYTES = 700_000_000  # the interpreter, the libraries and small data; nothing of it is on an accelerator
@@ -32,7 +33,7 @@ def in_parts(model: Model, bench: Workbench, encoded: Encoded, rows: Rows, targe
     memory, known = bench.memory, len(bench.memory.cuts)
 
     def positions(part: Rows) -> int:
-        return int(encoded.sequences_of[list(part)].sum() * encoded.lengths[list(part)].max())
+        return positions_of(encoded, part)
 
     def work(parts: Sequence[Rows]) -> float:
         if len(parts) == 1:

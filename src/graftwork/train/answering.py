@@ -13,6 +13,7 @@ from torch import Tensor
 from graftwork.core.backbone import Backbone, Encoded, Inputs, StopsEarly
 from graftwork.core.memory import in_halves
 from graftwork.core.method import SHIFT, Logits, ReadsStates
+from graftwork.core.near_lengths import states_in_buckets
 from graftwork.core.ragged import added
 from graftwork.core.seen import Seen
 from graftwork.train.batches import by_length
@@ -44,7 +45,8 @@ def answer_together(backbone: Backbone, encoded: Encoded, fitted: Sequence[Reads
 
     def read(rows: Sequence[int]) -> list[NDArray[np.float64]]:
         inputs = backbone.collate(encoded, encoded.sequences(rows))
-        seen = Seen(backbone, inputs, states_up_to(backbone, inputs, max(depths)) if depths else (), encoded.towers)
+        states = states_up_to(backbone, inputs, max(depths), encoded.towers) if depths else ()
+        seen = Seen(backbone, inputs, states, encoded.towers)
         return [one.read(seen).double().cpu().numpy() for one in fitted]  # each (B, C), or (W, C)
 
     for rows in order:
@@ -69,6 +71,10 @@ def finished(
     return whole if shift is None else added(whole, np.asarray(shift, dtype=np.float64))
 
 
-def states_up_to(backbone: Backbone, inputs: Inputs, depth: int) -> tuple[Tensor, ...]:
-    """`depth + 1` states or more, without the blocks above where that can be."""
-    return backbone.states_up_to(inputs, depth) if isinstance(backbone, StopsEarly) else backbone.states(inputs)
+def states_up_to(backbone: Backbone, inputs: Inputs, depth: int, towers: int = 1) -> tuple[Tensor, ...]:
+    """`depth + 1` states or more, without the blocks above where that can be; with two towers bucket by bucket."""
+
+    def states(some: Inputs) -> tuple[Tensor, ...]:
+        return backbone.states_up_to(some, depth) if isinstance(backbone, StopsEarly) else backbone.states(some)
+
+    return states_in_buckets(states, inputs, towers)

@@ -24,6 +24,7 @@ from graftwork.core.checkpoint import Checkpoint
 from graftwork.core.memory import Cut, Rows, attempt
 from graftwork.core.method import FrozenPass, Tally, Workbench
 from graftwork.core.model import Model
+from graftwork.core.near_lengths import positions_of
 from graftwork.train.accumulation import forget_gradients, room, step_bytes
 from graftwork.train.batches import by_length
 from graftwork.train.flops import StepCounter
@@ -216,7 +217,7 @@ class _Pairs:
         return read(self.model, self.encoded, part, self.frozen, self.counter if counted else None)
 
     def _positions(self, part: Rows) -> int:
-        return int(self.encoded.sequences_of[list(part)].sum() * self.encoded.lengths[list(part)].max())
+        return positions_of(self.encoded, part)
 
     def checkpoint(self) -> Checkpoint:
         """As it stands."""
@@ -245,5 +246,5 @@ def read(
     inputs = model.backbone.collate(encoded, sequences)
     entering = None if frozen is None else frozen.entering(sequences, inputs["attention_mask"].bool())
     work = partial(model, inputs, entering)
-    features: Tensor = counter.run(inputs["attention_mask"], work) if counter else work()
+    features: Tensor = counter.run(inputs["attention_mask"], work, model.towers) if counter else work()
     return features

@@ -11,9 +11,11 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import flop_registry
 
 from graftwork.core.method import Tally
+from graftwork.core.near_lengths import buckets_of
 
 T = TypeVar("T")
-Curve = Callable[[int], float]
+Size = tuple[float, float]  # of a batch: means of T and T² over its sequences
+Plane = Callable[[Size], float]
 
 
 def counted(work: Callable[[], T]) -> tuple[T, float]:
@@ -52,58 +54,65 @@ class _Products(TorchDispatchMode):
 class StepCounter:
     """Counts a few batches and knows the rest: counting an operator costs more than a short text's product.
 
-    Per sequence a network's products grow as a quadratic in T. Once a fourth length lies on the curve through three,
-    lengths between the shortest and the longest counted are computed; a length that lies outside, or a network whose
-    count is no quadratic, is counted. One batch of every length is enough.
+    Per sequence a network's products are a + b T + c T², in a batch of several buckets the mean of that: a plane over
+    the means of T and T². Once a fourth batch lies on the plane through three, those between the outer ones counted are
+    computed; a batch that lies outside, or any of a network whose counts lie on no plane, is counted.
     """
 
     def __init__(self, tally: Tally):
         self.tally = tally
-        self._counted: dict[int, float] = {}  # T -> FLOP per sequence
-        self._curve: Curve | None = None
+        self._counted: dict[Size, float] = {}  # FLOP per sequence
+        self._plane: Plane | None = None
 
     @property
-    def counts(self) -> list[tuple[int, float]]:
-        """Length and FLOP per sequence of what was counted: all that decides which batch is counted next."""
-        return list(self._counted.items())
+    def counts(self) -> list[tuple[float, float, float]]:
+        """Means of T and T², and FLOP per sequence of what was counted: all that decides what is counted next."""
+        return [(*size, flops) for size, flops in self._counted.items()]
 
-    def restore(self, counts: Sequence[tuple[int, float]]) -> None:
+    def restore(self, counts: Sequence[tuple[float, float, float]]) -> None:
         """Go on from `counts`."""
-        self._counted = {int(positions): flops for positions, flops in counts}
-        self._curve = _curve(self._counted)
+        self._counted = {(length, square): flops for length, square, flops in counts}
+        self._plane = _plane(self._counted)
 
-    def run(self, mask: Tensor, work: Callable[[], T]) -> T:
-        """Do `work` on a batch whose real tokens `mask` (S, T) marks."""
-        sequences, positions = mask.shape
-        known = self._known(positions)
+    def run(self, mask: Tensor, work: Callable[[], T], towers: int = 1) -> T:
+        """Do `work` on a batch whose real tokens `mask` (S, T) marks; two `towers` go through bucket by bucket."""
+        sequences, buckets = len(mask), buckets_of(mask, towers)
+        positions = sum(len(bucket) * length for bucket, length in buckets)
+        size = positions / sequences, sum(len(bucket) * length**2 for bucket, length in buckets) / sequences
+        known = self._known(size)
         if known is not None:
             result = work()
         else:
             result, flops = counted(work)
-            known = self._counted[positions] = flops / sequences
-            self._curve = _curve(self._counted)
-        self.tally.add(known * sequences, 1 - float(mask.float().mean()))
+            known = self._counted[size] = flops / sequences
+            self._plane = _plane(self._counted)
+        self.tally.add(known * sequences, 1 - float(mask.sum()) / positions)
         return result
 
-    def _known(self, positions: int) -> float | None:
-        if positions in self._counted or self._curve is None:
-            return self._counted.get(positions)
-        return self._curve(positions) if min(self._counted) < positions < max(self._counted) else None
+    def _known(self, size: Size) -> float | None:
+        if size in self._counted or self._plane is None:
+            return self._counted.get(size)
+        lengths, squares = zip(*self._counted, strict=True)
+        inside = min(lengths) <= size[0] <= max(lengths) and min(squares) <= size[1] <= max(squares)
+        return self._plane(size) if inside else None
 
 
-def _curve(counted: Mapping[int, float]) -> Curve | None:
-    """The quadratic through the outer lengths and one between, if every other one lies on it and there is one."""
+def _plane(counted: Mapping[Size, float]) -> Plane | None:
+    """The plane through the two outer sizes and the one farthest from their line, if every other one lies on it."""
     if len(counted) < 4:
         return None
-    lengths = sorted(counted)
-    nodes = (lengths[0], lengths[len(lengths) // 2], lengths[-1])
+    sizes = sorted(counted)
+    first, last = sizes[0], sizes[-1]
+    nodes = (first, last, max(sizes, key=lambda size: abs(_area(first, last, size))))
+    whole = _area(*nodes)
 
-    def curve(positions: int) -> float:
-        return sum(counted[at] * _weight(positions, at, nodes) for at in nodes)
+    def plane(size: Size) -> float:
+        shares = [_area(*(size if at == node else at for at in nodes)) / whole for node in nodes]
+        return sum(counted[node] * share for node, share in zip(nodes, shares, strict=True))
 
-    return curve if all(math.isclose(curve(at), counted[at], rel_tol=1e-9) for at in lengths) else None
+    return plane if whole and all(math.isclose(plane(at), counted[at], rel_tol=1e-9) for at in sizes) else None
 
 
-def _weight(positions: int, at: int, nodes: Sequence[int]) -> float:
-    """Lagrange's polynomial: 1 at `at`, 0 at the other nodes."""
-    return math.prod((positions - node) / (at - node) for node in nodes if node != at)
+def _area(a: Size, b: Size, c: Size) -> float:
+    """Twice that of a triangle, with its sign."""
+    return (b[0] - a[0]) * (c[1] - a[1]) - (c[0] - a[0]) * (b[1] - a[1])

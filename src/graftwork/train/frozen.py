@@ -25,9 +25,11 @@ from graftwork.core.task import Split
 from graftwork.train.batches import by_length
 from graftwork.train.flops import StepCounter
 from graftwork.train.prefix_store import Draft, Kept, PrefixStore, Wanted
+from graftwork.train.resident import AT_ONCE, let_go
 
 SECONDS_BETWEEN_LOOKS = 0.1  # at a pass that another process computes
 TOKENS_PER_BATCH = 4096  # padded; bounds the memory of a pass and keeps matrix products large
+BATCHES_AT_ONCE = 16  # of a pass, before what they filled is let go
 
 
 class Pass:
@@ -37,6 +39,7 @@ class Pass:
         self.encoded, self.kept = encoded, kept
         self._lengths = _state_lengths(encoded, kept.states)
         self._offsets = np.concatenate([[0], np.cumsum(self._lengths)])
+        self._touched = 0  # bytes of states, since pages were let go
 
     def pooled(self, block: int) -> Tensor:
         """(N, P) fp32 after `block` blocks, or (W, P) of the words that are seen of `encoded.sampled`."""
@@ -49,12 +52,20 @@ class Pass:
         """
         states = self.kept.states
         assert states is not None, "no depth was asked for"
+        self._touch(states, sequences)
         if _changed(self.encoded, states):
             mask = mask.new_ones(len(sequences), int(self._lengths[0]))
         real = torch.cat([states[self._offsets[row] : self._offsets[row + 1]] for row in sequences])
         batch = states.new_zeros(*mask.shape, states.shape[1], device=mask.device)
         batch[mask] = real.to(mask.device)
         return batch
+
+    def _touch(self, states: Tensor, sequences: Sequence[int]) -> None:
+        """What is mapped from a file stays in memory no longer than it is of use."""
+        self._touched += int(self._lengths[list(sequences)].sum()) * states.shape[1] * states.element_size()
+        if self.kept.mapped and self._touched > AT_ONCE:
+            let_go([states])
+            self._touched = 0
 
 
 class FrozenStore:
@@ -153,7 +164,8 @@ class FrozenStore:
         try:
             tensors = draft.tensors if draft else _in_memory(wanted)
             pooled, states = tensors["pooled"], tensors.get("states")
-            tally, parted = fill(backbone, encoded, batches, wanted.by_block(pooled), states, wanted.depth)
+            mapped = draft is not None
+            tally, parted = fill(backbone, encoded, batches, wanted.by_block(pooled), states, wanted.depth, mapped)
             cost = self._finish(None if parted else draft, watch, reading, tally)
         finally:
             if draft:
@@ -207,11 +219,13 @@ def fill(
     pooled: Sequence[Tensor],
     states: Tensor | None,
     depth: int | None,
+    mapped: bool = False,
 ) -> tuple[Tally, int]:
     """Run the backbone batch by batch into `pooled`, L + 1 x (F, R), and `states` (tokens, D) at `depth`.
 
     F features are kept of every block: one per sequence, or one per word of `encoded.sampled`. A batch that finds no
-    memory goes through in halves: the FLOPs, and how many batches did. Raises `OutOfMemory`.
+    memory goes through in halves: the FLOPs, and how many batches did. What is `mapped` from a file is let go on the
+    way. Raises `OutOfMemory`.
     """
     tally = Tally()
     counter = StepCounter(tally)
@@ -233,7 +247,12 @@ def fill(
                 states[offsets[row] : offsets[row + 1]] = sequence[real]
         return len(rows)
 
-    parts = [in_halves(batch.tolist(), run) for batch in batches]
+    filled = [one for one in (*pooled, states) if one is not None and mapped]
+    parts = []
+    for done, batch in enumerate(batches, start=1):
+        parts.append(in_halves(batch.tolist(), run))
+        if done % BATCHES_AT_ONCE == 0 or done == len(batches):
+            let_go(filled)
     return tally, sum(len(part) > 1 for part in parts)
 
 

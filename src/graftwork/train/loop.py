@@ -70,8 +70,8 @@ def answer(
         inputs = model.backbone.collate(encoded, sequences)
         entering = _entering(model, inputs, sequences, frozen)
         forward = partial(model, inputs, entering)
-        found = counter.run(inputs["attention_mask"], forward) if counter else forward()  # (B, C), or (W, C)
-        return np.asarray(found.double().cpu().numpy())
+        found = counter.run(inputs["attention_mask"], forward, model.towers) if counter else forward()
+        return np.asarray(found.double().cpu().numpy())  # (B, C), or (W, C)
 
     parts = [part for rows in order for part in in_halves(rows.tolist(), logits)]
     return encoded.whole(np.concatenate(parts), np.concatenate(order), blind)
@@ -261,7 +261,7 @@ def _step(
                 loss.backward()
             return float(loss.detach())
 
-        return counter.run(inputs["attention_mask"], work)
+        return counter.run(inputs["attention_mask"], work, model.towers)
 
     with bench.profile.phase("forward"):
         return in_parts(model, bench, frozen.encoded, rows, targets, run)

@@ -17,7 +17,7 @@ from graftwork.core.example import Example
 from graftwork.core.meter import Phase, Stopwatch
 from graftwork.core.method import Logits
 from graftwork.core.seen import Seen
-from graftwork.train.answering import batches, finished
+from graftwork.train.answering import batches, finished, states_up_to
 from graftwork.train.probe import Probe
 
 MOST_BYTES = 1 << 30  # of features kept in memory; with more, every run computes its own
@@ -53,11 +53,12 @@ class PooledOnce:
     @torch.inference_mode()
     def _compute(self) -> Encoded:
         watch = Stopwatch()
-        encoded = self.backbone.encode(self.examples)
+        encoded, blocks = self.backbone.encode(self.examples), self.backbone.card.blocks
         for rows in batches(encoded):
             inputs = self.backbone.collate(encoded, encoded.sequences(rows))
-            seen = Seen(self.backbone, inputs, self.backbone.states(inputs), encoded.towers)
-            self._batches.append(_Batch([seen.joined(block) for block in range(self.backbone.card.blocks + 1)]))
+            states = states_up_to(self.backbone, inputs, blocks, encoded.towers)
+            seen = Seen(self.backbone, inputs, states, encoded.towers)
+            self._batches.append(_Batch([seen.joined(block) for block in range(blocks + 1)]))
         self._encoded, self._cost = encoded, watch.read()
         return encoded
 
