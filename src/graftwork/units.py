@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Mapping
 
 from graftwork.errors import ConfigError
 
@@ -57,9 +58,14 @@ def _digits(value: float) -> str:
     return f"{value:,.0f}" if abs(value) >= 999.5 else f"{value:.3g}"
 
 
-def percent(fraction: float) -> str:
+def percent(fraction: float, digits: int = 1) -> str:
     """`0.9612` is `96.1`: scores are fractions inside and points at the face."""
-    return f"{100 * fraction:.1f}"
+    return f"{100 * fraction:.{digits}f}"
+
+
+def named_scores(scores: Mapping[str, float]) -> str:
+    """`accuracy 96.1, macro_f1 95.8`: every metric of a run, in points."""
+    return ", ".join(f"{metric} {percent(score)}" for metric, score in scores.items())
 
 
 def read_amount(words: str) -> tuple[float, str]:

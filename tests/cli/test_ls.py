@@ -54,7 +54,7 @@ def test_runs_are_listed_with_task_method_seed_and_score(graft: Graft, boards: B
     lines = done.out.splitlines()
     assert len(lines) == 12
     line = next(line for line in lines if line.startswith(board.run_of("tfidf_svm").name))
-    assert line.split()[1:7] == ["data", "tfidf_svm", "seed", "0", "accuracy", "1.0000"]
+    assert line.split()[1:7] == ["data", "tfidf_svm", "seed", "0", "accuracy", "100.0"]
 
 
 def test_trials_are_counted_and_listed_when_asked(graft: Graft, boards: Boards, tmp_path: Path) -> None:

@@ -28,6 +28,12 @@ def test_a_run_is_told_and_its_module_answers(graft: Graft, tickets: Path) -> No
     assert answer.out.split()[0] in ("delivery", "billing", "technical")
 
 
+@pytest.mark.parametrize("command", [("train",), ("curve",), ("stream",), ("pretrain",)])
+def test_a_seed_is_no_negative_number(graft: Graft, command: tuple[str, ...]) -> None:
+    done = graft(*command, "builtin:tickets", "--seed", "-1")
+    assert done.code == 2 and "--seed" in done.err and "-1" in done.err
+
+
 def test_json_is_the_result(graft: Graft, tickets: Path) -> None:
     done = graft("train", tickets, *QUICK, "--method", "tfidf_svm", "--json")
     result = json.loads(done.out)

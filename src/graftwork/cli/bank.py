@@ -13,7 +13,7 @@ import click
 from graftwork.cli.exchange import export_task, import_task, version_of
 from graftwork.cli.in_bank import added
 from graftwork.errors import GraftworkError, IncompatibleModule, printable
-from graftwork.units import show
+from graftwork.units import percent, show
 
 if TYPE_CHECKING:
     from graftwork.bank.check import Finding
@@ -241,7 +241,7 @@ def _as_json(entry: TaskEntry) -> dict[str, Any]:
 
 def _row(entry: TaskEntry) -> tuple[str, ...]:
     told = entry.description
-    score = next((f"{name} {value:.4f}" for name, value in told["scores"].items()), "–")
+    score = next((f"{name} {percent(value)}" for name, value in told["scores"].items()), "–")
     trained = show(told.get("trained_parameters"), "parameters")
     kind, method = told["task"]["kind"], told["method"]["name"]
     return entry.name, str(entry.version), kind, method, score, trained, show(entry.bytes, "bytes")
@@ -310,7 +310,7 @@ def _value(aspect: str, value: Any) -> str:
     if aspect in ("bytes", "trained_parameters"):
         return show(value, "bytes" if aspect == "bytes" else "parameters")
     if aspect == "scores" and value is not None:
-        return f"{value:.4f}"
+        return percent(value)
     return "–" if value is None else str(value)[:16] if aspect in ("delta", "files") else str(value)
 
 

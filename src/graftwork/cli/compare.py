@@ -125,9 +125,11 @@ def _show(board: Leaderboard, as_json: bool, runs: str | Path) -> None:
     assert board.folder is not None
     click.echo(f"Written: {board.folder / 'leaderboard.json'}, {board.folder / 'report.html'}")
     row = enough(board.content)
-    module = Path(runs) / row["runs"][0] / "module" if row is not None and row["method"] != "majority" else None
-    if row is not None and module is not None and module.is_dir():
-        click.echo(f'Use it:  graft predict {module} "…"  ({row["method"]}, its first run)')
+    if row is None or row["method"] == "majority":
+        return
+    modules = [module for run in row["runs"] if (module := Path(runs) / run / "module").is_dir()]  # not of failed runs
+    if modules:
+        click.echo(f'Use it:  graft predict {modules[0]} "…"  ({row["method"]}, one of its runs)')
 
 
 def _show_tasks(over: TasksBoard, as_json: bool) -> None:

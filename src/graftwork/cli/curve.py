@@ -11,6 +11,7 @@ from graftwork.cli.options import (
     RunFlags,
     progress_bar,
     run_options,
+    seed_option,
     split_words,
     task_from_flags,
     task_options,
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     "--methods", metavar="A,B,…", help="Methods; random:full is full on fresh weights.  [default: usual ones that fit]"
 )
 @click.option("--draws", type=int, help="Parts of the training split at every size.  [default: 5]")
-@click.option("--seed", type=int, default=0, show_default=True, help="Decides the draws.")
+@seed_option("the draws")
 @click.option("--out", metavar="DIR", help="Folder for curve.json and report.html.  [default: curves/TASK]")
 @click.option("--json", "as_json", is_flag=True, help="Print curve.json instead of the table.")
 @run_options

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from graftwork.errors import UnknownName, printable
-from graftwork.units import show
+from graftwork.units import percent, show
 
 
 @click.command("ls")
@@ -45,6 +45,12 @@ def _without_module(spec: dict[str, Any]) -> str:
     return "pre-training" if spec["question"].get("kind") == "pretraining" else "–"
 
 
+def _score(spec: dict[str, Any], result: dict[str, Any]) -> str:
+    """The first of a run's scores, a pre-training's perplexity as it is; or what became of it."""
+    shown = "{:.4g}".format if spec["question"].get("kind") == "pretraining" else percent
+    return next((f"{name} {shown(value)}" for name, value in result["scores"].items()), result["status"])
+
+
 def _runs(root: Path, trials: bool) -> list[str]:
     from graftwork.files import read_json
     from graftwork.run.store import RunStore
@@ -60,8 +66,7 @@ def _runs(root: Path, trials: bool) -> list[str]:
             continue
         module = root / run_id / "module" / "module.json"
         task = read_json(module)["task"]["name"] if module.is_file() else _without_module(spec)
-        score = next((f"{name} {value:.4f}" for name, value in result["scores"].items()), result["status"])
-        score = "trial" if trial else score
+        score = "trial" if trial else _score(spec, result)
         seconds = show(result["costs"].get("train_seconds", {}).get("value"), "s")
         lines.append(
             f"{run_id}  {task:<20} {spec['method']['name']:<13} seed {result['seed']:<3} {score:<24} {seconds}"

@@ -25,6 +25,11 @@ def _setting(name: str, flag: str = "", **sort: Any) -> Callable[[F], F]:
     return click.option(flag or f"--{name.replace('_', '-')}", default=default, help=WHAT[name], **sort)
 
 
+def seed_option(decides: str) -> Callable[[F], F]:
+    """`--seed`, and what it decides."""
+    return click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help=f"Decides {decides}.")
+
+
 runs_option = _setting("runs", metavar="DIR")
 precision_option = _setting("precision", metavar="NAME")
 device_option = _setting("device", metavar="NAME")

@@ -8,7 +8,15 @@ from typing import Any
 
 import click
 
-from graftwork.cli.options import device_option, precision_option, prices_option, progress_bar, runs_option, use_threads
+from graftwork.cli.options import (
+    device_option,
+    precision_option,
+    prices_option,
+    progress_bar,
+    runs_option,
+    seed_option,
+    use_threads,
+)
 from graftwork.errors import printable
 from graftwork.files import finite
 
@@ -53,7 +61,7 @@ RECIPE = (  # flags of the same names replace fields of the objective's recipe
 @click.option("--general", metavar="PATH", help="Text of another sort: perplexity on it before and after.")
 @click.option("--replay", type=float, default=0.0, show_default=True, help="Share of rows that are general text.")
 @click.option("--prompt", default="", metavar="TEXT", help="What samples of a causal model begin with.")
-@click.option("--seed", type=int, default=0, show_default=True, help="Decides weights, order of rows and masks.")
+@seed_option("weights, order of rows and masks")
 @runs_option
 @click.option("--checkpoint-every", default="1min", show_default=True, metavar="TIME", help="0: after every step.")
 @precision_option

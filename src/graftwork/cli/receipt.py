@@ -11,7 +11,7 @@ import click
 
 from graftwork.cli.verify import run_folder
 from graftwork.errors import GraftworkError, printable
-from graftwork.units import show
+from graftwork.units import named_scores, show
 
 if TYPE_CHECKING:
     from graftwork.run.checklist import Row
@@ -140,8 +140,7 @@ def _outcome_lines(outcome: Mapping[str, Any]) -> list[str]:
     if outcome["failure"] is not None:
         lines.append(f"failed       {outcome['failure']['class']}: {outcome['failure']['message']}")
     for split, name in (("validation", "validation"), ("scores", "test")):
-        words = ", ".join(f"{metric} {score:.4f}" for metric, score in outcome[split].items())
-        lines += [f"{name:<13}{words}"] if words else []
+        lines += [f"{name:<13}{named_scores(outcome[split])}"] if outcome[split] else []
     log, weights, predictions = outcome["log"], outcome["weights"], outcome["predictions"]
     lines.append(f"log          {log['steps']} steps, sha256 {log['sha256']}")
     if predictions is not None:

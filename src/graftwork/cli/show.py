@@ -10,7 +10,7 @@ import click
 
 from graftwork.errors import StorageError, printable
 from graftwork.files import read_json
-from graftwork.units import show
+from graftwork.units import named_scores, show
 
 
 @click.command("show")
@@ -77,9 +77,8 @@ def run_lines(folder: Path) -> list[str]:
             f"recipe     {epochs} of {recipe['batch_size']} rows a step, {recipe['steps']} steps{_trial(recipe)}"
         )
     for split in ("validation", "scores"):
-        words = ", ".join(f"{name} {value:.4f}" for name, value in result[split].items())
-        if words:
-            lines.append(f"{'test' if split == 'scores' else split:<11}{words}")
+        if result[split]:
+            lines.append(f"{'test' if split == 'scores' else split:<11}{named_scores(result[split])}")
     lines.append("price tag")
     return lines + cost_lines(result["costs"])
 
@@ -148,8 +147,7 @@ def module_lines(folder: Path) -> list[str]:
     module = read_json(folder / "module.json")
     task, backbone = module["task"], module["backbone"]
     answers = f", {len(task['labels'])} labels: {', '.join(task['labels'][:12])}" if task["labels"] else ""
-    scores = ", ".join(f"{name} {value:.4f}" for name, value in module["scores"].items())
-    test = f"{scores}  (one run: {module['run']})"
+    test = f"{named_scores(module['scores'])}  (one run: {module['run']})"
     if "imported" in module:
         test = f"unknown: imported from {module['imported']['format']}"
     return [

@@ -9,9 +9,9 @@ from typing import Any
 
 import click
 
-from graftwork.cli.options import RunFlags, progress_bar, run_options, use_threads
+from graftwork.cli.options import RunFlags, progress_bar, run_options, seed_option, use_threads
 from graftwork.errors import printable
-from graftwork.units import show
+from graftwork.units import percent, show
 
 
 @click.command("stream")
@@ -20,7 +20,7 @@ from graftwork.units import show
 @click.option(
     "--method", default="adapter", show_default=True, metavar="NAME", help="Of all tasks; or full-sequential."
 )
-@click.option("--seed", type=int, default=0, show_default=True, help="Decides initialisation and data order.")
+@seed_option("initialisation and data order")
 @click.option("--learning-rate", type=float, help="Peak of the schedule.  [default: the method's]")
 @click.option("--strict", is_flag=True, help="Stop at the first task that can't be learnt.")
 @click.option("--out", metavar="DIR", help="Folder for stream.json.  [default: where the bank stands]")
@@ -93,7 +93,7 @@ CONTRAST_HEADER = f"{_START}{'average':>9}{'backward transfer':>19}{'forgetting'
 
 def _scored(row: Mapping[str, Any]) -> str:
     score, seconds = row["score"], row["seconds"]
-    shown = f"{row['metric']} {score['score']:.3f} [{score['low']:.3f}, {score['high']:.3f}]"
+    shown = f"{row['metric']} {percent(score['score'])} [{percent(score['low'])}, {percent(score['high'])}]"
     return f"{shown:<31}{show(seconds['train'], 's'):>11}"
 
 

@@ -10,13 +10,21 @@ from typing import Any
 import click
 
 from graftwork.cli.in_bank import PlaceInBank, place_in_bank
-from graftwork.cli.options import RunFlags, progress_bar, run_options, task_from_flags, task_options, use_threads
+from graftwork.cli.options import (
+    RunFlags,
+    progress_bar,
+    run_options,
+    seed_option,
+    task_from_flags,
+    task_options,
+    use_threads,
+)
 from graftwork.core.meter import Stopwatch
 from graftwork.core.task import Task
 from graftwork.errors import ConfigError, printable
 from graftwork.files import finite
 from graftwork.run.setup import Setup, over
-from graftwork.units import show
+from graftwork.units import named_scores, percent, show
 
 
 @click.command("train")
@@ -27,7 +35,7 @@ from graftwork.units import show
     metavar="AMOUNT",
     help="Instead of a method: try the cheapest first, spend at most 90s, 5min, 1h, 20kJ, 3Wh or 0.02EUR.",
 )
-@click.option("--seed", type=int, default=0, show_default=True, help="Decides initialisation and data order.")
+@seed_option("initialisation and data order")
 @click.option("--learning-rate", type=float, help="Peak of the schedule, with --method.  [default: the method's]")
 @click.option("--out", metavar="DIR", help="Folder for ladder.json, with --budget.  [default: ladders/TASK]")
 @click.option("--bank", metavar="DIR", help="Add the task module to this bank, which is made where it is missing.")
@@ -154,7 +162,7 @@ def ladder_lines(content: Mapping[str, Any]) -> list[str]:
     ]
     for rung in content["rungs"]:
         score = rung["validation"]
-        shown = f"{score['score']:.3f} [{score['low']:.3f}, {score['high']:.3f}]" if score else ""
+        shown = f"{percent(score['score'])} [{percent(score['low'])}, {percent(score['high'])}]" if score else ""
         predicted = "there already" if rung["reused"] else show(rung["predicted_seconds"], "s")
         reason = f": {rung['reason']}" if rung["reason"] else ""
         lines.append(
@@ -170,6 +178,8 @@ def ladder_lines(content: Mapping[str, Any]) -> list[str]:
         f"{show(spent['seconds'], 's')}; of that {show(measuring, 's')} went into measuring before spending."
     )
     if content["chosen"]:
-        scores = ", ".join(f"{name} {value:.4f}" for name, value in content["chosen"]["scores"].items())
-        lines.append(f"Chosen: {content['chosen']['method']}, run {content['chosen']['run']}; test {scores}")
+        lines.append(
+            f"Chosen: {content['chosen']['method']}, run {content['chosen']['run']}; "
+            f"test {named_scores(content['chosen']['scores'])}"
+        )
     return lines

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from graftwork.errors import printable
+from graftwork.units import percent
 
 if TYPE_CHECKING:
     from graftwork.core.word_vectors import WordVectors
@@ -60,6 +61,6 @@ def about(vectors: WordVectors) -> list[str]:
 def line(score: WordScore) -> str:
     """A score with its interval and what it is of."""
     value = "nothing to score"
-    if score.value is not None:
-        value = f"{score.metric} {score.value:.4f} (95 %: {score.low:.3f} … {score.high:.3f})"
+    if score.value is not None and score.low is not None and score.high is not None:
+        value = f"{score.metric} {percent(score.value)} (95 %: {percent(score.low)} … {percent(score.high)})"
     return f"  {score.name:<30} {value:<45} {score.known:,} of {score.questions:,} known"

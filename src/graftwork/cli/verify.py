@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from graftwork.errors import GraftworkError, StorageError, printable
-from graftwork.units import show
+from graftwork.units import percent, show
 
 if TYPE_CHECKING:
     from graftwork.run.differences import Difference
@@ -139,9 +139,9 @@ def _compared(found: Verification) -> list[str]:
         lines.append(f"predictions  {told['equal']:,} of {told['rows']:,} the same, {gap}")
     if found.score and found.executed:
         score = found.score
-        here = "none" if score["found"] is None else f"{score['found']:.4f}"
+        here = "none" if score["found"] is None else percent(score["found"], 2)
         lines.append(
-            f"score        {score['metric']} on {score['split']}: recorded {score['recorded']:.4f}, now {here}"
+            f"score        {score['metric']} on {score['split']}: recorded {percent(score['recorded'], 2)}, now {here}"
         )
     if found.executed:
         lines.append(f"executed     in {show(found.seconds, 's')}")
@@ -152,10 +152,10 @@ def _because(found: Verification) -> str:
     """What the score was held against, or what is not as recorded."""
     if found.band is None:
         return f": {_named(found.differences)}" if not found.holds else ""
-    told = f"{found.band.low:.4f} to {found.band.high:.4f}"
+    told = f"{percent(found.band.low, 2)} to {percent(found.band.high, 2)}"
     if found.band.runs:
         return f": {told} is where the {found.band.runs} runs of this row expect one more, in 95 of 100 cases"
-    return f": no band is known with so few runs of this row; within 0.01 of the score would be {told}"
+    return f": no band is known with so few runs of this row; within 1 point of the score would be {told}"
 
 
 def _named(differences: Sequence[Difference]) -> str:

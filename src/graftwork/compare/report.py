@@ -97,10 +97,10 @@ def write_data_report(found: Mapping[str, Any], path: Path) -> None:
 
 
 @functools.cache
-def pages() -> Environment:
-    """The templates, which take longer to compile than to fill in. Every text from data is escaped in them."""
+def pages(folder: Path = FOLDER) -> Environment:
+    """Templates, which take longer to compile than to fill in. Every text from data is escaped in them."""
     made = Environment(
-        loader=FileSystemLoader(FOLDER),
+        loader=FileSystemLoader(folder),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,

@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-import functools
 import json
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 from plotly.offline import get_plotlyjs
 
-from graftwork.compare import report as comparison
+from graftwork.compare.report import css, pages
 from graftwork.core.run import RunResult, RunSpec
 from graftwork.files import finite, storage_errors, write_text
 from graftwork.pretrain.amortised import COUNTS, SHARED, amortised
 from graftwork.pretrain.folder import LOG
 from graftwork.units import scaled, show
 
-REPORT = "report.html"
+FOLDER, REPORT = Path(__file__).parent, "report.html"
 MOST_POINTS = 2000  # of the training loss: more are not told apart on a screen
 COLUMNS = ("nats", "perplexity", "bits_per_byte", "word_perplexity")
 
@@ -31,7 +29,7 @@ def write_report(spec: RunSpec, result: RunResult, folder: Path) -> None:
         lines = [json.loads(line) for line in (folder / LOG).read_bytes().split(b"\n") if line]
     facts = result.facts
     page = (
-        _pages()
+        pages(FOLDER)
         .get_template("report.html.j2")
         .render(
             title=f"{spec.method['name']}, run {spec.id}",
@@ -43,16 +41,11 @@ def write_report(spec: RunSpec, result: RunResult, folder: Path) -> None:
             counts=COUNTS,
             prices=_prices(result),
             figure=finite(loss_figure(lines)),
-            css=Markup((Path(comparison.__file__).parent / "report.css").read_text(encoding="utf-8")),
+            css=css(),
             plotly=Markup(get_plotlyjs().replace("</script", "<\\/script")),
         )
     )
     write_text(folder / REPORT, page)
-
-
-@functools.cache
-def _pages() -> Environment:
-    return Environment(loader=FileSystemLoader(Path(__file__).parent), autoescape=True, undefined=StrictUndefined)
 
 
 def _about(facts: Mapping[str, Any]) -> str:
