@@ -28,7 +28,7 @@ setup: $(INSTALLED) ## build .venv with the pinned versions; afterwards .venv/bi
 demo: $(INSTALLED) ## compare eight methods in full on the built-in tickets, 3 seeds; the report is demo/report.html
 	$(BIN)/graft compare builtin:tickets --seeds 3 --exhaustive --methods $(DEMO_METHODS) --out demo
 
-test: $(INSTALLED) ## unit tests: five minutes on 2 cores, no network
+test: $(INSTALLED) ## unit tests: four minutes on 2 cores, no network
 	$(BIN)/pytest -n 2 --dist worksteal -m "not real and not slow"
 
 real: $(INSTALLED) ## slow tests, and tests on real data and weights, which skip when ../shared is missing

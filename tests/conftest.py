@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import socket
@@ -31,6 +32,13 @@ def still_one_thread() -> Iterator[None]:
     """A test that sets another number, and leaves it, would slow down all that come after it."""
     yield
     assert torch.get_num_threads() == 1
+
+
+@pytest.fixture(autouse=True, scope="module")
+def left_for_good() -> None:
+    """What stays of the tests before is walked by no later collection of garbage, which would take seconds."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(autouse=True, scope="session")
