@@ -7,6 +7,7 @@ of every validation, and there the watch is read. What a user pays for an epoch 
 from __future__ import annotations
 
 import os
+import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -20,6 +21,7 @@ from pieces import Piece, task
 from protocol import Answer, Gate, Trained, Watch
 from torch.nn.functional import pad
 
+from graftwork.core import near_lengths
 from graftwork.core.backbone import Encoded, Inputs
 from graftwork.core.example import Example
 from graftwork.core.method import Logits, Workbench
@@ -42,6 +44,7 @@ SWITCHES = {
     "no_dropout": "dropout in every block, as the network was configured",
     "prefix_cache": "frozen blocks computed again in every step",
     "shared_pass": "the frozen pass computed anew for every seed",
+    "own_lengths": "both texts of a pair padded to the longest text of the batch",
     "no_frozen_gradients": "gradients computed for frozen weights too, and thrown away",
 }
 PADDED = 128
@@ -175,6 +178,8 @@ class Graftwork:
         self.task, self.backbone = task(piece, data, self.folder / "data"), backbone
         if "short_padding" in self.off:
             _pad_to(PADDED)
+        if "own_lengths" in self.off:
+            near_lengths.AT_LEAST = sys.maxsize  # no cut spares as much
         self.shop = self._open()
         assert self.shop.backbone is not None
         lengths = self.shop.backbone.encode(self.shop.dataset.train.examples).ids

@@ -20,6 +20,7 @@ PIECES = {
     "sst2": Piece("sst2"),
     "mrpc": Piece("mrpc"),
     "imdb": Piece("imdb", train=2_000, test=1_000, max_length=LONG),
+    "rte": Piece("rte", max_length=LONG),
     "sms_spam": Piece("sms_spam"),
     "crowdflower_political_message": Piece("crowdflower_political_message"),
 }
@@ -201,6 +202,17 @@ def rules(bench: Bench) -> Result:
     return {"heats": heats}
 
 
+def pairs(bench: Bench) -> Result:
+    """Full fine-tuning of premises with their short hypotheses: read by their own lengths, or padded to the longer."""
+    piece = bench.piece("rte")
+    entrants = [
+        bench.ours(piece, "full", "all rules"),
+        bench.ours(piece, "full", "without own_lengths", ["own_lengths"]),
+    ]
+    entrants.append(bench.best(piece, "all"))
+    return {"heats": [bench.run(Heat("rte", entrants, seeds=2, epochs=2, ratios=_against(entrants)))]}
+
+
 def growth(bench: Bench) -> Result:
     """Seconds and peak memory of fitting one epoch of sst2_glue, by rows: each size in a process of its own."""
     heats = []
@@ -362,6 +374,7 @@ QUESTIONS: Mapping[str, Callable[[Bench], Result]] = {
     "top_layers": top_layers,
     "adapters": adapters,
     "rules": rules,
+    "pairs": pairs,
     "growth": growth,
     "board": board,
     "racing": racing,

@@ -236,6 +236,7 @@ SECTIONS: Mapping[str, tuple[str, Callable[[Result], str]]] = {
     "top_layers": ("Two blocks trained, 5 epochs x 5 seeds", _contenders),
     "adapters": ("Adapter and LoRA", _contenders),
     "rules": ("Each rule of the engine switched off", _contenders),
+    "pairs": ("Pairs whose texts differ in length", _contenders),
     "growth": ("Growth with the rows", _growth),
     "board": ("The whole board", _board),
     "racing": ("The whole board with its race", _racing),
