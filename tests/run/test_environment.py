@@ -95,9 +95,12 @@ def test_no_checkout_no_commit_and_no_git(checkout: Path, monkeypatch: pytest.Mo
 
 def test_asking_again_is_quick() -> None:
     environment()
-    began = time.perf_counter()
-    environment()
-    assert time.perf_counter() - began < 0.02
+    times = []
+    for _ in range(3):
+        began = time.perf_counter()
+        environment()
+        times.append(time.perf_counter() - began)
+    assert min(times) < 0.02
 
 
 def test_numerics_are_words_and_numbers() -> None:

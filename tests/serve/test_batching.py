@@ -134,7 +134,7 @@ def test_a_full_queue_refuses_at_once_and_a_long_request_fills_only_its_share(be
         began = time.monotonic()
         with pytest.raises(Refused) as refused:
             made.batcher.put(pieces("g"))
-        assert time.monotonic() - began < 0.05
+        assert time.monotonic() - began < 0.5
         assert refused.value.status == 429 and refused.value.retry_after == 1
 
     asyncio.run(go())
@@ -185,13 +185,13 @@ def test_stopping_answers_what_is_queued(bench: Any) -> None:
 
 
 def test_an_idle_machine_does_not_linger_and_a_busy_one_does(bench: Any) -> None:
-    made = bench(linger_seconds=0.3)
+    made = bench(linger_seconds=1)
     made.gate.set()
 
     async def go() -> None:
         began = time.monotonic()
         await made.batcher.put(pieces("first")).result
-        assert time.monotonic() - began < 0.25
+        assert time.monotonic() - began < 0.9
         tickets = [made.batcher.put(pieces("a"))]
         await asyncio.sleep(0.02)
         tickets.append(made.batcher.put(pieces("b")))

@@ -423,7 +423,7 @@ def test_a_pass_that_another_process_computes_is_waited_for(
     kept = store(root).get(BACKBONE, "data", DATA.train, 1, user)
     assert len(waits) == 1 and told == ["another process computes the same states"]
     assert kept.kept.cost == Phase(5.0, 4.0) and float(kept.kept.pooled[0].min()) == 3.0
-    assert 4.9 < user.charged.wall_seconds < 5.0  # what it would have taken alone: waiting is no work
+    assert 4 < user.charged.wall_seconds < 5.0  # what it would have taken alone: waiting is no work
 
 
 def test_a_pass_whose_process_dies_is_taken_over(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
