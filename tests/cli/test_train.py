@@ -34,6 +34,11 @@ def test_a_seed_is_no_negative_number(graft: Graft, command: tuple[str, ...]) ->
     assert done.code == 2 and "--seed" in done.err and "-1" in done.err
 
 
+def test_the_rate_that_is_told_is_the_one_it_ran_at(graft: Graft, tickets: Path) -> None:
+    done = graft("train", tickets, *QUICK, "--method", "full", "--learning-rate", "0.00012")
+    assert "method     full (learning_rate 0.00012, " in done.out
+
+
 def test_json_is_the_result(graft: Graft, tickets: Path) -> None:
     done = graft("train", tickets, *QUICK, "--method", "tfidf_svm", "--json")
     result = json.loads(done.out)

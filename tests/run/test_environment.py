@@ -15,7 +15,15 @@ import torch
 
 from graftwork.errors import ConfigError
 from graftwork.run import environment as module
-from graftwork.run.environment import arithmetic, commit, environment, multiplies_bf16, numerics, resolve_device
+from graftwork.run.environment import (
+    arithmetic,
+    commit,
+    environment,
+    multiplies_bf16,
+    numerics,
+    processor,
+    resolve_device,
+)
 
 KEYS = {
     "time", "graftwork", "commit", "python", "platform", "processor", "accelerator", "cores", "memory_bytes",
@@ -54,7 +62,7 @@ def test_the_facts_are_true() -> None:
     assert facts["torch"]["version"] == torch.__version__
     assert facts["torch"]["threads"] == torch.get_num_threads()
     assert facts["distributions"]["numpy"] == sys.modules["numpy"].__version__
-    assert facts["processor"] and facts["cores"] >= 1 and facts["memory_bytes"] > 2**28
+    assert facts["processor"] == processor() and facts["cores"] >= 1 and facts["memory_bytes"] > 2**28
 
 
 def test_variables_that_change_arithmetic_are_kept_and_others_are_not(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -91,6 +99,19 @@ def test_no_checkout_no_commit_and_no_git(checkout: Path, monkeypatch: pytest.Mo
     assert commit(checkout / "empty") is None
     monkeypatch.setenv("PATH", str(tmp_path / "nothing"))
     assert commit(checkout) is None
+
+
+@pytest.mark.parametrize(
+    ("told", "name"),
+    [
+        ("processor\t: 0\ncpu family\t: 25\nmodel\t\t: 17\nmodel name\t: AMD EPYC\n\nprocessor\t: 1\nmodel\t\t: 2\n",
+         "AMD EPYC (family 25, model 17)"),
+        ("processor\t: 0\nmodel name\t: Some Name\n", "Some Name"),
+    ],
+)  # fmt: skip
+def test_a_processor_is_told_by_name_and_generation(monkeypatch: pytest.MonkeyPatch, told: str, name: str) -> None:
+    monkeypatch.setattr(Path, "read_text", lambda self: told if str(self) == "/proc/cpuinfo" else "")
+    assert processor.__wrapped__() == name
 
 
 def test_asking_again_is_quick() -> None:

@@ -65,12 +65,14 @@ def run_lines(folder: Path) -> list[str]:
     if spec["question"].get("kind") == "pretraining":
         return pretraining_lines(folder)
     method = spec["method"]
+    recipe = spec["recipe"] or {}
+    if recipe.get("learning_rate") is not None:
+        method = method | {"learning_rate": recipe["learning_rate"]}  # this run's, not the method's own
     settings = ", ".join(f"{key} {value}" for key, value in method.items() if key not in ("name", "version"))
     lines = [f"run        {result['id']}  ({result['status']})", *_task_lines(folder / "module" / "module.json")]
     lines.append(f"method     {method['name']}{f' ({settings})' if settings else ''}, seed {result['seed']}")
     if result["error"]:
         lines.append(f"error      {result['error']}")
-    recipe = spec["recipe"]
     if recipe:
         epochs = f"{recipe['epochs']} epoch{'' if recipe['epochs'] == 1 else 's'}"
         lines.append(

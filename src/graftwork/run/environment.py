@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import importlib.metadata
 import math
@@ -191,13 +192,19 @@ def git(checkout: Path, *words: str) -> str | None:
 
 @functools.cache
 def processor() -> str | None:
-    """The processor's name, as its maker calls it where the system tells."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-    except OSError:
-        lines = []
-    names = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
-    return next(names, None) or platform.processor() or platform.machine() or None
+    """The processor's name, as its maker calls it where the system tells, with family and model.
+
+    In a virtual machine the name may be no more than "AMD EPYC", whichever generation computes.
+    """
+    told: dict[str, str] = {}
+    with contextlib.suppress(OSError):
+        for line in Path("/proc/cpuinfo").read_text().splitlines():
+            fact, _, value = line.partition(":")
+            told.setdefault(fact.strip(), value.strip())  # of the first core
+    name = told.get("model name") or platform.processor() or platform.machine() or None
+    if name is None or not told.keys() >= {"cpu family", "model"}:
+        return name
+    return f"{name} (family {told['cpu family']}, model {told['model']})"
 
 
 def usable_cores() -> int | None:
