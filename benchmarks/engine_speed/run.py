@@ -42,7 +42,8 @@ def main() -> None:
         parser.error("--rows is for trying: give --out another folder")
     os.environ |= {"HF_HUB_OFFLINE": "1", "TOKENIZERS_PARALLELISM": "false"}
     for name in chosen.questions:
-        settings = chosen.out / f"{SETTINGS}.json"
+        own = chosen.out / f"{SETTINGS}.json"
+        settings = own if own.exists() else HERE / "results" / f"{SETTINGS}.json"
         bench = Bench(
             data=chosen.data,
             heat=measured,

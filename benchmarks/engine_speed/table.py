@@ -15,13 +15,15 @@ Rows = list[list[str]]
 
 
 def table(folder: Path = RESULTS) -> str:
-    """A section per question that has been answered; nothing where there are no results."""
+    """A section per question that has been answered, then those of other machines, a folder each."""
     parts = []
-    for name, (title, lines) in SECTIONS.items():
-        path = folder / f"{name}.json"
-        if path.exists():
-            result = json.loads(path.read_text(encoding="utf-8"))
-            parts.append(f"### {title}\n\n{lines(result)}\n\n{_origin(result)}")
+    for place in (folder, *sorted(path for path in folder.glob("*/") if path.is_dir())):
+        on = "" if place == folder else f" (`{place.name}`)"
+        for name, (title, lines) in SECTIONS.items():
+            path = place / f"{name}.json"
+            if path.exists():
+                result = json.loads(path.read_text(encoding="utf-8"))
+                parts.append(f"### {title}{on}\n\n{lines(result)}\n\n{_origin(result)}")
     return "\n\n".join(parts)
 
 

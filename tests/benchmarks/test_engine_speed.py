@@ -7,6 +7,7 @@ import importlib
 import importlib.util
 import json
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -19,7 +20,7 @@ import pytest
 CHECKOUT = Path(__file__).resolve().parents[2]
 FOLDER = CHECKOUT / "benchmarks" / "engine_speed"
 FAKE = Path(__file__).with_name("fake_worker.py")
-RESULTS = sorted((FOLDER / "results").glob("*.json"))
+RESULTS = sorted((FOLDER / "results").rglob("*.json"))
 MODULES = ("protocol", "driver", "pieces", "choosing", "questions")
 
 
@@ -264,6 +265,14 @@ def test_the_readme_shows_the_committed_numbers(table: ModuleType) -> None:
 
 def test_without_results_the_table_is_empty(table: ModuleType, tmp_path: Path) -> None:
     assert table.table(tmp_path) == ""
+
+
+def test_what_another_machine_answered_follows_under_its_name(table: ModuleType, tmp_path: Path) -> None:
+    for place in (tmp_path, tmp_path / "small_laptop"):
+        place.mkdir(exist_ok=True)
+        shutil.copy(FOLDER / "results" / "growth.json", place)
+    titles = [line for line in table.table(tmp_path).splitlines() if line.startswith("### ")]
+    assert titles == ["### Growth with the rows", "### Growth with the rows (`small_laptop`)"]
 
 
 def test_the_readme_names_every_question_and_switch() -> None:
