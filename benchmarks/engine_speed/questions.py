@@ -33,10 +33,12 @@ BOARD = ("majority", "tfidf_svm", "linear_probe", "bitfit", "lora", "adapter", "
 BOARD_PEERS = {  # method -> what the Trainer trains for it; what is not named costs the peer nothing
     "linear_probe": "head", "bitfit": "bias", "lora": "lora", "adapter": "lora", "top_layers": "top:2", "full": "all",
 }  # fmt: skip
+TRAINED = tuple(dict.fromkeys(BOARD_PEERS.values()))
 COMPARE, EXHAUSTIVE = "graft compare", "graft compare --exhaustive"
 RACING_BARS = {"times_as_long": 8.0, "points_lost": 0.3}  # at least, at most
 LADDER = ("linear_probe", "top_layers", "adapter", "full")
-TRAINER = "Trainer, best"
+TRAINER, DEFAULTS = "Trainer, best", "Trainer, run_glue"
+BOARD_CONTENDERS = {"peers": TRAINER, "peers_at_defaults": DEFAULTS}  # whose whole board is computed
 NEAR, TIMES_AS_LONG = 0.995, 4.0  # of the better full fit's test accuracy; the bar, at least
 
 
@@ -96,7 +98,7 @@ def full(bench: Bench) -> Result:
             bench.ours(piece, "full"),
             bench.best(piece, "all"),
             bench.peer(piece, "Trainer, dynamic fp32", {"padding": "dynamic"}),
-            bench.peer(piece, "Trainer, run_glue", {}, portion=PORTION),
+            bench.peer(piece, DEFAULTS, {}, portion=PORTION),
         ]
         heats.append(bench.run(Heat(name, entrants, epochs=5, ratios=_against(entrants))))
     return {"heats": heats}
@@ -235,10 +237,14 @@ def slope(heat: Result) -> float | None:
 
 
 def board(bench: Bench) -> Result:
-    """The whole board on trec6, 8 methods x 5 seeds, against the same runs one by one with the peers."""
-    seeds = bench.seeds or 5
-    heat = bench.heat(_boards(bench, "trec6", seeds, [EXHAUSTIVE]))
-    return {"heats": [heat], "seeds": seeds, "peers": one_by_one(heat, seeds, EXHAUSTIVE)}
+    """The whole board on trec6, 8 methods x 5 seeds, against the same runs one by one with the peers, at their best and
+    at their defaults."""
+    seeds, piece = bench.seeds or 5, bench.raced("trec6")
+    slow = [bench.peer(piece, f"{DEFAULTS}: {trains}", {"trains": trains}, portion=PORTION) for trains in TRAINED]
+    boards = _boards(bench, "trec6", seeds, [EXHAUSTIVE])
+    heat = bench.heat(replace(boards, entrants=[*boards.entrants, *slow]))
+    peers = {name: one_by_one(heat, seeds, EXHAUSTIVE, peer) for name, peer in BOARD_CONTENDERS.items()}
+    return {"heats": [heat], "seeds": seeds} | peers
 
 
 def racing(bench: Bench) -> Result:
@@ -255,12 +261,12 @@ def _boards(bench: Bench, name: str, seeds: int, boards: Sequence[str]) -> Heat:
     piece = bench.raced(name)
     settings = bench._on(piece) | {"methods": list(BOARD), "seeds": seeds, "backbone": bench.backbone}
     entrants = [Entrant(board, "board", settings | {"exhaustive": board == EXHAUSTIVE}) for board in boards]
-    entrants += [bench.best(piece, trains, f"Trainer: {trains}") for trains in dict.fromkeys(BOARD_PEERS.values())]
+    entrants += [bench.best(piece, trains, f"{TRAINER}: {trains}") for trains in TRAINED]
     return Heat(name, entrants, epochs=bench.epochs or 2)
 
 
-def one_by_one(heat: Result, seeds: int, board: str) -> Result | None:
-    """What the peers would take for the runs of `board`: seeds x (start + epochs) of each, from medians. Computed, not
+def one_by_one(heat: Result, seeds: int, board: str, peer: str = TRAINER) -> Result | None:
+    """What `peer` would take for the runs of `board`: seeds x (start + epochs) of each, from medians. Computed, not
     run.
 
     The epochs are those that our recipe gave our own runs. Majority and TF-IDF + SVM are counted as nothing.
@@ -270,9 +276,10 @@ def one_by_one(heat: Result, seeds: int, board: str) -> Result | None:
     epochs = found(heat, board)["epochs_of_a_run"]
     seconds = {}
     for method, trains in BOARD_PEERS.items():
-        entry = heat["contenders"][f"Trainer: {trains}"]
-        rounds = 1 if trains == "head" else epochs  # the features of a frozen network are computed once, at best
-        seconds[method] = seeds * (entry["start_seconds"]["median"] + rounds * entry["epoch_seconds"]["median"])
+        entry = heat["contenders"][f"{peer}: {trains}"]
+        once = trains == "head" and peer == TRAINER  # the features of a frozen network are computed once, at best
+        epoch = entry["epoch_seconds"]["median"] / (entry.get("about") or {}).get("share", 1.0)
+        seconds[method] = seeds * (entry["start_seconds"]["median"] + (1 if once else epochs) * epoch)
     ours = heat["contenders"][board]["epoch_seconds"]["median"]
     whole = sum(seconds.values())
     return {"computed": True, "epochs": epochs, "seconds": seconds, "sum": whole, "ratio": whole / ours}

@@ -139,11 +139,13 @@ def _growth(result: Result) -> str:
 
 
 def _board(result: Result) -> str:
-    found, heat = result["peers"], result["heats"][0]
-    name, ours = next(iter(heat["contenders"].items()))
+    name, ours = next(iter(result["heats"][0]["contenders"].items()))
     rows = [[f"{name}, measured", _seconds(ours.get("epoch_seconds")), "1"]]
-    if found is not None:
-        rows.append(["peers one by one, computed", duration(found["sum"]), f"{found['ratio']:.2f}"])
+    for key, how in (("peers", ""), ("peers_at_defaults", " at run_glue's defaults")):
+        found = result.get(key)
+        if found is None:
+            continue
+        rows.append([f"peers one by one{how}, computed", duration(found["sum"]), f"{found['ratio']:.2f}"])
         for method, seconds in found["seconds"].items():
             rows.append([f"of it {method}", duration(seconds), "–"])
     return _markdown(("", f"8 methods x {result['seeds']} seeds", "times as long"), rows)

@@ -154,7 +154,9 @@ def test_growth() -> None:
 def boards(questions: ModuleType) -> dict[str, Any]:
     """A heat of both boards, 29 and 58 seconds, and the peers, 1 second to start and 2 an epoch."""
     peer = {"start_seconds": {"median": 1.0}, "epoch_seconds": {"median": 2.0}}
-    contenders: dict[str, Any] = {f"Trainer: {trains}": peer for trains in questions.BOARD_PEERS.values()}
+    contenders: dict[str, Any] = {f"{questions.TRAINER}: {trains}": peer for trains in questions.TRAINED}
+    slow = {"start_seconds": {"median": 1.0}, "epoch_seconds": {"median": 2.0}, "about": {"share": 0.1}}
+    contenders |= {f"{questions.DEFAULTS}: {trains}": slow for trains in questions.TRAINED}
     raw = []
     for name, seconds, scores in (
         (questions.COMPARE, 29.0, {"lora": 0.9, "full": 0.875}),
@@ -173,10 +175,17 @@ def boards(questions: ModuleType) -> dict[str, Any]:
     return {"label": "fakes", "status": "ok", "contenders": contenders, "raw": raw}
 
 
-def test_the_board_of_the_peers() -> None:
+def test_the_board_of_the_peers(table: ModuleType) -> None:
     questions = importlib.import_module("questions")
     computed = questions.one_by_one(boards(questions), 5, questions.COMPARE)
     assert computed["sum"] == 5 * (5 * 11 + 3) and computed["ratio"] == 10 and computed["epochs"] == 5
+    slow = questions.one_by_one(boards(questions), 5, questions.COMPARE, questions.DEFAULTS)
+    assert slow["sum"] == 5 * 6 * (1 + 5 * 20)  # a tenth of an epoch is measured; nobody keeps frozen features
+    heat = boards(questions)
+    heat["contenders"] = {questions.COMPARE: heat["contenders"].pop(questions.COMPARE)} | heat["contenders"]
+    shown = table._board({"heats": [heat], "seeds": 5, "peers": computed, "peers_at_defaults": slow})
+    assert "| peers one by one, computed | 4 min 50 s | 10.00 |" in shown
+    assert "| peers one by one at run_glue's defaults, computed | 50 min 30 s | 104.48 |" in shown
     assert questions.one_by_one(boards(questions) | {"status": "partial"}, 5, questions.COMPARE) is None
 
 
