@@ -40,9 +40,10 @@ def memory() -> str:
     result = json.loads(MEMORY.read_text(encoding="utf-8"))
     lines = [["rows", "of the file", "answers", "in all", "texts/s", "peak memory"], ["---"] * 6]
     for one in result["files"]:
-        size, seconds, peak = show(one["file_bytes"], "bytes"), show(one["seconds"], "s"), show(one["peak_bytes"], "bytes")
-        speed = f"{one['answers'] / one['seconds']:,.0f}"
-        lines.append([f"{one['rows']:,}", size, f"{one['answers']:,}", seconds, speed, peak])
+        size, peak = show(one["file_bytes"], "bytes"), show(one["peak_bytes"], "bytes")
+        answers, seconds = one["answers"], one["seconds"]
+        cells = [f"{one['rows']:,}", size, f"{answers:,}", show(seconds, "s"), f"{answers / seconds:,.0f}", peak]
+        lines.append(cells)
     threads = f"{result['threads']} thread{'' if result['threads'] == 1 else 's'}"
     return f"`{result['backbone']}`, {result['method']}, {threads}:\n\n{_markdown(lines)}"
 
