@@ -1,8 +1,8 @@
 """Pages that a file backs need not stay in memory: what was written or read is let go, and read again when needed.
 
 Linux counts mapped pages that were touched as memory of the process until they are unmapped or let go; what it may
-take back at any time looks like memory held. A page that is let go stays in the system's cache, from which it returns
-in under a microsecond.
+take back at any time looks like memory held. A page that is let go stays in the system's cache as long as that has
+room, and returns from there without the disk.
 """
 
 from __future__ import annotations
