@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import importlib.util
 import itertools
 import sys
 import xml.etree.ElementTree as ET
-from collections.abc import Iterator
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -19,16 +18,8 @@ FOLDER = Path(__file__).resolve().parents[2] / "benchmarks" / "bank"
 
 
 @pytest.fixture(scope="module")
-def script() -> Iterator[ModuleType]:
-    sys.path.insert(0, str(FOLDER))
-    spec = importlib.util.spec_from_file_location("bank_stream", FOLDER / "stream.py")
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module  # its dataclasses look themselves up there
-    spec.loader.exec_module(module)
-    yield module
-    sys.path.remove(str(FOLDER))
-    del sys.modules[spec.name]
+def script(imported: Callable[[str], ModuleType]) -> ModuleType:
+    return imported("bank/stream")
 
 
 def test_there_are_25_sources_and_four_sizes(script: ModuleType) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.util
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 
@@ -14,13 +14,9 @@ from graftwork.core.task import Task
 FILE = Path(__file__).resolve().parents[2] / "benchmarks" / "driving.py"
 
 
-@pytest.fixture
-def driving() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("driving", FILE)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+@pytest.fixture(scope="module")
+def driving(imported: Callable[[str], ModuleType]) -> ModuleType:
+    return imported("driving")
 
 
 def test_flags_and_where_a_board_is_made(

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-import importlib
-import importlib.util
 import json
 import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -21,32 +19,33 @@ CHECKOUT = Path(__file__).resolve().parents[2]
 FOLDER = CHECKOUT / "benchmarks" / "engine_speed"
 FAKE = Path(__file__).with_name("fake_worker.py")
 RESULTS = sorted((FOLDER / "results").rglob("*.json"))
-MODULES = ("protocol", "driver", "pieces", "choosing", "questions")
-
-
-@pytest.fixture(autouse=True)
-def on_the_path(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """The benchmark's modules can be imported as its script imports them, and are forgotten afterwards."""
-    monkeypatch.syspath_prepend(str(FOLDER))
-    yield
-    for name in MODULES:
-        sys.modules.pop(name, None)
 
 
 @pytest.fixture
-def driver(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    module = importlib.import_module("driver")
+def driver(imported: Callable[[str], ModuleType], monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    module = imported("engine_speed/driver")
     monkeypatch.setattr(module, "REST_SECONDS", 0.0)
     return module
 
 
-@pytest.fixture
-def table() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("engine_speed_table", FOLDER / "table.py")
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+@pytest.fixture(scope="module")
+def choosing(imported: Callable[[str], ModuleType]) -> ModuleType:
+    return imported("engine_speed/choosing")
+
+
+@pytest.fixture(scope="module")
+def pieces(imported: Callable[[str], ModuleType]) -> ModuleType:
+    return imported("engine_speed/pieces")
+
+
+@pytest.fixture(scope="module")
+def questions(imported: Callable[[str], ModuleType]) -> ModuleType:
+    return imported("engine_speed/questions")
+
+
+@pytest.fixture(scope="module")
+def table(imported: Callable[[str], ModuleType]) -> ModuleType:
+    return imported("engine_speed/table")
 
 
 def heat(driver: ModuleType, **contenders: dict[str, Any]) -> Any:
@@ -105,8 +104,7 @@ def test_a_failure_is_kept_and_the_others_go_on(driver: ModuleType, table: Modul
     assert "| fakes | other | 4 s (4–4) | 13 s (13–13) | 25 | 55.0 | 2.00 (2.00–2.00); 1.86 |" in shown
 
 
-def test_the_fastest_of_equals_is_the_peers_best() -> None:
-    choosing = importlib.import_module("choosing")
+def test_the_fastest_of_equals_is_the_peers_best(choosing: ModuleType) -> None:
 
     def entry(seconds: float, validation: float) -> dict[str, Any]:
         return {"epoch_seconds": {"median": seconds}, "validation": {"median": validation}}
@@ -119,8 +117,7 @@ def test_the_fastest_of_equals_is_the_peers_best() -> None:
     assert best.best("bias", "sst2")["trains"] == "bias"
 
 
-def test_the_share_of_the_machine_counts_blocks_and_attention() -> None:
-    questions = importlib.import_module("questions")
+def test_the_share_of_the_machine_counts_blocks_and_attention(questions: ModuleType) -> None:
     about = {"block_parameters": 10, "tokens": 7, "blocks": 2, "width": 3, "squared_lengths": 5}
     raw = [
         {"do": "epoch", "turn": 1, "contender": "graftwork full", "seconds": 2.0},
@@ -131,8 +128,7 @@ def test_the_share_of_the_machine_counts_blocks_and_attention() -> None:
     assert found["shares"] == [pytest.approx(0.25)]
 
 
-def test_runs_at_once_add_their_rates() -> None:
-    questions = importlib.import_module("questions")
+def test_runs_at_once_add_their_rates(questions: ModuleType) -> None:
     about = {"block_parameters": 10, "tokens": 7, "blocks": 2, "width": 3, "squared_lengths": 5}  # 780 FLOP an epoch
     contenders = {
         "graftwork full": {"about": about, "epoch_seconds": {"median": 2.0}},
@@ -145,8 +141,7 @@ def test_runs_at_once_add_their_rates() -> None:
     assert found["times_as_fast"] == pytest.approx(650 / 390)
 
 
-def test_growth() -> None:
-    questions = importlib.import_module("questions")
+def test_growth(questions: ModuleType) -> None:
     sizes = {str(n): {"about": {"train_rows": n}, "fit_seconds": {"median": n**2}} for n in (10, 20, 1000)}
     assert questions.slope({"contenders": sizes}) == pytest.approx(2)
 
@@ -175,8 +170,7 @@ def boards(questions: ModuleType) -> dict[str, Any]:
     return {"label": "fakes", "status": "ok", "contenders": contenders, "raw": raw}
 
 
-def test_the_board_of_the_peers(table: ModuleType) -> None:
-    questions = importlib.import_module("questions")
+def test_the_board_of_the_peers(questions: ModuleType, table: ModuleType) -> None:
     computed = questions.one_by_one(boards(questions), 5, questions.COMPARE)
     assert computed["sum"] == 5 * (5 * 11 + 3) and computed["ratio"] == 10 and computed["epochs"] == 5
     slow = questions.one_by_one(boards(questions), 5, questions.COMPARE, questions.DEFAULTS)
@@ -189,8 +183,7 @@ def test_the_board_of_the_peers(table: ModuleType) -> None:
     assert questions.one_by_one(boards(questions) | {"status": "partial"}, 5, questions.COMPARE) is None
 
 
-def test_what_a_race_saves_and_loses(table: ModuleType) -> None:
-    questions = importlib.import_module("questions")
+def test_what_a_race_saves_and_loses(questions: ModuleType, table: ModuleType) -> None:
     heat = boards(questions)
     race = questions.race_of(heat, 5)
     assert [winner["method"] for winner in race["winners"].values()] == ["lora", "full"]
@@ -213,8 +206,7 @@ def curve(contender: str, seed: int, start: float, *epochs: float) -> list[dict[
     return [said | {"do": "start", "seconds": start, "test_now": 0.99}, *told]
 
 
-def test_the_time_to_a_score_ends_with_the_first_epoch_that_has_it() -> None:
-    questions = importlib.import_module("questions")
+def test_the_time_to_a_score_ends_with_the_first_epoch_that_has_it(questions: ModuleType) -> None:
     raw = [*curve("x", 0, 1.0, 0.8, 0.9, 0.7), *curve("x", 1, 2.0, 0.9, 0.9, 0.9), *curve("x", 2, 3.0, 0.8, 0.8, 0.8)]
     found = questions.arrival(raw, 0.9)
     assert found == {"epochs": [2, 1, None], "seconds": [21.0, 12.0, None], "median": 21.0}
@@ -223,9 +215,8 @@ def test_the_time_to_a_score_ends_with_the_first_epoch_that_has_it() -> None:
 
 @pytest.mark.parametrize(("peer", "at_least"), [((0.5, 0.9), False), ((0.5, 0.8), True)])
 def test_the_trainer_takes_times_as_long_to_the_quality_of_full(
-    peer: tuple[float, ...], at_least: bool, table: ModuleType
+    questions: ModuleType, peer: tuple[float, ...], at_least: bool, table: ModuleType
 ) -> None:
-    questions = importlib.import_module("questions")
     curves = {"graftwork linear_probe": (0.6, 0.6), "graftwork adapter": (0.8975, 0.5), "graftwork full": (0.8, 0.9)}
     raw = [answer for name, tests in curves.items() for answer in curve(name, 0, 1.0, *tests)]
     raw += curve(questions.TRAINER, 0, 2.0, *peer)
@@ -243,8 +234,7 @@ def test_the_trainer_takes_times_as_long_to_the_quality_of_full(
     assert questions.arrivals_of(heat | {"status": "partial"}) is None
 
 
-def test_rows_are_drawn_once_and_for_all(tmp_path: Path) -> None:
-    pieces = importlib.import_module("pieces")
+def test_rows_are_drawn_once_and_for_all(pieces: ModuleType, tmp_path: Path) -> None:
     (tmp_path / "given").mkdir()
     for stem in ("train", "dev", "test"):
         lines = [f"text {i}\t{'ab'[i % 2]}" for i in range(50)]
@@ -257,8 +247,7 @@ def test_rows_are_drawn_once_and_for_all(tmp_path: Path) -> None:
     assert whole.data == tmp_path / "given" / "train.tsv" and not (tmp_path / "z").exists()
 
 
-def test_a_data_set_without_an_official_split_is_drawn_from(tmp_path: Path) -> None:
-    pieces = importlib.import_module("pieces")
+def test_a_data_set_without_an_official_split_is_drawn_from(pieces: ModuleType, tmp_path: Path) -> None:
     (tmp_path / "given").mkdir()
     (tmp_path / "given" / "all.tsv").write_text("text\tlabel\nyes\ta\nno\tb\n")
     task = pieces.task(pieces.Piece("given"), tmp_path, tmp_path / "x")
@@ -284,9 +273,8 @@ def test_what_another_machine_answered_follows_under_its_name(table: ModuleType,
     assert titles == ["### Growth with the rows", "### Growth with the rows (`small_laptop`)"]
 
 
-def test_the_readme_names_every_question_and_switch() -> None:
+def test_the_readme_names_every_question_and_switch(questions: ModuleType) -> None:
     readme = (FOLDER / "README.md").read_text(encoding="utf-8")
-    questions = importlib.import_module("questions")
     assert {"peer_settings", *questions.QUESTIONS} <= set(re.findall(r"^\| `(\w+)` \|", readme, flags=re.MULTILINE))
     switches = {switch for used in questions.RULES.values() for switch in used}
     assert switches <= set(re.findall(r"`(\w+)`", readme))

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import re
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 
@@ -16,12 +16,8 @@ BOARDS = sorted((FOLDER / "results").glob("*/leaderboard.json"))
 
 
 @pytest.fixture(scope="module")
-def table() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("first_board_table", FOLDER / "table.py")
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+def table(imported: Callable[[str], ModuleType]) -> ModuleType:
+    return imported("first_board/table")
 
 
 def test_the_readme_shows_the_committed_numbers(table: ModuleType) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.util
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 
@@ -20,12 +20,8 @@ ROWS = {
 
 
 @pytest.fixture(scope="module")
-def driver() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("glue_run", RUN)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+def driver(imported: Callable[[str], ModuleType]) -> ModuleType:
+    return imported("glue/run")
 
 
 @pytest.mark.parametrize("name", ROWS)

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import fcntl
-import importlib
-import sys
 import xml.etree.ElementTree as ET
-from collections.abc import Iterator
+from collections.abc import Callable
 from pathlib import Path
-from types import SimpleNamespace
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -24,15 +22,9 @@ MODULES = sorted(path.stem for path in FOLDER.glob("*.py"))
 
 
 @pytest.fixture(scope="module")
-def ladder() -> Iterator[SimpleNamespace]:
-    """Its modules; their names are forgotten afterwards."""
-    before = {name: sys.modules.pop(name) for name in MODULES if name in sys.modules}
-    sys.path.insert(0, str(FOLDER))
-    yield SimpleNamespace(**{name: importlib.import_module(name) for name in MODULES})
-    sys.path.remove(str(FOLDER))
-    for name in MODULES:
-        sys.modules.pop(name, None)
-    sys.modules.update(before)
+def ladder(imported: Callable[[str], ModuleType]) -> SimpleNamespace:
+    """Its modules."""
+    return SimpleNamespace(**{name: imported(f"ladder/{name}") for name in MODULES})
 
 
 @pytest.mark.slow

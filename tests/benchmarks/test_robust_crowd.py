@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import importlib.util
 import random
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 
@@ -19,17 +18,8 @@ ONE, OTHER = "0123456789ab", "ba9876543210"
 
 
 @pytest.fixture(scope="module")
-def crowd() -> Iterator[ModuleType]:
-    spec = importlib.util.spec_from_file_location("robust_crowd", FOLDER / "crowd.py")
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    path = list(sys.path)
-    sys.path.append(str(FOLDER))  # what it finds beside it
-    spec.loader.exec_module(module)
-    sys.path[:] = path
-    yield module
-    del sys.modules[spec.name]
+def crowd(imported: Callable[[str], ModuleType]) -> ModuleType:
+    return imported("robust/crowd")
 
 
 @pytest.mark.parametrize(

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
 
@@ -17,19 +16,11 @@ FOLDER = Path(__file__).resolve().parents[2] / "benchmarks" / "robust"
 
 
 @pytest.fixture(scope="module")
-def disks() -> Iterator[ModuleType]:
-    spec = importlib.util.spec_from_file_location("robust_full_disk", FOLDER / "full_disk.py")
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    path = list(sys.path)
-    sys.path.append(str(FOLDER))  # what it finds beside it
-    spec.loader.exec_module(module)
-    sys.path[:] = path
+def disks(imported: Callable[[str], ModuleType]) -> Iterator[ModuleType]:
+    module = imported("robust/full_disk")
     sys.addaudithook(module.DISK.hear)  # for good: it hears nothing while it has no root
     yield module
     module.DISK.root = ""
-    del sys.modules[spec.name]
 
 
 def test_every_write_is_seen_and_one_of_them_fails(disks: ModuleType, tmp_path: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
@@ -17,14 +16,9 @@ FOLDER = Path(__file__).resolve().parents[2] / "benchmarks" / "robust"
 
 
 @pytest.fixture(scope="module")
-def fuzz() -> ModuleType:
-    sys.path.insert(0, str(FOLDER))
-    try:
-        import fuzz
-        import malformed_cases  # noqa: F401  # whose files are the seeds
-    finally:
-        sys.path.remove(str(FOLDER))
-    return fuzz
+def fuzz(imported: Callable[[str], ModuleType]) -> ModuleType:
+    imported("robust/malformed_cases")  # whose files are the seeds
+    return imported("robust/fuzz")
 
 
 def raising(error: BaseException) -> Callable[[bytes, Path], Any]:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import sys
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -18,21 +17,13 @@ FOUND = {"code": 2, "seconds": 0.1, "cpu_seconds": 0.1, "bytes": 1000, "said": "
 
 
 @pytest.fixture(scope="module")
-def script() -> Iterator[ModuleType]:
-    spec = importlib.util.spec_from_file_location("robust_hostile", FOLDER / "hostile.py")
-    assert spec is not None and spec.loader is not None
-    module, before = importlib.util.module_from_spec(spec), list(sys.path)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    yield module
-    sys.path[:] = before
-    for name in (spec.name, "artefacts"):
-        sys.modules.pop(name, None)
+def script(imported: Callable[[str], ModuleType]) -> ModuleType:
+    return imported("robust/hostile")
 
 
 @pytest.fixture(scope="module")
-def artefacts(script: ModuleType) -> ModuleType:
-    return sys.modules["artefacts"]
+def artefacts(imported: Callable[[str], ModuleType]) -> ModuleType:
+    return imported("robust/artefacts")
 
 
 def test_there_are_enough_and_each_is_one_of_its_own(script: ModuleType) -> None:

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import os
-import sys
 import time
-from collections.abc import Iterator
-from importlib import import_module
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -20,12 +18,8 @@ FOLDER = Path(__file__).resolve().parents[2] / "benchmarks" / "robust"
 
 
 @pytest.fixture(scope="module")
-def kills() -> Iterator[ModuleType]:
-    sys.path.insert(0, str(FOLDER))
-    yield import_module("kills")
-    sys.path.remove(str(FOLDER))
-    for name in ("kills", "victim"):
-        del sys.modules[name]
+def kills(imported: Callable[[str], ModuleType]) -> ModuleType:
+    return imported("robust/kills")
 
 
 def found(kills: int = 60, lost: float = 0.2, checkpoint: bool = True, **changes: Any) -> dict[str, Any]:

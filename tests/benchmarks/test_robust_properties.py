@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import sys
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 
@@ -27,14 +27,9 @@ def test_fails(number):
 
 
 @pytest.fixture(scope="module")
-def properties() -> ModuleType:
+def properties(imported: Callable[[str], ModuleType]) -> ModuleType:
     pytest.importorskip("hypothesis")
-    sys.path.insert(0, str(FOLDER))
-    try:
-        import properties
-    finally:
-        sys.path.remove(str(FOLDER))
-    return properties
+    return imported("robust/properties")
 
 
 @pytest.mark.slow

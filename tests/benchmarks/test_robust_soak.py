@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -18,17 +17,8 @@ ROW = {"method": "lora", "scores": {"accuracy": {"mean": 0.5}}, "runs": ["aa"], 
 
 
 @pytest.fixture(scope="module")
-def script() -> Iterator[ModuleType]:
-    path = list(sys.path)
-    sys.path.append(str(FOLDER))  # what it finds beside it
-    spec = importlib.util.spec_from_file_location("robust_soak", FOLDER / "soak.py")
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module  # its dataclasses look themselves up there
-    spec.loader.exec_module(module)
-    yield module
-    sys.path[:] = path
-    del sys.modules[spec.name]
+def script(imported: Callable[[str], ModuleType]) -> ModuleType:
+    return imported("robust/soak")
 
 
 @pytest.fixture

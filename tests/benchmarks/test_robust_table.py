@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import re
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 
@@ -15,13 +15,10 @@ FOLDER = CHECKOUT / "benchmarks" / "robust"
 
 
 @pytest.fixture
-def script(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    spec = importlib.util.spec_from_file_location("robust_table", FOLDER / "table.py")
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    monkeypatch.setattr(module, "RESULTS", tmp_path)
-    return module
+def script(imported: Callable[[str], ModuleType], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    table = imported("robust/table")
+    monkeypatch.setattr(table, "RESULTS", tmp_path)
+    return table
 
 
 def write(folder: Path, name: str, **content: object) -> None:
@@ -29,11 +26,10 @@ def write(folder: Path, name: str, **content: object) -> None:
     (folder / f"{name}.json").write_text(json.dumps(told | content), encoding="utf-8")
 
 
-def test_a_result_says_what_the_table_prints(script: ModuleType, tmp_path: Path) -> None:
-    spec = importlib.util.spec_from_file_location("result_file", FOLDER / "result_file.py")
-    assert spec is not None and spec.loader is not None
-    result_file = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(result_file)
+def test_a_result_says_what_the_table_prints(
+    script: ModuleType, imported: Callable[[str], ModuleType], tmp_path: Path
+) -> None:
+    result_file = imported("robust/result_file")
     asked = ("Is it whole?", {"failures": 0}, {"failures": 3}, "failed")
     content, brief = result_file.result_of(*asked), result_file.result_of(*asked, result_file.BRIEF, cases=[1])
     assert "cores" in content["environment"] and brief["environment"].keys() == {*result_file.BRIEF}

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
-import sys
-from collections.abc import Iterator
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -18,14 +16,8 @@ measured = pytest.mark.skipif(not RESULT.is_file(), reason="results/sabotage.jso
 
 
 @pytest.fixture(scope="module")
-def script() -> Iterator[ModuleType]:
-    spec = importlib.util.spec_from_file_location("honesty_sabotage", FOLDER / "sabotage.py")
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module  # its dataclasses look themselves up there
-    spec.loader.exec_module(module)
-    yield module
-    del sys.modules[spec.name]
+def script(imported: Callable[[str], ModuleType]) -> ModuleType:
+    return imported("honesty/sabotage")
 
 
 def result() -> dict[str, Any]:
