@@ -17,16 +17,16 @@ from table import tables
 
 sys.path.append(str(Path(__file__).parents[1]))
 
-from driving import say
+from driving import compared
 
 import graftwork as gw
 from graftwork.compare.over_tasks import over_tasks
-from graftwork.files import write_json
+from graftwork.files import read_json, write_json
 from graftwork.run.environment import environment
 from graftwork.run.store import read_result
 from graftwork.units import duration
 
-HERE = Path(__file__).parent
+HERE = Path(__file__).parent.absolute()
 TASKS = (
     "crowdflower_airline", "crowdflower_corporate_messaging", "crowdflower_disasters", "crowdflower_emotion",
     "crowdflower_global_warming", "crowdflower_political_audience", "crowdflower_political_bias",
@@ -37,12 +37,9 @@ TOP = ("top_layers:k=1", "top_layers", "top_layers:k=3", "top_layers:k=5")  # th
 METHODS = ("majority", "tfidf_svm", "linear_probe", "adapter:size=16", "adapter", *TOP, "full")
 VARIABLE, LINEAR = "variable", "tfidf_svm"
 ON_BACKBONE = ("linear_probe", "adapter:size=16", "adapter", VARIABLE, "full")
-ROWS, TEST_ROWS, VALIDATION_ROWS = (
-    4000,
-    2000,
-    1000,
-)  # of train, unless --rows says otherwise, and of the others, at most
+ROWS, TEST_ROWS, VALIDATION_ROWS = 4000, 2000, 1000  # at most; of train, unless --rows says otherwise
 SEEDS = 3
+BOARD, CHOICE = "leaderboard.json", "variable.json"  # in a task's folder
 # Seconds of a run for each row of trec6's train and its 10 words, one thread (benchmarks/first_board), and a base.
 SECONDS = {
     "majority": 0.0, "tfidf_svm": 1e-4, "linear_probe": 2.7e-3, "adapter:size=16": 1.7e-2, "adapter": 1.8e-2,
@@ -166,18 +163,31 @@ def main() -> None:
     print(f"all: about {duration(sum(seconds.values()))}, by one thread of benchmarks/first_board", flush=True)
     if chosen.forecast:
         return
-    over = gw.compare_tasks(
-        tasks, methods=METHODS, seeds=chosen.seeds, exhaustive=True, jobs=1, against="full", runs=runs, out=out,
-        progress=say,
-    )  # fmt: skip
-    depths = {name: chosen_depths(board.content, runs) for name, board in over.boards.items()}
-    boards = {name: with_variable(board.content, depths[name]) for name, board in over.boards.items()}
-    failed = {task["name"]: task["error"] for task in over.content["tasks"] if task["name"] not in boards}
-    content = over_tasks(boards, failed, "full")
-    content |= {"depths": depths, "environment": environment(), "rows_of_train": chosen.rows, "seeds": chosen.seeds}
-    content["linear"] = {name: linear(board) for name, board in boards.items()}
-    write_json(out / "summary.json", content)
+    drawn = {"rows_of_train": chosen.rows, "seeds": chosen.seeds}
+    others = [name for name, choice in choices(out).items() if {key: choice[key] for key in drawn} != drawn]
+    if others:
+        parser.error(f"{out} has boards of other rows or seeds: {', '.join(others)}. Give --out another folder")
+    for task in tasks:
+        board = compared(task, methods=METHODS, seeds=chosen.seeds, jobs=1, runs=runs, out=out / task.name)
+        depths = {"depths": chosen_depths(board.content, runs)}
+        write_json(out / task.name / CHOICE, drawn | depths | {"environment": environment()})
+        write_json(out / "summary.json", summary(out) | drawn)
     print(tables(out))
+
+
+def choices(out: Path) -> dict[str, dict[str, Any]]:
+    """Of each task that was measured: how many rows and seeds, where, and what its depths scored on validation."""
+    return {name: read_json(out / name / CHOICE) for name in TASKS if (out / name / CHOICE).is_file()}
+
+
+def summary(out: Path) -> dict[str, Any]:
+    """What all boards say together that are there, whenever they were measured."""
+    depths = {name: choice["depths"] for name, choice in choices(out).items()}
+    boards = {name: with_variable(read_json(out / name / BOARD), found) for name, found in depths.items()}
+    return over_tasks(boards, {}, "full") | {
+        "depths": depths,
+        "linear": {name: linear(board) for name, board in boards.items()},
+    }
 
 
 def linear(board: Mapping[str, Any]) -> dict[str, Any]:
@@ -196,5 +206,4 @@ def linear(board: Mapping[str, Any]) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    HERE = HERE.absolute()
     main()
