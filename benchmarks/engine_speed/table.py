@@ -91,7 +91,13 @@ def _spread(values: Mapping[str, float]) -> str:
 def _seconds(values: Mapping[str, float] | None, share: float = 1.0) -> str:
     if values is None:
         return "–"
-    return f"{duration(values['median'] / share)} ({values['min'] / share:.3g}–{values['max'] / share:.3g})"
+    least, most = (_digits(values[name] / share) for name in ("min", "max"))
+    return f"{duration(values['median'] / share)} ({least}–{most})"
+
+
+def _digits(value: float) -> str:
+    """Three, and from a thousand on all of them."""
+    return f"{value:.0f}" if value >= 999.5 else f"{value:.3g}"
 
 
 def _share(result: Result) -> str:
