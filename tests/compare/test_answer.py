@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from boards import board, broken, dropped, partly, raced, row, usual
 
-from graftwork.compare.answer import answer, points, race_lines, search_line, sentence, verdicts
+from graftwork.compare.answer import answer, enough, points, race_lines, search_line, sentence, verdicts
 from graftwork.core.meter import Cost
 
 
@@ -23,6 +23,15 @@ def test_a_best_that_nothing_cheaper_reaches() -> None:
 def test_a_best_that_may_be_luck() -> None:
     said = answer(board([row("majority", 0.5, 0.1), row("full", 0.502, 10)]))
     assert said.startswith("No method is shown to beat the majority class")
+
+
+def test_who_beats_the_majority_class_is_not_hidden_behind_a_higher_score_that_may_be_luck() -> None:
+    made = board([row("majority", 0.5, 0.1), row("linear_probe", 0.75, 1), partly("full", 0.95, 10, 0, 1)])
+    assert [one["method"] for one in made["rows"]] == ["full", "linear_probe", "majority"]
+    said = answer(made)
+    assert said.startswith("The cheapest method that is shown to beat the majority class is linear_probe with")
+    assert "the highest score, full with" in said
+    assert enough(made) is made["rows"][1]
 
 
 def test_single_runs_cannot_rank() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from boards import RowRuns, board, broken, dropped, row
+from boards import RowRuns, board, broken, dropped, partly, row
 from scipy.stats import gmean, ttest_rel
 
 from graftwork.compare.answer import answer
@@ -39,6 +39,16 @@ def test_means_ranks_and_ratios() -> None:
         assert found["geometric_mean"] == pytest.approx(gmean(np.array(scores(method)) / np.array(scores("full"))))
     assert BY_NAME["full"]["best_on"] == ["one", "three", "four"]
     assert over_tasks(BOARDS, {}, "tfidf_svm")["against"] == "tfidf_svm"
+
+
+def test_a_failed_run_counts_as_the_majority_class() -> None:
+    failing = board([row("majority", 0.3, 0.001), partly("full", 0.9, 100, 0, 1, 2), row("tfidf_svm", 0.8, 1)])
+    found = over_tasks(dict.fromkeys(SHARES, failing), {})
+    full, svm = (next(row for row in found["rows"] if row["method"] == name) for name in ("full", "tfidf_svm"))
+    assert full["scores"]["one"]["mean"] > svm["mean"] > full["mean"] == pytest.approx(0.5, abs=0.02)
+    assert svm["best_on"] == list(SHARES) and not full["best_on"] and full["failed"] == dict.fromkeys(SHARES, 3)
+    pair = next(pair for pair in found["differences"] if {pair["a"], pair["b"]} == {"full", "tfidf_svm"})
+    assert pair["a"] == "tfidf_svm" and any("full on one, two, three, four" in note for note in found["notes"])
 
 
 def test_prices_stand_by_task_and_in_sum() -> None:

@@ -121,6 +121,16 @@ def test_smallest_detectable_is_the_textbook_formula() -> None:
     assert smallest_detectable(Spread(0.01, 4, known=False)) is None
 
 
+def test_a_few_examples_that_differ_alike_are_no_certainty() -> None:
+    for error in (0.0, 1e-17):
+        assert Spread(error, 2).p_value(1.0) == 0.25  # three heads, or three tails, of a fair coin
+        assert Spread(error, 5).p_value(-0.5) == 0.03125
+        assert Spread(error, 2).p_value(0.0) == 1.0
+    right, wrong = np.ones((3, 1)), np.zeros((3, 1))
+    found = bootstrap([Sample("a", (right,) * 3), Sample("b", (wrong,) * 3)], Share(), draws=200)
+    assert [pair.verdict for pair in found.differences()] == ["cannot tell"]
+
+
 def test_different_examples_are_refused() -> None:
     with pytest.raises(ValueError, match="same examples"):
         bootstrap([Sample("a", (hits(0.5, 0),)), Sample("b", (hits(0.5, 0)[:-1],))], Share())

@@ -12,6 +12,7 @@ from graftwork.core.meter import GRADES
 from graftwork.units import percent, show
 
 Board = Mapping[str, Any]
+MAJORITY = "majority"
 
 
 def answer(board: Board) -> str:
@@ -78,6 +79,9 @@ def enough(board: Board) -> Mapping[str, Any] | None:
     metric, best = board["headline_metric"], rows[0]
     pairs = [pair for pair in board["differences"] if best["method"] in (pair["a"], pair["b"])]
     equal = {best["method"]} if all(pair["p"] is None for pair in pairs) else _equals(best, pairs)
+    if MAJORITY in equal:
+        beating = _beating_majority(board)
+        equal = (equal & beating) or beating or equal
     priced = [row for row in rows if row["method"] in equal and _price(row) is not None]
     return min(priced, key=lambda row: (_price(row), -row["scores"][metric]["mean"]), default=best)
 
@@ -85,6 +89,14 @@ def enough(board: Board) -> Mapping[str, Any] | None:
 def _equals(best: Mapping[str, Any], pairs: Sequence[Mapping[str, Any]]) -> set[str]:
     """The best method, and those that are not shown to be another."""
     return {best["method"]} | {other(pair, best["method"]) for pair in pairs if pair["verdict"] == "cannot tell"}
+
+
+def _beating_majority(board: Board) -> set[str]:
+    """The methods that are shown to be better than the majority class."""
+    pairs = [pair for pair in board["differences"] if MAJORITY in (pair["a"], pair["b"])]
+    better = [pair["a"] if pair["verdict"] == "better" else pair["b"] for pair in pairs
+              if pair["verdict"] in ("better", "worse")]  # fmt: skip
+    return {*better} - {MAJORITY}
 
 
 def _best(board: Board) -> str:
@@ -98,10 +110,15 @@ def _best(board: Board) -> str:
     pairs = [pair for pair in board["differences"] if best["method"] in (pair["a"], pair["b"])]
     if all(pair["p"] is None for pair in pairs):
         return f"The highest score is {top}; so few runs cannot say which method is better."
-    if "majority" in _equals(best, pairs):
-        return f"No method is shown to beat the majority class; the highest score is {top}."
     cheapest = enough(board)
     assert cheapest is not None
+    if MAJORITY in _equals(best, pairs):
+        if cheapest["method"] not in _beating_majority(board):
+            return f"No method is shown to beat the majority class; the highest score is {top}."
+        return (
+            f"The cheapest method that is shown to beat the majority class is {cheapest['method']} with {metric} "
+            f"{points(cheapest, metric)}; the highest score, {top}, is not shown to."
+        )
     if cheapest is best:
         return f"The best is {top}; nothing cheaper to train comes within its noise."
     return (
@@ -118,9 +135,9 @@ def verdicts(board: Board) -> list[str]:
         return []
     best = rows[0]["method"]
     against_best = [pair for pair in board["differences"] if best in (pair["a"], pair["b"])]
-    rest = [pair for pair in board["differences"] if "majority" in (pair["a"], pair["b"]) and pair not in against_best]
+    rest = [pair for pair in board["differences"] if MAJORITY in (pair["a"], pair["b"]) and pair not in against_best]
     lines = [sentence(pair) for pair in against_best]
-    if len(rest) > 1 and all(pair["verdict"] == "better" and pair["b"] == "majority" for pair in rest):
+    if len(rest) > 1 and all(pair["verdict"] == "better" and pair["b"] == MAJORITY for pair in rest):
         closest = min(rest, key=lambda pair: pair["delta"])
         return [*lines, f"every other method is better than majority too; the closest: {sentence(closest)}"]
     return lines + [sentence(pair) for pair in rest]

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graftwork.compare.assemble import median_costs
+from graftwork.compare.floor import floor_of
 from graftwork.compare.grid import spent, split_statistics
 from graftwork.compare.leaderboard import command_line
 from graftwork.compare.savings import Line, savings
@@ -129,8 +130,22 @@ def _points(
             "runs": [result.id for result in results],
             "errors": list(dict.fromkeys(result.error for result in results if result.error)),
         })  # fmt: skip
-    headline = boots.get(names[0])
-    return points, [asdict(pair) for pair in headline.differences()] if headline else []
+    compared = boots.get(names[0])
+    if compared is None:
+        return points, []
+    if any(0 < len(done[label]) < len(listed) for label, listed in lessons.items()):
+        samples = [
+            Sample(label, tuple(_counted(lesson, stats)[names[0]] for lesson in listed))
+            for label, listed in lessons.items()
+            if done[label]
+        ]
+        compared = bootstrap(samples, metrics.get(names[0]), draws=RESAMPLES)
+    return points, [asdict(pair) for pair in compared.differences()]
+
+
+def _counted(lesson: Lesson, known: Mapping[str, Statistics]) -> Statistics:
+    """As a verdict counts a run: one that failed answers with the majority class of its draw."""
+    return known[lesson.result.id] if lesson.result.status == "ok" else floor_of(lesson.drawn.dataset).test
 
 
 def _savings(

@@ -15,13 +15,14 @@ from numpy.typing import NDArray
 from scipy.stats import rankdata
 
 from graftwork.compare.answer import answer
-from graftwork.compare.frontier import DEFAULT_COST
+from graftwork.compare.answer import enough as cheapest
 from graftwork.compare.statistics import LEVEL, Spread, holm
 from graftwork.units import percent
 
 FORMAT = 1
 FEWEST_TASKS = 3  # with fewer, nothing is said of other tasks
 AGAINST = "full"  # what ratios are to, unless another method is named
+BY_TASK = ("status", "scores", "counted", "failed", "costs")  # of a row; costs by cost first
 SUMMED = ("mean", "mean_rank", "geometric_mean")
 ADDED_COSTS = ("stored_bytes", "train_seconds", "trained_parameters", "train_flops", "energy_joules")
 
@@ -38,7 +39,7 @@ def over_tasks(boards: Mapping[str, Board], failed: Mapping[str, str], against: 
     failed, counted = {**failed, **empty}, [name for name in boards if name not in empty]
     rows = _rows({name: boards[name] for name in counted})
     whole = [row for row in rows if counted and len(row["scores"]) == len(counted)]
-    table = np.array([[row["scores"][name]["mean"] for name in counted] for row in whole], np.float64)  # (M, T)
+    table = np.array([[row["counted"][name] for name in counted] for row in whole], np.float64)  # (M, T)
     reference = _reference([row["method"] for row in whole], table, against)
     _sum_up(whole, table, reference)
     rows.sort(key=lambda row: (row["mean"] is None, -(row["mean"] or 0.0), -len(row["scores"]), row["method"]))
@@ -57,23 +58,31 @@ def over_tasks(boards: Mapping[str, Board], failed: Mapping[str, str], against: 
 
 
 def _means(board: Board) -> dict[str, float]:
+    """Of every method that has a score the mean over all runs: one that failed counts as the majority class."""
     metric = board["headline_metric"]
-    return {row["method"]: row["scores"][metric]["mean"] for row in board["rows"] if metric in row["scores"]}
+    return {row["method"]: _mean(row, metric) for row in board["rows"] if metric in row["scores"]}
+
+
+def _mean(row: Mapping[str, Any], metric: str) -> float:
+    counted = row.get("counted")  # boards of former versions have none
+    return float(row["scores"][metric]["mean"] if counted is None else counted)
 
 
 def _rows(boards: Mapping[str, Board]) -> list[dict[str, Any]]:
     """A row per method that stands on any board, not yet summed up."""
     found: dict[str, dict[str, Any]] = {}
     for name, board in boards.items():
-        metric, best = board["headline_metric"], max(_means(board).values())
+        metric, means = board["headline_metric"], _means(board)
         for row in board["rows"]:
-            blank: dict[str, Any] = {"method": row["method"], "status": {}, "scores": {}, "best_on": [], "costs": {}}
-            entry = found.setdefault(row["method"], blank | dict.fromkeys(SUMMED))
+            blank: dict[str, Any] = {"best_on": [], **{key: {} for key in BY_TASK}, **dict.fromkeys(SUMMED)}
+            entry = found.setdefault(row["method"], {"method": row["method"]} | blank)
             entry["status"][name] = row["status"]
             if metric not in row["scores"]:
                 continue
             entry["scores"][name] = row["scores"][metric] | {"n_seeds": row["n_seeds"]}
-            entry["best_on"] += [name] if row["scores"][metric]["mean"] == best else []
+            entry["counted"][name] = means[row["method"]]
+            entry["failed"] |= {name: row["n_failed"]} if row.get("n_failed") else {}
+            entry["best_on"] += [name] if means[row["method"]] == max(means.values()) else []
             for cost in ADDED_COSTS:
                 if row["costs"].get(cost, {}).get("value") is not None:
                     price = entry["costs"].setdefault(cost, {"unit": row["costs"][cost]["unit"], "by_task": {}})
@@ -185,15 +194,11 @@ def _lost(name: str, why: str) -> dict[str, Any]:
 
 def enough(board: Board) -> str | None:
     """The method that costs least to train of those that the board can't tell from its best; None without verdicts."""
-    means, pairs = _means(board), board["differences"]
+    means = _means(board)
     best = max(means, key=lambda name: means[name])
-    against_best = [pair for pair in pairs if best in (pair["a"], pair["b"])]
-    if not against_best or all(pair["p"] is None for pair in against_best):
-        return None
-    equal = {best} | {name for p in against_best if p["verdict"] == "cannot tell" for name in (p["a"], p["b"])}
-    prices = {row["method"]: row["costs"].get(DEFAULT_COST, {}).get("value") for row in board["rows"]}
-    priced = [name for name in equal if prices[name] is not None]
-    return min(priced, key=lambda name: (prices[name], name), default=best)
+    told = any(pair["p"] is not None for pair in board["differences"] if best in (pair["a"], pair["b"]))
+    found = cheapest(board) if told else None
+    return None if found is None else str(found["method"])
 
 
 def _added(boards: Mapping[str, Board]) -> dict[str, Any]:
@@ -224,6 +229,10 @@ def _notes(
     if lacking:
         told = "; ".join(f"{row['method']} {_lacks(row, len(counted))}" for row in lacking)
         notes.append(f"Not summed up, for want of a score on every task: {told}.")
+    failing = [f"{row['method']} on {', '.join(row['failed'])}" for row in rows if row["failed"]]
+    if failing:
+        told = "; ".join(failing)
+        notes.append(f"Runs failed ({told}): in summaries and verdicts each counts as the majority class's answers.")
     if any("dropped" in row["status"].values() for row in lacking):
         notes.append("Who is dropped in a race has no score there; --exhaustive gives every method every task.")
     if len({tuple(names) for names in winners.values() if names}) > 1:

@@ -33,6 +33,7 @@ from graftwork.core.metric import Metric, Score
 Floats = NDArray[np.float64]
 
 LEVEL = 0.05  # two-sided
+NEGLIGIBLE = 1e-12  # of a score: what rounding makes of nothing
 FEWEST_RUNS = 3  # with fewer, a row is never called better or worse
 _POWER_QUANTILE = 0.8416  # of the normal distribution at 80 %
 _HELD_BACK = 0.5  # degrees of freedom of a row's seeds: Satterthwaite takes estimated parts for true ones
@@ -77,11 +78,14 @@ class Spread:
         return float(student.ppf(1 - LEVEL / 2, self.freedom))
 
     def p_value(self, delta: float) -> float | None:
-        """Two-sided p of a difference of `delta`; None when the spread isn't known."""
+        """Two-sided p of a difference of `delta`; None when the spread isn't known.
+
+        Without any error all that was drawn differs alike, and that is no certainty: the sign test over it decides.
+        """
         if not self.known:
             return None
-        if self.error == 0:
-            return float(delta == 0)
+        if self.error < NEGLIGIBLE:
+            return 1.0 if abs(delta) < NEGLIGIBLE else min(1.0, 2 * 0.5 ** (self.freedom + 1))
         return float(2 * student.sf(abs(delta) / self.error, self.freedom))
 
 
