@@ -73,6 +73,23 @@ def test_adding_the_current_version_again_changes_nothing(bank: BankFolder, fake
     assert bank.add(fake("one"), "task", well).version == 3
 
 
+def test_a_damaged_version_is_mended_by_adding_its_module_again(bank: BankFolder, fake: Module) -> None:
+    delta = bank.folder("task", 2) / "delta.safetensors"
+    delta.write_text("other weights")
+    added = bank.add(fake("two"), "task", well)
+    assert (added.new, added.version) == (True, 3) and named(bank)["task"][0] == 3
+    (bank.folder("task", 3) / "module.json").unlink()
+    assert bank.add(fake("two"), "task", well).version == 4
+
+
+def test_a_version_under_a_name_that_was_given_up_is_not_used_again(bank: BankFolder, fake: Module) -> None:
+    bank.rename("task", "called")
+    bank.rollback("called", well, to=1)
+    bank.remove("called")
+    assert bank.add(fake("three"), "called", well).version == 3
+    assert bank.add(fake("three"), "task", well).version == 3
+
+
 def test_adding_touches_no_other_task(bank: BankFolder, fake: Module) -> None:
     before = files_of(bank)
     bank.add(fake("three"), "third", well)

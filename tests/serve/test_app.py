@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import unicodedata
 from typing import Any
 
 import pytest
+
+from graftwork.serve.asked import _most_tokens
 
 ROW = {"task": "mood", "text": "a warm film"}
 
@@ -142,6 +145,24 @@ def test_a_task_is_told_with_its_card_and_board(running: Any) -> None:
     assert status == 200
     assert answer["card"] == "# mood" and answer["board"] == {"rows": [1]} and answer["recipe"] == {"epochs": 1}
     assert answer["has_board"] is True
+
+
+@pytest.mark.parametrize("board", ['{"rows": [', "[" * 200_000])
+def test_a_damaged_board_is_left_out(running: Any, board: str) -> None:
+    folder = running.bank.path / "tasks" / "mood" / "1"
+    folder.mkdir(parents=True)
+    (folder / "leaderboard.json").write_text(board)
+    status, answer, _ = running.client.ask("GET", "/v1/tasks/mood")
+    assert status == 200 and answer["board"] is None and answer["board_in_words"] is None
+
+
+@pytest.mark.parametrize(
+    "text", ["!" * 40, "\U0001f9d1\u200d\U0001f680", "\ufdfa" * 20, "cafe\u0301", "\U00020000" * 8]
+)
+def test_no_tokenizer_makes_more_tokens_than_are_reckoned_with(text: str) -> None:
+    by_bytes, by_letters = len(f" {text}".encode()), len(unicodedata.normalize("NFKC", f" {text}"))
+    for given, texts, special in (({"text": text}, 1, 2), ({"text_a": text, "text_b": text}, 2, 4)):
+        assert _most_tokens(given) >= texts * max(by_bytes, by_letters) + special
 
 
 def test_a_task_without_files_is_told(running: Any) -> None:

@@ -21,7 +21,7 @@ from graftwork.run.task_module import save_module
 from graftwork.serve.limits import Limits
 from graftwork.serve.records import Records
 from graftwork.serve.server import Server, bind
-from graftwork.serve.service import Service
+from graftwork.serve.service import Service, Watcher
 from graftwork.testing import tiny_bench, tiny_dataset
 
 TOKEN = "a-token-for-tests"
@@ -142,6 +142,30 @@ def test_a_delta_that_was_edited_is_told_and_the_others_answer(shop: Bank, clien
         assert {task["name"] for task in client.ask("GET", "/v1/tasks")[1]["tasks"] if "failed" in task} == {"mood"}
     finally:
         server.stop(notice_seconds=0)
+
+
+def test_files_that_were_put_back_are_opened_without_another_change(
+    shop: Bank, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    delta = shop.tasks["mood"].folder / "delta.safetensors"
+    whole = delta.read_bytes()
+    delta.write_bytes(whole[:-1] + b"\x00")
+    records = Records(io.StringIO())
+    told: list[str] = []
+    monkeypatch.setattr(records, "event", lambda event, **facts: told.append(event))
+    service = Service(Bank.open(shop.path), Limits(), records)
+    service.renew()
+    watcher = Watcher(service, pause_seconds=0.01, retry_seconds=0.05)
+    watcher.start()
+    try:
+        assert service.failed.keys() == {"mood"} and service.catalogue.failed.keys() == {"mood"}
+        threading.Event().wait(0.3)  # it is tried again, and told once
+        assert told.count("task failed to open") == 1
+        delta.write_bytes(whole)
+        until(lambda: not service.failed)
+        assert "mood" in service.catalogue.tasks and not service.catalogue.failed
+    finally:
+        watcher.stop()
 
 
 def test_a_folder_that_is_removed_goes_on_being_served(real: Any, shop: Bank) -> None:

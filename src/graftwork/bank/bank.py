@@ -213,6 +213,9 @@ class Bank:
     def load_all(self) -> Mapping[str, str]:
         """Open and test every task now. Those that can't be opened, with the message; `refresh` tries them again."""
         for name, entry in self.tasks.items():
+            known = self._failed.get(name)
+            if known is not None and known.digest == entry.digest:
+                continue
             try:
                 self.load([name])
             except Exception as error:  # whatever it is: the others go on
@@ -309,6 +312,9 @@ class Bank:
         return TaskModule.load(folder, device=self._device, backbone=backbone)
 
     def _open_backbone(self, state: State) -> Backbone:
+        opened = self._backbone
+        if opened is not None:  # who only reads does not wait for a change that is being taken in
+            return opened
         with self._changing:
             if self._backbone is not None:
                 return self._backbone

@@ -135,10 +135,16 @@ def replay(changes: Iterable[Change]) -> dict[str, Kept]:
     return kept
 
 
-def next_version(ledger: Ledger, kept: Mapping[str, Kept], task: str) -> int:
-    """One more than any version that ever had this name: a path never means two things."""
-    former = [change.version or 0 for change in ledger.changes if change.task == task]
-    return 1 + max([*former, *(kept[task].versions if task in kept else ())], default=0)
+def next_version(ledger: Ledger, task: str) -> int:
+    """One more than any version that ever had this name, by itself or by renaming: a path never means two things."""
+    highest: dict[str, int] = {}
+    for change in ledger.changes:
+        name = change.task or ""
+        highest[name] = max(highest.get(name, 0), change.version or 0)
+        if change.action == "rename":
+            new = change.to or ""
+            highest[new] = max(highest.get(new, 0), highest[name])
+    return 1 + highest.get(task, 0)
 
 
 def require_agreement(told: Mapping[str, tuple[int, str]], ledger: Ledger, where: Path) -> None:

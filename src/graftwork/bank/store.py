@@ -30,6 +30,7 @@ from graftwork.bank.version import (
     copy_module,
     digest_of,
     identity_after,
+    is_intact,
     module_folder,
     require_digest,
     require_there,
@@ -200,8 +201,8 @@ class BankFolder:
     def add(self, module: Path, name: str | None, test: Test, board: Path | None = None) -> Added:
         """Copy a module in as the newest version of `name` (None: as its task is called), if `test` passes on the copy.
 
-        A module that is the current version already is not added again. Raises `ConfigError` for a bad name,
-        `IncompatibleModule` for another backbone, `StorageError`.
+        A module that is the current version already is not added again, unless the files of that version are damaged.
+        Raises `ConfigError` for a bad name, `IncompatibleModule` for another backbone, `StorageError`.
         """
         module = module_folder(module)
         require_plain_folder(module)
@@ -212,14 +213,14 @@ class BankFolder:
         with self._changing() as (state, ledger):
             fits = identity_after(state.backbone, state.precision, state.backbone_seed, description, module)
             state = replace(state, **fits)
-            version = next_version(ledger, replay(ledger.changes), name)
             with self._incoming(name) as copy:
                 copy_module(module, copy, board)
                 digest = digest_of(copy)
-                if name in state.tasks and state.tasks[name].digest == digest:
-                    return Added(name, state.tasks[name].version, new=False)
+                now = state.tasks.get(name)
+                if now is not None and now.digest == digest and is_intact(self.folder(name, now.version), digest):
+                    return Added(name, now.version, new=False)
                 test(copy)
-                change = ledger.next("add", name, version, digest)
+                change = ledger.next("add", name, version := next_version(ledger, name), digest)
                 placed = Placed(version, digest, bytes_of(copy), change.time)
                 append(self.root / "ledger.jsonl", change)
                 self._place(copy, self.folder(name, version))

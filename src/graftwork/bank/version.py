@@ -77,6 +77,15 @@ def require_digest(folder: Path, expected: str) -> None:
         )
 
 
+def is_intact(folder: Path, digest: str) -> bool:
+    """Whether `require_digest` finds nothing."""
+    try:
+        require_digest(folder, digest)
+    except (IncompatibleModule, StorageError):
+        return False
+    return True
+
+
 def identity_after(
     backbone: Mapping[str, Any] | None, precision: str | None, seed: int, module: Mapping[str, Any], where: Path
 ) -> dict[str, Any]:

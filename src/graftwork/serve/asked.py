@@ -18,6 +18,8 @@ TEXTS, LISTS = ("text", "text_a", "text_b", "question", "context"), ("words", "c
 INPUTS = "; ".join(" and ".join(sorted(names)) for names in TAKEN_BY)
 EVERY = "*"  # every task that takes such inputs
 CHARACTERS_A_TOKEN = 4
+LETTERS_A_BYTE = 6  # at most: U+FDFA, three bytes, is spelt out with 18
+SPECIAL_TOKENS = 6  # at most: four, and a beginning of its own for each of two texts
 
 
 @dataclass(frozen=True)
@@ -117,8 +119,8 @@ def _row(row: Any, where: str, number: int, catalogue: Catalogue, limits: Limits
             examples[task.roles] = _example(task, number, given, where)
         if task.longest not in tokens:
             tokens[task.longest] = tokens_of(given, task.longest)
-    # A character makes one token at most, and two more are special.
-    doubtful = (task.name for task in tasks if task.longest is not None and _characters(given) + 2 > task.longest)
+    most = _most_tokens(given)
+    doubtful = (task.name for task in tasks if task.longest is not None and most > task.longest)
     pieces = [Piece(task.name, examples[task.roles], tokens[task.longest]) for task in tasks]
     return Row(given, pieces, next(doubtful, None))
 
@@ -194,6 +196,15 @@ def tokens_of(given: Mapping[str, Any], longest: int | None) -> int:
 
 def _characters(given: Mapping[str, Any]) -> int:
     return sum(len(value) if isinstance(value, str) else sum(map(len, value)) for value in given.values())
+
+
+def _most_tokens(given: Mapping[str, Any]) -> int:
+    """More than these inputs make: a character of ASCII makes one token at most. Of any other a tokenizer may take the
+    bytes, or what a normaliser spells it out to, which is 18 characters for 3 bytes at the worst."""
+    texts = [text for value in given.values() for text in ([value] if isinstance(value, str) else value)]
+    return SPECIAL_TOKENS + sum(
+        len(text) if text.isascii() else LETTERS_A_BYTE * len(text.encode("utf-8", "surrogatepass")) for text in texts
+    )
 
 
 def _tokens(characters: int) -> int:

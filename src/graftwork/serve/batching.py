@@ -39,7 +39,6 @@ class Ticket:
     arrived: float
     started: float | None = None  # when its first rows were taken into a batch
     taken: int = 0
-    dropped: bool = False
     answers: Answers = field(default_factory=list)
 
     @property
@@ -111,7 +110,6 @@ class Batcher:
     def drop(self, ticket: Ticket) -> None:
         """Nobody waits for this one any more: no work is done for it that has not begun."""
         with self._changed:
-            ticket.dropped = True
             if ticket in self._queue:
                 self._queue.remove(ticket)
                 self._weight -= ticket.weight

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import threading
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -42,6 +43,9 @@ class Entry(Protocol):
     @property
     def has_board(self) -> bool:
         """Whether a leaderboard stands in it."""
+
+
+RETRY_SECONDS = 30.0  # between two tries of what could not be opened
 
 
 class Serveable(Protocol):
@@ -90,6 +94,7 @@ class Service:
     measures: Measures = field(default_factory=Measures)
     catalogue: Catalogue = field(default_factory=lambda: Catalogue({}, {}))
     draining: bool = False  # asked to end: what was accepted is answered
+    failed: Mapping[str, str] = field(default_factory=dict)  # tasks whose newest version can't be opened, and why
     trouble: str = ""  # why the folder could not be read again; what is open goes on being served
     listing: tuple[Catalogue, bytes] | None = None  # what is told of all tasks, and of which
     batcher: Batcher = field(init=False)
@@ -135,7 +140,8 @@ class Service:
         }
         unopened = {name: without_places(why) for name, why in failed.items() if name not in tasks}
         self.catalogue = Catalogue(tasks, unopened)
-        self._tell(before, failed)
+        former, self.failed = self.failed, dict(failed)
+        self._tell(before, {name: why for name, why in failed.items() if former.get(name) != why})
 
     def _tell(self, before: Catalogue, failed: Mapping[str, str]) -> None:
         """The log's lines of a change."""
@@ -158,10 +164,12 @@ def without_places(message: str) -> str:
 
 
 class Watcher:
-    """Looks once a second whether the bank's folder has changed."""
+    """Looks once a second whether the bank's folder has changed; what could not be opened is tried again now and then,
+    as its files may have been put back."""
 
-    def __init__(self, service: Service, pause_seconds: float = 1.0):
-        self._service, self._pause = service, pause_seconds
+    def __init__(self, service: Service, pause_seconds: float = 1.0, retry_seconds: float = RETRY_SECONDS):
+        self._service, self._pause, self._retry = service, pause_seconds, retry_seconds
+        self._tried = time.monotonic()
         self._seen: tuple[int, ...] | None = ()
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._work, name="watcher", daemon=True)
@@ -183,12 +191,17 @@ class Watcher:
             return None
         return found.st_ino, found.st_mtime_ns, found.st_size
 
+    def _again(self) -> bool:
+        """Whether something is amiss that may have been mended meanwhile, and was not tried for a while."""
+        amiss = self._service.failed or self._service.trouble
+        return bool(amiss) and time.monotonic() - self._tried >= self._retry
+
     def _work(self) -> None:
         while not self._stop.wait(self._pause):
             mark = self._mark()
-            if mark == self._seen:
+            if mark == self._seen and not self._again():
                 continue
-            self._seen = mark
+            self._seen, self._tried = mark, time.monotonic()
             try:
                 self._service.renew()
             except Exception as error:

@@ -59,7 +59,9 @@ def task(service: Service, request: Request) -> Response:
     """`GET /v1/tasks/{name}`: with its card, its recipe and the leaderboard of the runs it was chosen from."""
     found = service.catalogue.named(request.path_params["name"], "path")
     read = _read(found.folder / BOARD) if found.has_board else None
-    board = None if read is None else json.loads(read)
+    board = None
+    with suppress(ValueError, RecursionError):  # damaged: the task is told without it
+        board = None if read is None else json.loads(read)
     more = {
         "recipe": found.description.get("recipe"),
         "run": found.description.get("run"),
