@@ -111,7 +111,7 @@ def test_it_learns_and_counts(tokens: TokenisedCorpus, vocabulary: Vocabulary) -
 def test_a_budget_that_is_spent_ends_it(tokens: TokenisedCorpus, vocabulary: Vocabulary) -> None:
     made, progress = training(tokens, vocabulary, Masked(), {}), Progress(steps=STEPS)
     go_on(made, progress, 3, Keeping(lambda line: None, lambda p, t, now: None, lambda p, loss: None, lambda: True))
-    assert (progress.step, progress.steps) == (1, 1)
+    assert (progress.step, progress.steps, progress.planned) == (1, 1, STEPS)
     assert "1 of 6 steps" in progress.facts["stopped"]
 
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +23,8 @@ from graftwork.core.task import Task
 from graftwork.errors import ConfigError, DataError, StorageError, UnknownName
 from graftwork.files import alone, file_digest, read_json
 from graftwork.pretrain.pretraining import Pretrained
+from graftwork.pretrain.report import write_report
+from graftwork.run.records import read_spec
 from graftwork.run.store import RunStore
 
 TINY = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 32}
@@ -87,6 +91,16 @@ def test_the_folder_of_a_run_is_a_backbone(made: Pretrained, corpus: Path, tmp_p
     assert run.module.backbone is not None
 
 
+def test_a_perplexity_that_is_too_large_for_a_number_is_reported(made: Pretrained) -> None:
+    facts = made.result.facts
+    before = facts["before"]["validation"]
+    spec, path = read_spec(made.folder), made.folder / "report.html"
+    for too_large in (math.inf, None):  # None: it went through a checkpoint, and JSON has no word for it
+        changed = {**facts, "before": {"validation": before | {"word_perplexity": too_large}}}
+        write_report(spec, replace(made.result, facts=changed), made.folder)
+        assert "∞" in path.read_text()
+
+
 def test_going_on_from_a_run(made: Pretrained, corpus: Path, tmp_path: Path) -> None:
     general = tmp_path / "general.txt"
     general.write_text("\n".join(f"other words of number {n} stand here" for n in range(300)))
@@ -138,8 +152,18 @@ def test_bad_input(corpus: Path, size: str, tmp_path: Path) -> None:
         gw.pretrain(corpus, objective="maskd", runs=runs)
     with pytest.raises(UnknownName, match="'small'"):
         gw.pretrain(corpus, size="smal", runs=runs)
-    with pytest.raises(ConfigError, match="its own tokenizer"):
-        gw.pretrain(corpus, backbone="minilm", tokenizer="bpe", runs=runs)
+    brought: tuple[dict[str, Any], ...] = (
+        {"tokenizer": "bpe"}, {"size": size}, {"vocabulary": 900}, {"lowercase": False}
+    )  # fmt: skip
+    for given in brought:
+        with pytest.raises(ConfigError, match="its own size and tokenizer"):
+            gw.pretrain(corpus, backbone="minilm", runs=runs, **given)
+    for recipe, told in (({"clip": 0.0}, "clip"), ({"beta": 1.0}, "beta"), ({"short_length": 2}, "short_length")):
+        with pytest.raises(ConfigError, match=told):
+            gw.pretrain(corpus, size=size, steps=1, recipe={**RECIPE, **recipe}, runs=runs)
+    for share in (0.01, 0.99):
+        with pytest.raises(ConfigError, match="leaves one of the texts out"):
+            gw.pretrain(corpus, size=size, steps=1, recipe=RECIPE, general=corpus, replay=share, runs=runs)
     with pytest.raises(ConfigError, match="nothing can be trained on"):
         gw.pretrain(corpus, backbone="tiny_text", runs=runs)
     with pytest.raises(ConfigError, match="--general"):

@@ -32,9 +32,7 @@ RECIPE = (  # flags of the same names replace fields of the objective's recipe
     "--objective", default="masked", show_default=True, metavar="NAME", help="With options: masked:unit=words."
 )
 @click.option("--from", "backbone", metavar="BACKBONE", help="Go on from minilm, hf:FOLDER, hf:HUB/NAME or runs/ID.")
-@click.option(
-    "--size", default="tiny", show_default=True, metavar="NAME", help="tiny, small, base, or a .toml or .json."
-)
+@click.option("--size", metavar="NAME", help="tiny, small, base, or a .toml or .json.  [default: tiny]")
 @click.option("--tokenizer", metavar="NAME", help="The tokenizer to train.  [default: the objective's]")
 @click.option("--vocabulary", type=int, help="Tokens of the tokenizer to train.  [default: as the corpus supports]")
 @click.option("--lowercase/--cased", default=None, help="Whether the tokenizer to train lowers case.")

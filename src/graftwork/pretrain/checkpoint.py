@@ -24,6 +24,11 @@ class Progress:
     attempts: int = 1
     facts: dict[str, Any] = field(default_factory=dict)  # JSON that later parts of the receipt need
 
+    @property
+    def planned(self) -> int:
+        """How many steps it would have had, had no budget stopped it: schedules and short rows go by that."""
+        return int(self.facts.get("planned", self.steps))
+
     def checkpoint(self, tensors: Mapping[str, Tensor]) -> Checkpoint:
         """With the tensors of this step."""
         return Checkpoint(asdict(self), tensors)

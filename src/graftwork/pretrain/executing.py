@@ -112,7 +112,7 @@ def by_gradient(order: Order, spec: RunSpec, folder: Path, material: Material) -
         filling.begin(recipe, progress)
         go_on(training, progress, _every(order, course, progress), _keeping(order, filling, progress, allowance))
     readings = Readings(phases={"load": loading, "fit": filling.watch.read()}, charged=filling.earlier)
-    readings.train_flops = progress.facts["head_flops"] + pilot.flops(recipe, progress.step, progress.steps)
+    readings.train_flops = progress.facts["head_flops"] + pilot.flops(recipe, progress.step, progress.planned)
     readings.trained_parameters = training.trained
     if not order.session.peers.leads:
         return RunResult(id=spec.id, seed=spec.seed, status="ok")
@@ -313,7 +313,7 @@ def _facts(
 ) -> dict[str, Any]:
     recipe = order.learner.recipe
     assert recipe is not None
-    seen = positions(recipe, progress.step, progress.steps)
+    seen = positions(recipe, progress.step, progress.planned)
     facts = {
         "steps": progress.step,
         "tokens_seen": seen,

@@ -222,7 +222,7 @@ def _take(training: Training, progress: Progress, validate_every: int, keeping: 
     keeping.tell(progress, line["loss"])
     if training.course.peers.told(keeping.spent()):
         progress.facts["stopped"] = f"the budget was spent after {progress.step:,} of {progress.steps:,} steps"
-        progress.steps = progress.step
+        progress.facts["planned"], progress.steps = progress.steps, progress.step
     if progress.step % validate_every == 0 or progress.step == progress.steps:
         _validate(training, progress, keeping)
 

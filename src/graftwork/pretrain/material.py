@@ -12,7 +12,7 @@ from graftwork.pretrain.corpus import Corpus, open_corpus
 from graftwork.pretrain.finding import Skipped
 from graftwork.pretrain.learning import learn
 from graftwork.pretrain.objective import ByGradient, InOrder, PretrainingRecipe, Rows
-from graftwork.pretrain.replay import Replayed
+from graftwork.pretrain.replay import Replayed, general_rows
 from graftwork.pretrain.tokens import TokenisedCorpus, tokenise
 from graftwork.pretrain.validation import Held
 from graftwork.pretrain.vocabulary import Vocabulary
@@ -114,6 +114,12 @@ class Material:
             if self.general is not None and self.replay:
                 if isinstance(rows, InOrder):
                     raise ConfigError("--replay needs rows that stand by themselves; here each goes on from the last")
+                if not 0 < general_rows(recipe.batch, self.replay) < recipe.batch:
+                    raise ConfigError(
+                        "--replay leaves one of the texts out",
+                        got=f"{general_rows(recipe.batch, self.replay)} of {recipe.batch} rows of general text",
+                        do="give a larger --batch, or another share",
+                    )
                 rows = Replayed(rows, objective.packed(self.general.train, length, self.vocabulary), self.replay)
             found[length] = rows
         return found

@@ -36,6 +36,7 @@ from graftwork.units import read_amount
 
 KIND = "pretraining"  # what its question says in spec.json
 CHECKPOINT_EVERY = "1min"
+SIZE = "tiny"
 
 
 @dataclass(frozen=True)
@@ -57,7 +58,7 @@ def pretrain(
     *,
     objective: str = "masked",
     backbone: str | None = None,
-    size: str = "tiny",
+    size: str | None = None,
     tokenizer: str | None = None,
     vocabulary: int | None = None,
     lowercase: bool | None = None,
@@ -82,7 +83,7 @@ def pretrain(
     cache: str | Path | None = None,
     progress: Progress = silent,
 ) -> Pretrained:
-    """Train `objective` on the texts of `corpus` (files and folders), from nothing or from `backbone`.
+    """Train `objective` on the texts of `corpus` (files and folders): a network of `size` (else "tiny"), or `backbone`.
 
     It lasts for `steps`, `tokens` or a `budget` ("20min", "50kJ", "1e15FLOP"), else one pass over the corpus. `recipe`
     replaces fields of the objective's `PretrainingRecipe`. `general` is text of another sort to validate on too, a
@@ -93,7 +94,9 @@ def pretrain(
     """
     listed, extent = Prices.from_file(Path(prices) if prices is not None else None), Extent(steps, tokens, budget)
     watch, made = Stopwatch(), parse_objective(objective)
-    _check(extent, listed, backbone, tokenizer)
+    _check(extent, listed)
+    if backbone is not None:
+        _require_unset({"size": size, "tokenizer": tokenizer, "vocabulary": vocabulary, "lowercase": lowercase})
     if isinstance(made.objective, AtOnce) and (extent.steps is not None or general is not None):
         raise ConfigError("this objective has neither steps nor general text", do="give --tokens or a --budget instead")
     named, kept = tokenizer or made.objective.tokenizer, _seconds(checkpoint_every)
@@ -101,7 +104,9 @@ def pretrain(
     asked = Asked(own, validation, other, replay, unit, field, encoding, named, vocabulary, lowercase)
     require_writable(Path(runs))
     with peers() as group:
-        learner = _learner(made, backbone, size, recipe or {}, group)
+        if group.size > 1 and isinstance(made.objective, AtOnce):
+            raise ConfigError("this objective runs in one process only", do="start it without torchrun")
+        learner = _learner(made, backbone, size or SIZE, recipe or {}, group)
         session = Session(numerics(precision, device), listed, group, watch, begin_all(), progress)
         order = Order(learner, session, seed, extent, validate_every, kept, prompt)
         return _run(order, asked, Path(runs), corpora_folder(cache))
@@ -195,11 +200,20 @@ def _recipe(
     return recipe
 
 
-def _check(extent: Extent, prices: Prices, backbone: str | None, tokenizer: str | None) -> None:
+def _check(extent: Extent, prices: Prices) -> None:
     if extent.budget is not None and flop_of(extent.budget) is None:
         parse_budget(extent.budget, prices)
-    if backbone is not None and tokenizer is not None:
-        raise ConfigError("a backbone brings its own tokenizer", got=f"--tokenizer {tokenizer}", do="leave it out")
+
+
+def _require_unset(settings: Mapping[str, Any]) -> None:
+    """Raises `ConfigError` for what a backbone to go on from has decided already."""
+    for name, value in settings.items():
+        if value is not None:
+            raise ConfigError(
+                "a backbone brings its own size and tokenizer",
+                got=f"{'--cased' if value is False else f'--{name}'}{'' if isinstance(value, bool) else f' {value}'}",
+                do="leave it out",
+            )
 
 
 def _seconds(words: str) -> float:

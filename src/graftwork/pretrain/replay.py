@@ -11,6 +11,11 @@ from graftwork.pretrain.objective import Rows
 from graftwork.train.seeds import derive
 
 
+def general_rows(batch: int, share: float) -> int:
+    """How many rows of a batch are general text."""
+    return round(batch * share)
+
+
 @dataclass(frozen=True)
 class Replayed:
     """Rows of a corpus, and among every batch as many of another as `share` says."""
@@ -25,7 +30,7 @@ class Replayed:
 
     def rows(self, seed: int, step: int, batch: int) -> Tensor:
         """(B, T) int64; those of the general text come last."""
-        replayed = round(batch * self.share)
+        replayed = general_rows(batch, self.share)
         parts = [self.own.rows(seed, step, batch - replayed)] if replayed < batch else []
         parts += [self.general.rows(derive(seed, "replay"), step, replayed)] if replayed else []
         return torch.cat(parts)

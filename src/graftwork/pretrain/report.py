@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
@@ -55,10 +56,15 @@ def _about(facts: Mapping[str, Any]) -> str:
 
 def _scores(facts: Mapping[str, Any]) -> list[dict[str, Any]]:
     return [
-        {"name": f"{split}, {when}", "cells": [f"{scores[name]:.4g}" for name in COLUMNS]}
+        {"name": f"{split}, {when}", "cells": [_score(scores[name]) for name in COLUMNS]}
         for when in ("before", "after")
         for split, scores in facts.get(when, {}).items()
     ]
+
+
+def _score(value: float | None) -> str:
+    """Of one that is too large for a number; a checkpoint, which is JSON, keeps it as None."""
+    return "∞" if value is None or math.isinf(value) else f"{value:.4g}"
 
 
 def _prices(result: RunResult) -> list[dict[str, Any]]:

@@ -73,11 +73,18 @@ def recipe_of(default: PretrainingRecipe, changes: Mapping[str, Any]) -> Pretrai
         "short_length": 0,
         "head_steps": 0,
         "learning_rate": 0.0,
-        "clip": 0.0,
     }
     for name, value in least.items():
         if getattr(recipe, name) < value:
             raise ConfigError(f"{name} must be at least {value}", got=str(getattr(recipe, name)))
+    if recipe.clip <= 0:
+        raise ConfigError("clip must be above 0", got=str(recipe.clip), do="give a large number to cut no gradient")
+    if recipe.beta == 1:
+        raise ConfigError("beta must be below 1", got=str(recipe.beta))
+    if 0 < recipe.short_length < least["length"]:
+        raise ConfigError(
+            "short_length is too short", got=str(recipe.short_length), expected=f"0, or at least {least['length']}"
+        )
     for name in ("warm_up", "short_share", "beta", "weight_decay"):
         if not 0 <= getattr(recipe, name) <= 1:
             raise ConfigError(f"{name} must be from 0 to 1", got=str(getattr(recipe, name)))

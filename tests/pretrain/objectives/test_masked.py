@@ -78,6 +78,17 @@ def test_whole_words_are_masked_whole(rows: torch.Tensor, vocabulary: Vocabulary
     assert 0.1 < chosen.float().mean().item() < 0.16
 
 
+def test_a_piece_behind_a_special_token_is_masked_as_often_as_others(
+    rows: torch.Tensor, vocabulary: Vocabulary
+) -> None:
+    special = torch.isin(rows, torch.tensor(vocabulary.special_ids))
+    cut = torch.from_numpy(vocabulary.inside)[rows][:, 1:] & special[:, :-1]  # rows that begin inside a word
+    assert cut.any()
+    drawn = (Masked(unit="words").prepare(rows, vocabulary, draw(seed)).tensors["labels"] for seed in range(200))
+    masked = torch.cat([(labels[:, 1:] != IGNORED)[cut] for labels in drawn])
+    assert 0.08 < masked.float().mean().item() < 0.25
+
+
 @pytest.mark.parametrize("second", ["next_sentence", "sentence_order"])
 def test_pairs(second: str, tokens: TokenisedCorpus, vocabulary: Vocabulary) -> None:
     rows = Masked(second=second).packed(tokens.train, 40, vocabulary).rows(0, 0, 64)

@@ -46,7 +46,7 @@ class Masked:
     second: str = "none"  # a second loss: "next_sentence" (BERT) or "sentence_order" (ALBERT)
     positions: str = "learned"  # or "sinusoidal"
 
-    VERSION: ClassVar[int] = 1
+    VERSION: ClassVar[int] = 2
     tokenizer: ClassVar[str] = "wordpiece"
     scores_of: ClassVar[str] = "masked tokens"
     recipe: ClassVar[PretrainingRecipe] = PretrainingRecipe(learning_rate=1e-3, batch=64, length=128)
@@ -145,6 +145,7 @@ class Masked:
             rank = order.masked_fill(~text, 2.0).argsort(dim=1).argsort(dim=1)
             return text & (rank < wanted)
         begins = ~torch.from_numpy(vocabulary.inside)[rows] | ~text  # a special token is a word by itself
+        begins[:, 1:] |= ~text[:, :-1]  # the piece behind one is not of its word: a row may begin inside a word
         word = begins.cumsum(dim=1) - begins[:, :1].long()  # (B, T) number of the word that a token is of
         order = order.gather(1, begins.long().cumsum(1).sub(1).clamp(min=0)).masked_fill(~text, 2.0)
         rank = order.argsort(dim=1, stable=True).argsort(dim=1)  # a word's pieces come together
