@@ -100,6 +100,7 @@ def test_a_text_with_a_bad_candidate_goes_whole(tmp_path: Path) -> None:
     assert [(line["line"], line["what"]) for line in rejects] == [(15, "the row has too few fields")] * 1 + [
         (14, "the row has too few fields")
     ]
+    assert [line["row"].rstrip("\n") for line in rejects] == ["query 4\tbroken", "\n".join(groups[4])]
 
 
 def test_a_bad_row_between_two_texts_takes_both(tmp_path: Path) -> None:

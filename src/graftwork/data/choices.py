@@ -14,6 +14,7 @@ from typing import Any
 
 from graftwork.core.choices import check_choices, parse_marks
 from graftwork.core.task import Split, Task
+from graftwork.data.columns import columns_told
 from graftwork.data.rejects import Bad
 from graftwork.data.table import Cell, Row, Table
 from graftwork.errors import ConfigError, DataError, clip, nearest
@@ -64,7 +65,7 @@ def _found_text(table: Table, choices: Sequence[str]) -> str:
         raise DataError(
             "more than one column could be the text",
             where=f"{table.path}:1",
-            got=_columns(table),
+            got=columns_told(table),
             do=f"say which: --text COLUMN, or --text {JOINED.join(found[:2])} for both",
         )
     return found[0] if found else TEXTS[0]
@@ -83,7 +84,7 @@ def _found_choices(table: Table) -> tuple[str, ...]:
         raise DataError(
             "more than one column could be the choices" if found else "no column of choices",
             where=f"{table.path}:1",
-            got=_columns(table),
+            got=columns_told(table),
             expected=f"{' or '.join(LISTS)} with lists (JSONL), choice1, choice2, …, or {SINGLE[0]}, one in each row",
             do="say which: --choices COLUMN, or --choices FIRST,SECOND,… for a column each",
         )
@@ -97,14 +98,10 @@ def _require(table: Table, role: str, name: str) -> None:
     raise DataError(
         f"no column {name!r}",
         where=f"{table.path}:1",
-        got=_columns(table),
+        got=columns_told(table),
         expected=f"a column called {', '.join(TEXTS)}" if name == TEXTS[0] else "",
         do=f"did you mean --{role} {near}?" if near else f"name it: --{role} COLUMN",
     )
-
-
-def _columns(table: Table) -> str:
-    return f"columns: {', '.join(table.header)}"
 
 
 def _is_json(table: Table) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -98,16 +98,17 @@ def _texts(found: Iterable[Bad]) -> dict[tuple[Path, int, int], str]:
 
 
 def _stretches(path: Path, places: list[tuple[int, int]]) -> Iterator[tuple[tuple[int, int], str]]:
-    """Stretches of lines that follow one another, in one pass."""
-    waiting = iter(sorted(set(places)))
-    place, held = next(waiting, None), ""
+    """Stretches of lines, which may lie within one another, in one pass."""
+    waiting, held = deque(sorted(set(places))), dict[tuple[int, int], str]()
     for number, raw in enumerate(raw_lines(path), 1):
-        while place is not None and number > place[1]:
-            yield place, held[:LONGEST]
-            place, held = next(waiting, None), ""
-        if place is None:
+        while waiting and waiting[0][0] <= number:
+            held[waiting.popleft()] = ""
+        for place in list(held):
+            if len(held[place]) < LONGEST:
+                held[place] += raw.decode("utf-8", "backslashreplace")
+            if place[1] <= number:
+                yield place, held.pop(place)[:LONGEST]
+        if not waiting and not held:
             return
-        if place[0] <= number and len(held) < LONGEST:
-            held += raw.decode("utf-8", "backslashreplace")
-    if place is not None:
-        yield place, held[:LONGEST]
+    for place, text in held.items():
+        yield place, text[:LONGEST]
