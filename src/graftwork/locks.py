@@ -6,6 +6,7 @@ import contextlib
 import errno
 import os
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,6 +14,7 @@ if sys.platform != "win32":
     import fcntl
 
 NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.EINVAL)  # what file systems without locks answer
+SECONDS_BETWEEN_TRIES = 0.02
 
 
 def try_lock(handle: int) -> bool | None:
@@ -44,6 +46,17 @@ def holding(path: Path) -> Iterator[bool | None]:
             with contextlib.suppress(OSError):  # while it is held: whoever opens the name from here on makes a new one
                 path.unlink()
         os.close(handle)
+
+
+@contextlib.contextmanager
+def waiting(path: Path) -> Iterator[None]:
+    """As `holding`, once whoever holds it is done: for what takes a moment."""
+    while True:
+        with holding(path) as ours:
+            if ours is not False:
+                yield
+                return
+        time.sleep(SECONDS_BETWEEN_TRIES)
 
 
 def _opened(path: Path) -> tuple[int, bool | None]:

@@ -62,6 +62,14 @@ def test_batches_hold_every_row_once_and_several_of_a_class() -> None:
     assert not np.array_equal(batches[0], other[0])
 
 
+def test_no_batch_is_a_row_alone() -> None:
+    classes = np.repeat([0, 1, 2], [32, 32, 1])
+    for epoch in range(1, 41):
+        batches = batches_of_classes(classes, 64, seed=0, epoch=epoch)
+        assert sorted(np.concatenate(batches)) == list(range(65))
+        assert all(2 <= len(rows) <= 64 for rows in batches)
+
+
 def test_few_rows_are_one_batch_and_many_are_capped() -> None:
     few = np.arange(10) % 2
     assert [rows.tolist() for rows in batches_of_classes(few, 32, 0, 1)] == [list(range(10))]

@@ -149,6 +149,28 @@ def test_what_was_tried_before_is_told(open_tiny: OpenShop) -> None:
     assert Search.read(json.loads(json.dumps(search))) == Search({"learning_rate": [0.1, 0.2]}, ("aaa", "bbb"))
 
 
+def test_the_files_are_those_that_were_read_whatever_becomes_of_them_during_the_run(open_tiny: OpenShop) -> None:
+    shop = open_tiny()
+    source = shop.dataset.task.data
+    before = file_digest(source)
+
+    def remove(done: float, text: str) -> None:
+        source.unlink(missing_ok=True)
+
+    result, _ = execute(shop, parse_method("lora"), SHORT, 0, remove)
+    receipt = read_receipt(shop.store.root / result.id)
+    assert not source.exists() and receipt["data"]["files"]["train"]["sha256"] == before
+
+
+@pytest.mark.parametrize("method", ["linear_probe", "prototype", "contrastive", "partial_input:by=linear_probe"])
+def test_a_method_that_takes_no_recipe_has_none(open_tiny: OpenShop, method: str) -> None:
+    pair = method.startswith("partial")
+    folder = run(open_tiny(pair=True) if pair else open_tiny(), method)
+    told = read_receipt(folder)["method"]
+    assert told["recipe"] == {} and "best on validation" not in told["early_stopping"]
+    assert not problems(read_receipt(folder))
+
+
 def test_it_is_small_and_takes_no_time(open_tiny: OpenShop, monkeypatch: pytest.MonkeyPatch) -> None:
     seconds: list[float] = []
     write = executing.write_receipt

@@ -20,7 +20,7 @@ from graftwork.run.shop import open_shop
 from graftwork.run.store import read_logits
 from graftwork.run.task_module import TaskModule
 
-METHODS = ("majority", "tfidf_svm", "lora")
+METHODS = ("majority", "tfidf_svm", "lora", "no_transfer:by=lora")
 
 
 @pytest.fixture

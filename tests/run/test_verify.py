@@ -6,6 +6,7 @@ import csv
 import json
 import shutil
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -354,7 +355,12 @@ def test_a_verdict_is_kept_beside_the_run_which_stays_as_old(open_tiny: OpenShop
     lines = [json.loads(line) for line in (folder / "verified.jsonl").read_text(encoding="utf-8").splitlines()]
     assert [line["verdict"] for line in lines] == [EQUAL, EQUAL] and lines[0]["processor"]
     assert folder.stat().st_mtime_ns == age
-    assert verified(folder).verdict == EQUAL
+    found = verified(folder)
+    assert found.verdict == EQUAL
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda _: keep(folder, found), range(24)))
+    assert len((folder / "verified.jsonl").read_text(encoding="utf-8").splitlines()) == 26
+    assert folder.stat().st_mtime_ns == age and not list(folder.parent.glob("*.lock"))
 
 
 @pytest.fixture

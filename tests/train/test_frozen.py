@@ -129,6 +129,18 @@ def test_states_bring_the_pooled_features_along(backbone: Backbone, store: Froze
     assert store.get(backbone, "data", DATA.train, 2, user) is not kept
 
 
+def test_a_pass_over_sampled_examples_alone_is_another(
+    backbone: Backbone, store: FrozenStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("graftwork.core.backbone.WORDS_KEPT", 40)
+    data = tiny_dataset("tagging")
+    kept = store.get(backbone, "data", data.train, 1, bench(backbone, data))
+    assert not kept.of_sample and not store.holds(backbone, "data", data.train, None)
+    sampled = store.get(backbone, "data", data.train, None, bench(backbone, data))
+    assert sampled.of_sample and sampled is not kept, "batches of their own: what a run reads hangs on no other run"
+    assert store.get(backbone, "data", data.train, None, bench(backbone, data)) is sampled
+
+
 def test_other_texts_and_other_weights_are_other_passes(backbone: Backbone, store: FrozenStore) -> None:
     user = bench(backbone)
     kept = store.get(backbone, "data", DATA.train, None, user)

@@ -18,7 +18,7 @@ BACKBONE = open_backbone("tiny_text", precision="fp32")
 class Kept:
     """Pooled features of every block, made by hand: block 1 knows the class, the others do not."""
 
-    encoded = BACKBONE.encode(DATA.train.examples)
+    encoded, of_sample = BACKBONE.encode(DATA.train.examples), False
 
     def __init__(self, scale: float = 1.0) -> None:
         random = torch.Generator().manual_seed(0)

@@ -20,6 +20,7 @@ from graftwork.files import alone, require_writable
 from graftwork.run.methods import parse_method
 from graftwork.run.setup import Given, Setup, takes_settings
 from graftwork.run.shop import open_shared
+from graftwork.run.train import require_use_of_rate
 
 CONTRAST = "full-sequential"
 
@@ -79,6 +80,7 @@ def stream(
         raise ConfigError("no tasks to learn", expected="at least one task file")
     contrast = method.partition(":")[0] == CONTRAST
     chosen = parse_method(method.replace(CONTRAST, "full", 1) if contrast else method)
+    require_use_of_rate(chosen, learning_rate)
     how = How(chosen, given, Setup.of(given), seed, learning_rate)
     Prices.from_file(how.setup.prices)
     folder = _folder(bank, out, contrast)

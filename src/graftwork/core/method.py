@@ -73,6 +73,10 @@ class FrozenPass(Protocol):
 
     encoded: Encoded
 
+    @property
+    def of_sample(self) -> bool:
+        """Whether only the sampled examples went through: in batches of their own, and so with other last bits."""
+
     def pooled(self, block: int) -> Tensor:
         """(N, P) fp32: examples pooled after `block` blocks, towers joined; block L is the network's output.
 

@@ -23,6 +23,17 @@ def method_by(words: str) -> Method:
     return cast(Method, cast(Any, methods.get(name))(**settings))
 
 
+def innermost(method: Method) -> Method:
+    """The method itself, or the one that it is over."""
+    return method_by(getattr(method, BY)) if hasattr(method, BY) else method
+
+
+def takes_a_recipe(method: Method) -> bool:
+    """Whether it, or the method that it is over, is trained at a learning rate for as long as a recipe says; all others
+    take no steps, or have a plan of their own."""
+    return method.uses_backbone and hasattr(innermost(method), "learning_rate")
+
+
 def version_over(own: int, by: str) -> int:
     """A version that changes with that of either."""
     return OWN_VERSIONS * own + method_by(by).VERSION

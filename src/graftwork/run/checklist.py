@@ -143,8 +143,11 @@ def _settings(receipt: Receipt) -> str:
 
 def _trained(receipt: Receipt) -> str:
     recipe, config = receipt["method"]["recipe"], receipt["method"]["config"]
-    if not recipe or not receipt["outcome"]["log"]["steps"]:
+    steps = receipt["outcome"]["log"]["steps"]
+    if not steps:
         return "No weights were trained by gradient steps over epochs; "
+    if not recipe:
+        return f"Training took {number(steps)} steps, as the method has them; "
     rate = recipe["learning_rate"] if recipe["learning_rate"] is not None else config.get("learning_rate")
     speed = f" at a peak learning rate of {number(rate)}" if rate is not None else ""
     return (

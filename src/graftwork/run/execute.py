@@ -27,6 +27,7 @@ from graftwork.core.memory import Cut, Memory, ran_out
 from graftwork.core.meter import Phase, Readings, Stopwatch
 from graftwork.core.method import Fitted, Logits, Setting, Tally, Workbench
 from graftwork.core.metric import score
+from graftwork.core.over import innermost, takes_a_recipe
 from graftwork.core.profile import Profile
 from graftwork.core.progress import Progress, silent
 from graftwork.core.ragged import added, flat
@@ -42,7 +43,7 @@ from graftwork.run.keeping import Keeping, computed_in
 from graftwork.run.methods import Named
 from graftwork.run.once import Done
 from graftwork.run.price_tag import begin_all, read_costs
-from graftwork.run.receipt import NOTHING_TRIED, Search, write_receipt
+from graftwork.run.receipt import NOTHING_TRIED, Search, data_of, write_receipt
 from graftwork.run.setup import OpenedBy
 from graftwork.run.shifted import shift_of, shifted
 from graftwork.run.speed import predict_speed
@@ -86,22 +87,25 @@ class Shop:
     def spec(self, method: Named, recipe: Recipe, seed: int) -> RunSpec:
         """The identity of a run of this shop."""
         uses = method.method.uses_backbone
-        task = self.dataset.task
         assert self.backbone is not None or not uses
-        train, outputs = self.dataset.train, kinds.get(task.kind).outputs(task)
-        size = {"rows": len(train.examples), "outputs": outputs, "answers": len(flat(train.targets))}
+        resolved = self.resolved(method, recipe) if uses else {}
         return RunSpec(
-            question=task.question(),
+            question=self.dataset.task.question(),
             data=self.dataset.digest,
             backbone=self.backbone.card.revision if uses and self.backbone else None,
             method=method.identity,
-            recipe=resolve(recipe, **size, schedule=schedule_of(method.method)) | self._augmented(recipe)
-            if uses
-            else {},
+            recipe=resolved if takes_a_recipe(method.method) else {},
             seed=seed,
             numerics=self.numerics if uses else {"threads": self.numerics["threads"]},
             held=() if recipe.varied is None else held_of(recipe.varied, seed),
         )
+
+    def resolved(self, method: Named, recipe: Recipe) -> dict[str, Any]:
+        """What `recipe` comes to on these data, whether or not `method` takes one. Raises `ConfigError`."""
+        task, train = self.dataset.task, self.dataset.train
+        size = {"rows": len(train.examples), "outputs": kinds.get(task.kind).outputs(task)}
+        schedule = schedule_of(innermost(method.method))
+        return resolve(recipe, **size, answers=len(flat(train.targets)), schedule=schedule) | self._augmented(recipe)
 
     def _augmented(self, recipe: Recipe) -> dict[str, Any]:
         """For a backbone that can augment, how it does."""
@@ -162,6 +166,7 @@ def execute_spec(
     Where it was interrupted it goes on from its last checkpoint, and ends as if it had not been.
     """
     began = datetime.now(UTC)
+    data_of(shop)  # as the files are now, and not when the run ends: somebody may go on labelling meanwhile
     with shop.store.writing(spec.id) as folder:
         result = _Execution(shop, method, spec, folder, progress).run()
         write_receipt(folder, shop, spec, result, search, began)

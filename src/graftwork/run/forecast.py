@@ -177,7 +177,8 @@ class Forecaster:
         The sorts are batches of the run's own first epoch, of different lengths, and come in turns.
         """
         epoch = self.lengths.of_epoch(recipe["batch_size"], derive(self.seed, "order"))
-        full = [item for item in epoch if len(item[0]) == max(len(rows) for rows, _ in epoch)]
+        most = max(len(rows) for rows, _ in epoch)
+        full = [item for item in epoch if len(item[0]) == most]
         full.sort(key=lambda item: item[1])
         shares = (0.1, 0.5, 0.9) if recipe["steps"] >= MANY_STEPS else (0.25, 0.75)
         sorts = {tokens: rows for rows, tokens in (full[round(share * (len(full) - 1))] for share in shares)}
@@ -248,7 +249,7 @@ class Forecaster:
         return Forecast(parts | self._after_backbone(fitted, checked), step)
 
     def _recipe(self, method: Named) -> Mapping[str, Any]:
-        return self.shop.spec(method, self.recipe, self.seed).recipe
+        return self.shop.resolved(method, self.recipe)
 
     def _pilot(self, method: Named, rows: Rows, checked: Rows, batches: Sequence[Rows] = ()) -> tuple[Fitted, Trace]:
         spec = self.shop.spec(method, self.recipe, self.seed)

@@ -41,7 +41,7 @@ SECONDS_PER_FLOP = 1e-11  # until something is measured; it decides no more than
 RULES = {
     "order": "by forecast seconds, cheapest first; before a rung is measured, by its operations",
     "affordable": f"a rung is started when {MARGIN} x its forecast is left; what is running at {HARD_STOP} x the "
-    "budget is stopped and leaves nothing",
+    "budget is stopped, and leaves at most its checkpoint",
     "worth it": f"no dearer rung is tried once the best validation score is {percent(CEILING)} or more, or its 95 % "
     f"interval over validation rows reaches 100, or {MISSES} rungs in a row that are trained by gradient did not beat "
     "the best so far (95 % interval of the paired difference above 0)",
@@ -112,10 +112,10 @@ def climb(
     chosen = [parse_method(words) for words in rungs]
     shop = open_shop(task, chosen, setup)
     folder = Path(out) if out is not None else Path("ladders") / task.name
+    require_writable(folder)  # before the budget is spent
     forecaster = Forecaster(shop, setup.recipe, seed, clock=purse.seconds)
     climber = Climber(shop, purse, forecaster, setup.recipe, seed, progress)
     climber.climb([item for item in chosen if not climber.unfit(item)])
-    require_writable(folder)
     unfit = [item for item in chosen if climber.unfit(item)]
     if rungs is RUNGS:  # what is for another sort of task is no news unless it was asked for
         unfit = [item for item in unfit if not item.method.unfit(shop.dataset.task, None)]
@@ -212,7 +212,7 @@ class Climber:
         return False
 
     def _run(self, rung: Rung) -> bool:
-        """An ordinary run; whether it ended. One that is stopped leaves nothing."""
+        """An ordinary run; whether it ended. One that is stopped leaves at most its checkpoint."""
         began = self.purse.seconds()
         try:
             with hard_stop(self.purse, HARD_STOP * self.purse.budget.amount) as check:

@@ -10,8 +10,7 @@ from typing import Any
 from torch import Tensor
 
 from graftwork.core.method import Method, Setting
-from graftwork.core.over import method_by
-from graftwork.core.settings import BY
+from graftwork.core.over import innermost
 from graftwork.errors import IncompatibleModule, StorageError, clip
 from graftwork.files import read_json, require_finite, safe_load
 from graftwork.limited import MODULE
@@ -51,7 +50,7 @@ def require_fitting(method: Method, delta: Mapping[str, Tensor], setting: Settin
 
     A size is a side of some tensor, and of many numbers: what is built by it takes no more memory than that allows.
     """
-    below: Any = method_by(getattr(method, BY)) if hasattr(method, BY) else method
+    below: Any = innermost(method)
     built = isinstance(below, Attaches)
     sides = {side for tensor in delta.values() for side in tensor.shape}
     numbers = sum(tensor.numel() for tensor in delta.values())

@@ -100,26 +100,36 @@ def read_receipt(folder: Path) -> dict[str, Any]:
 def inputs_of(shop: Shop, spec: RunSpec) -> dict[str, Any]:
     """What is known before the run begins: identity, code, model, data, method, randomness and numerics."""
     by = shop.opened_by
-    known = f"data {shop.dataset.digest}"  # shops over the draws of one data set remember together
-    if known not in shop.recorded:
-        shop.recorded[known] = recorded_data(shop.dataset, by.task if by else shop.dataset.task)
     name = by.setup.backbone if by and spec.backbone else None
     return {
         "format": FORMAT,
         "identity": {"run": spec.id, "engine": ENGINE, "parents": _parents(name) if name else []},
         "code": recorded_code(),
         "model": _model(shop) if spec.backbone else None,
-        "data": shop.recorded[known],
+        "data": data_of(shop),
         "method": {
             "config": dict(spec.method),
             "recipe": dict(spec.recipe),
             "question": dict(spec.question),
             "selection": {"metric": shop.dataset.task.metrics[0], "split": "validation"},
-            "early_stopping": spec.recipe.get("kept", "none: no steps are taken"),
+            "early_stopping": spec.recipe.get("kept", "no recipe: as the method does it"),
         },
         "randomness": randomness_of(spec, shop.dataset.report.get("split_seed")),
         "numerics": recorded_numerics(shop, spec) | {"arithmetic": ARITHMETIC},
     }
+
+
+def data_of(shop: Shop) -> dict[str, Any]:
+    """What is recorded of the shop's data; the files are hashed by the first call, which comes before the first run.
+
+    Raises `StorageError` for a file that is gone.
+    """
+    known = f"data {shop.dataset.digest}"  # shops over the draws of one data set remember together
+    if known not in shop.recorded:
+        asked = shop.opened_by.task if shop.opened_by else shop.dataset.task
+        shop.recorded[known] = recorded_data(shop.dataset, asked)
+    found: dict[str, Any] = shop.recorded[known]
+    return found
 
 
 def randomness_of(spec: RunSpec, split: int | None) -> dict[str, Any]:

@@ -106,7 +106,10 @@ def _expected(receipt: Mapping[str, Any]) -> dict[str, Check]:
     """Path -> check, of the fields that a receipt of this run must have."""
     fields = dict(FIELDS)
     if _at(receipt, "model") is not None:
-        fields |= _inside("model", OF_A_MODEL) | _inside("method.recipe", OF_A_RECIPE)
+        fields |= _inside("model", OF_A_MODEL)
+    recipe = _at(receipt, "method.recipe")
+    if isinstance(recipe, dict) and recipe:  # {} where the method takes none
+        fields |= _inside("method.recipe", OF_A_RECIPE)
     for split in SPLITS:
         fields |= _inside(f"data.splits.{split}", OF_A_SPLIT)
     files = _at(receipt, "data.files")

@@ -108,8 +108,10 @@ class TaskModule:
         method = method_from_config(description["method"])
         delta = read_delta(folder)
         require_fitting(method, delta, setting, folder)
-        fitted = method.restore(setting, delta, description["facts"])
-        return cls(folder, task, shifted(fitted, description["facts"].get(SHIFT)), description, backbone)
+        facts = dict(description["facts"])
+        shift = facts.pop(SHIFT, None)  # added once, by whoever stands outermost, as when it was fitted
+        fitted = shifted(method.restore(setting, delta, facts), shift)
+        return cls(folder, task, fitted, description, backbone)
 
     @property
     def roles(self) -> tuple[str, ...]:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Unpack
 
+from graftwork.core.over import takes_a_recipe
 from graftwork.core.progress import Progress, silent
 from graftwork.core.run import Recipe, RunResult
 from graftwork.core.task import Task
@@ -50,8 +51,19 @@ def train(
     if isinstance(task, str | Path):
         task = Task.from_file(task)
     chosen, setup = parse_method(method), Setup.of(given)
+    require_use_of_rate(chosen, learning_rate)
     shop = open_shop(task, [chosen], setup)
     return train_in(shop, chosen, replace(setup.recipe, learning_rate=learning_rate), seed, progress)
+
+
+def require_use_of_rate(method: Named, learning_rate: float | None) -> None:
+    """Raise `ConfigError` for a learning rate that the method would not use."""
+    if learning_rate is not None and not takes_a_recipe(method.method):
+        raise ConfigError(
+            f"method {method.label!r} has no learning rate of a recipe",
+            got=f"{learning_rate:g}",
+            do="leave it out; graft ls methods tells what each method can be set to",
+        )
 
 
 def require_fit(shop: Shop, method: Named) -> None:

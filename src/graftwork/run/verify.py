@@ -23,7 +23,8 @@ from graftwork.core.task import Task
 from graftwork.data.draws import drawn_again
 from graftwork.data.split_folder import with_split_files
 from graftwork.errors import ConfigError, GraftworkError, StorageError
-from graftwork.files import canonical, file_digest, read_json, write_text
+from graftwork.files import canonical, file_digest, read_json, storage_errors, write_text
+from graftwork.locks import waiting
 from graftwork.run.differences import (
     INPUT,
     OUTCOME,
@@ -231,10 +232,13 @@ def keep(folder: Path, verification: Verification) -> None:
     """Add the verdict to `verified.jsonl` of the run: who re-ran it, when, on what. The run keeps its age."""
     here = environment()
     about = {key: here[key] for key in ("time", "graftwork", "commit", "python", "platform", "processor")}
-    path, age = folder / VERIFIED, folder.stat()
-    before = path.read_text(encoding="utf-8") if path.is_file() else ""
-    write_text(path, before + json.dumps({"format": 1} | about | verification.as_json(), ensure_ascii=False) + "\n")
-    os.utime(folder, ns=(age.st_atime_ns, age.st_mtime_ns))
+    line = json.dumps({"format": 1} | about | verification.as_json(), ensure_ascii=False) + "\n"
+    path, lock = folder / VERIFIED, folder.parent / f".{folder.name}.{VERIFIED}.lock"
+    with storage_errors(path), waiting(lock):
+        age = folder.stat()
+        before = path.read_text(encoding="utf-8") if path.is_file() else ""
+        write_text(path, before + line)
+        os.utime(folder, ns=(age.st_atime_ns, age.st_mtime_ns))
 
 
 def runs_of_board(folder: Path) -> list[str]:

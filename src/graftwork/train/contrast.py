@@ -65,9 +65,10 @@ class Plan:
 
 
 def batches_of_classes(classes: NDArray[np.int64], size: int, seed: int, epoch: int) -> list[NDArray[np.int64]]:
-    """Batches of at most `size` that hold every index of `classes` (N,) once, several of a class side by side.
+    """Batches of 2 to `size` that hold every index of `classes` (N,) once, several of a class side by side.
 
-    A pure function of (seed, epoch); where one batch holds all there is nothing to draw.
+    A pure function of (seed, epoch); where one batch holds all there is nothing to draw. One row alone makes no pair:
+    where one is left over, the last batch takes a group from the batch before.
     """
     if len(classes) <= size:
         return [np.arange(len(classes))]
@@ -76,13 +77,14 @@ def batches_of_classes(classes: NDArray[np.int64], size: int, seed: int, epoch: 
     for one in np.unique(classes):
         rows = random.permutation(np.flatnonzero(classes == one))
         groups += np.array_split(rows, math.ceil(len(rows) / TOGETHER))
-    batches, filled = [], list[NDArray[np.int64]]()
+    batches: list[list[NDArray[np.int64]]] = [[]]
     for place in random.permutation(len(groups)):
-        if sum(map(len, filled)) + len(groups[place]) > size:
-            batches.append(np.concatenate(filled))
-            filled = []
-        filled.append(groups[place])
-    return [*batches, np.concatenate(filled)]
+        if sum(map(len, batches[-1])) + len(groups[place]) > size:
+            batches.append([])
+        batches[-1].append(groups[place])
+    if sum(map(len, batches[-1])) == 1:
+        batches[-1].append(batches[-2].pop())
+    return [np.concatenate(batch) for batch in batches]
 
 
 def pair_loss(features: Tensor, classes: Tensor) -> Tensor:

@@ -31,6 +31,8 @@ SECONDS_BETWEEN_LOOKS = 0.1  # at a pass that another process computes
 TOKENS_PER_BATCH = 4096  # padded; bounds the memory of a pass and keeps matrix products large
 BATCHES_AT_ONCE = 16  # of a pass, before what they filled is let go
 
+_Key = tuple[str, str, str, int | None]  # backbone's revision, data set's digest, split, depth
+
 
 class Pass:
     """Hidden states of one split, in memory or mapped from a file. Implements `FrozenPass`."""
@@ -40,6 +42,11 @@ class Pass:
         self._lengths = _state_lengths(encoded, kept.states)
         self._offsets = np.concatenate([[0], np.cumsum(self._lengths)])
         self._touched = 0  # bytes of states, since pages were let go
+
+    @property
+    def of_sample(self) -> bool:
+        """Whether only `encoded.sampled` went through: where no states are kept, the others are of no use."""
+        return self.kept.states is None and not _all_sampled(self.encoded)
 
     def pooled(self, block: int) -> Tensor:
         """(N, P) fp32 after `block` blocks, or (W, P) of the words that are seen of `encoded.sampled`."""
@@ -76,7 +83,7 @@ class FrozenStore:
 
     def __init__(self, cap_bytes: int = 4 << 30, disk: PrefixStore | None = None):
         self.cap_bytes, self.disk = cap_bytes, disk
-        self._passes: OrderedDict[tuple[str, str, str, int | None], Pass] = OrderedDict()
+        self._passes: OrderedDict[_Key, Pass] = OrderedDict()
         self._encoded: dict[tuple[str, str, str], tuple[Encoded, Phase]] = {}
 
     def encoded(self, backbone: Backbone, data: str, split: Split) -> Encoded:
@@ -89,8 +96,7 @@ class FrozenStore:
         Work done earlier is charged to `bench` in full: a price tag says what a run would cost alone.
         """
         key = (backbone.card.revision, data, split.name, depth)
-        if depth is None:  # a pass that kept states has the pooled features as well
-            key = next((other for other in self._passes if other[:3] == key[:3]), key)
+        key = self._held(*key) or key
         known = self._passes.get(key)
         if known is None:
             known = self._passes[key] = self._opened(backbone, data, split, depth, bench)
@@ -113,12 +119,22 @@ class FrozenStore:
 
     def holds(self, backbone: Backbone, data: str, split: Split, depth: int | None) -> bool:
         """Whether `get` would compute nothing."""
-        asked = (backbone.card.revision, data, split.name)
-        if any(key[:3] == asked and depth in (None, key[3]) for key in self._passes):
+        if self._held(backbone.card.revision, data, split.name, depth) is not None:
             return True
         if self.disk is None:
             return False
         return self.disk.find(self._wanted(backbone, self.encoded(backbone, data, split), depth)[0]) is not None
+
+    def _held(self, revision: str, data: str, split: str, depth: int | None) -> _Key | None:
+        """The key of a pass in memory that serves: its pooled features are, bit for bit, those of one for this depth.
+
+        A pass that kept states has them as well, in the same batches where all examples are sampled.
+        """
+        for key, known in self._passes.items():
+            serves = key[3] == depth or (depth is None and _all_sampled(known.encoded))
+            if key[:3] == (revision, data, split) and serves:
+                return key
+        return None
 
     def _opened(self, backbone: Backbone, data: str, split: Split, depth: int | None, bench: Workbench) -> Pass:
         """A pass from the disk, charged in full; or computed, where only the tokens may be older than the run."""
@@ -198,6 +214,10 @@ class FrozenStore:
             encoded = backbone.encode(split.examples)
             self._encoded[key] = (encoded, watch.read())
         return self._encoded[key]
+
+
+def _all_sampled(encoded: Encoded) -> bool:
+    return len(encoded.sampled) == len(encoded)
 
 
 def batches_of_pass(encoded: Encoded, depth: int | None) -> list[NDArray[np.int64]]:

@@ -112,8 +112,9 @@ def fit_on(
 
 def fit_on_block(bench: Workbench, block: int, train: FrozenPass, validation: FrozenPass) -> tuple[LinearFit, float]:
     """`fit_on` the features after `block` blocks. No seed decides it: runs share it."""
+    of = ", of sampled examples alone" if train.of_sample or validation.of_sample else ""
     return bench.once(
-        f"linear layer after {block} blocks",
+        f"linear layer after {block} blocks{of}",
         lambda tally: fit_on(bench, train, validation, lambda frozen: frozen.pooled(block), tally),
     )
 
