@@ -23,7 +23,7 @@ from graftwork.units import scaled, show
 if TYPE_CHECKING:
     from torch import Tensor
 
-log = logging.getLogger(__name__)
+log = logging.getLogger("graftwork")
 LOG, CHECKPOINT = "log.jsonl", "checkpoint"
 Tensors = Mapping[str, "Tensor"]
 TOLD_SECONDS = 1.0  # between two prices on the live line
