@@ -205,7 +205,7 @@ class Graftwork:
             "test_rows": len(self.shop.dataset.test.examples),
             "numerics": dict(self.shop.numerics),
             "method": dict(self.named.config),
-            "own_epochs": self.shop.spec(self.named, Recipe(), 0).recipe["epochs"],
+            "own_epochs": self.shop.resolved(self.named, Recipe())["epochs"],
             "block_parameters": sum(weight.numel() for block in blocks for weight in block.parameters()),
             "width": card.width,
             "blocks": card.blocks,
