@@ -21,9 +21,11 @@ from driving import compared
 
 import graftwork as gw
 from graftwork.compare.over_tasks import over_tasks
+from graftwork.core.run import Recipe
 from graftwork.files import read_json, write_json
 from graftwork.run.environment import environment
 from graftwork.run.store import read_result
+from graftwork.train.recipe import EPOCHS_OF_SEVERAL, resolve
 from graftwork.units import duration
 
 HERE = Path(__file__).parent.absolute()
@@ -39,6 +41,7 @@ VARIABLE, LINEAR = "variable", "tfidf_svm"
 ON_BACKBONE = ("linear_probe", "adapter:size=16", "adapter", VARIABLE, "full")
 ROWS, TEST_ROWS, VALIDATION_ROWS = 4000, 2000, 1000  # at most; of train, unless --rows says otherwise
 SEEDS = 3
+TRAINED = (*TOP, "adapter:size=16", "adapter", "full")  # for as many epochs as the recipe says
 BOARD, CHOICE = "leaderboard.json", "variable.json"  # in a task's folder
 # Seconds of a run for each row of trec6's train and its 10 words, one thread (benchmarks/first_board), and a base.
 SECONDS = {
@@ -109,10 +112,15 @@ def written(name: str, data: Path, work: Path, most: int) -> gw.Task:
 
 
 def forecast(task: gw.Task, seeds: int) -> float:
-    """Seconds that a task will take, roughly: those of trec6's runs, by rows and words."""
+    """Seconds that a task will take, roughly: those of trec6's runs, by rows, words and epochs."""
     lines = task.data.read_text(encoding="utf-8").splitlines()[1:]
     words = statistics.fmean(min(MOST_WORDS, len(line.split())) for line in lines)
-    return seeds * sum(BASE + len(lines) * words / WORDS * seconds for seconds in SECONDS.values())
+    labels = {line.rpartition("\t")[2] for line in lines}
+    longer = resolve(Recipe(), len(lines), len(labels))["epochs"] / EPOCHS_OF_SEVERAL  # than trec6's runs
+    sized = len(lines) * words / WORDS
+    return seeds * sum(
+        BASE + sized * seconds * (longer if name in TRAINED else 1.0) for name, seconds in SECONDS.items()
+    )
 
 
 def chosen_depths(board: Mapping[str, Any], runs: Path) -> dict[str, float]:
