@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from graftwork.compare.answer import MAJORITY
 from graftwork.compare.assemble import median_costs
 from graftwork.compare.floor import floor_of
 from graftwork.compare.grid import spent, split_statistics
@@ -25,7 +26,6 @@ from graftwork.run.methods import Named
 
 FORMAT = 1
 RESAMPLES = 2_000
-MAJORITY = "majority"  # no method that anybody would label rows for
 VALIDATION = (
     "Choices were made on at most as many rows of the validation split as were trained on, drawn in the same way: the "
     "labels behind a point are its training rows and up to as many again."
@@ -159,7 +159,7 @@ def _savings(
             scores = [[one[metric] for one in point["by_draw"].values()] for point in own]
             lines[label] = Line(label, np.array([point["rows"] for point in own]), np.array(scores))
     transfers = [label for label in lines if first[label].item.method.uses_backbone and not first[label].fresh]
-    references = [label for label in lines if label not in transfers and label != MAJORITY]
+    references = [label for label in lines if label not in transfers and label != MAJORITY]  # nobody labels rows for it
     return savings([lines[name] for name in transfers], [lines[name] for name in references], sizes)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
 import os
 import time
 from collections.abc import Callable, Mapping
@@ -11,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 from graftwork.config import Prices
 from graftwork.core.meter import Phase, Readings, Stopwatch
-from graftwork.errors import StorageError
 from graftwork.files import finite, storage_errors
 from graftwork.pretrain.checkpoint import Progress
 from graftwork.pretrain.objective import PretrainingRecipe
@@ -23,7 +21,6 @@ from graftwork.units import scaled, show
 if TYPE_CHECKING:
     from torch import Tensor
 
-log = logging.getLogger("graftwork")
 LOG, CHECKPOINT = "log.jsonl", "checkpoint"
 Tensors = Mapping[str, "Tensor"]
 TOLD_SECONDS = 1.0  # between two prices on the live line
@@ -39,7 +36,6 @@ class Filling:
         self.earlier = Phase()  # what earlier attempts took
         self._interval = Interval(every_seconds)
         self._told, self._price = 0.0, ""
-        self._troubled = False  # a checkpoint could not be written, and that was said
         self._from = 0  # tokens seen when this attempt began
 
     def resume(self) -> tuple[Progress, Tensors] | None:
@@ -75,12 +71,7 @@ class Filling:
             os.fsync(self._log.fileno())
             progress.log_bytes = self._log.tell()
         progress.fit = self.spent()
-        try:
-            self.checkpoints.write(progress.checkpoint(tensors()))
-        except StorageError as error:
-            if not self._troubled:
-                log.warning("graft: no checkpoint can be written; the run goes on without: %s", error.what)
-            self._troubled = True
+        self.checkpoints.try_write(progress.checkpoint(tensors()))
         self._interval.wrote(time.monotonic() - began)
 
     def spent(self) -> Phase:

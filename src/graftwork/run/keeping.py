@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import logging
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -16,7 +15,6 @@ import torch
 from graftwork.core.checkpoint import Checkpoint, Keep
 from graftwork.core.meter import Phase, Stopwatch
 from graftwork.core.method import Tally, Workbench
-from graftwork.errors import StorageError
 from graftwork.run.environment import DISTRIBUTIONS, arithmetic, version
 from graftwork.run.recorded_code import PACKAGE, source_digest
 from graftwork.train.checkpoint import EVERY_SECONDS, Checkpoints, Interval
@@ -24,8 +22,6 @@ from graftwork.train.signals import waiting
 
 LOG = "log"  # the tensor that holds log.jsonl
 Opening = tuple[str, int | None]  # of a frozen pass: split and depth
-
-log = logging.getLogger("graftwork")
 
 
 def computed_in(numerics: Mapping[str, Any]) -> dict[str, Any]:
@@ -44,7 +40,6 @@ class Keeping:
         self._watch, self._interval = Stopwatch(), Interval(EVERY_SECONDS)
         self._paid: set[Opening] = set()  # the passes that were opened before, by name only
         self._opened: set[Opening] = set()
-        self._troubled = False
 
     def found(self) -> Checkpoint | None:
         """The last checkpoint; log, price and profile are from now on as they were then."""
@@ -92,16 +87,11 @@ class Keeping:
         }
         lines = np.frombuffer(self.lines.getvalue().encode(), dtype=np.uint8)
         began = time.monotonic()
-        try:
-            with self.bench.profile.phase("write"):
-                self.checkpoints.write(
-                    Checkpoint(
-                        {"account": account, "training": checkpoint.numbers},
-                        {**checkpoint.tensors, LOG: torch.from_numpy(lines.copy())},
-                    )
+        with self.bench.profile.phase("write"):
+            self.checkpoints.try_write(
+                Checkpoint(
+                    {"account": account, "training": checkpoint.numbers},
+                    {**checkpoint.tensors, LOG: torch.from_numpy(lines.copy())},
                 )
-        except StorageError as error:
-            if not self._troubled:
-                log.warning("graft: no checkpoint can be written; the run goes on without: %s", error.what)
-            self._troubled = True
+            )
         self._interval.wrote(time.monotonic() - began)

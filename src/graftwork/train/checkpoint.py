@@ -37,6 +37,16 @@ class Checkpoints:
     def __init__(self, folder: Path, run: str, computed_in: Mapping[str, Any]):
         self.folder, self.run = folder, run
         self.computed_in = finite({"format": FORMAT, **computed_in})
+        self._troubled = False  # one could not be written, and that was said
+
+    def try_write(self, checkpoint: Checkpoint) -> None:
+        """As `write`; where none can be written a warning says so, once: checkpoints only save work."""
+        try:
+            self.write(checkpoint)
+        except StorageError as error:
+            if not self._troubled:
+                log.warning("graft: no checkpoint can be written; the run goes on without: %s", error.what)
+            self._troubled = True
 
     def write(self, checkpoint: Checkpoint) -> None:
         """Keep one more, and of the earlier ones the last. Raises `StorageError`."""
