@@ -81,9 +81,13 @@ def test_weights_are_drawn_from_the_seed() -> None:
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
 def test_every_product_is_counted(dtype: torch.dtype) -> None:
-    """The kernel is one operator to torch; a gradient takes twice the products of the pass forward."""
+    """The kernel is one operator to torch; a gradient takes twice the products of the pass forward.
+
+    A processor without bf16 products has no kernel for bf16: torch's own steps take no gradient of the starting state.
+    """
     drawn, ids = network().to(dtype), torch.zeros(3, 7, dtype=torch.int64)
     once = 2 * 3 * 7 * sum(w.numel() for name, w in drawn.named_parameters() if "layers" in name and w.dim() == 2)
     with torch.no_grad():
         assert counted(lambda: drawn(ids))[1] == once
-    assert counted(lambda: drawn(ids).sum().backward())[1] == 3 * once
+    start = 2 * 3 * sum(w.numel() for name, w in drawn.named_parameters() if "weight_hh" in name)
+    assert counted(lambda: drawn(ids).sum().backward())[1] in (3 * once, 3 * once - start)
