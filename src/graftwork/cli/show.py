@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from graftwork.cli.verify import named_folder
 from graftwork.errors import StorageError, printable
 from graftwork.files import read_json
 from graftwork.units import named_scores, show
@@ -20,13 +21,7 @@ from graftwork.units import named_scores, show
 @click.option("--json", "as_json", is_flag=True, help="Print the receipt, or module.json, as it is.")
 def command(what: str, runs: str, profile: bool, as_json: bool) -> None:
     """WHAT is a run (its id, the beginning of it, or its folder) or the folder of a task module."""
-    folder = Path(what)
-    if not folder.is_dir():
-        from graftwork.run.store import RunStore
-
-        if not Path(runs).is_dir():
-            raise StorageError("no such run or module", where=what, do="graft ls shows what there is")
-        folder = RunStore(Path(runs)).folder(what)
+    folder = named_folder(what, runs, "run or module")
     is_run = (folder / "result.json").is_file()
     if not is_run and not (folder / "module.json").is_file():
         bank = (folder / "bank.json").is_file()

@@ -83,18 +83,26 @@ def run_folder(what: str, runs: str) -> Path:
 
     Raises `StorageError` where there is none.
     """
-    folder = Path(what)
-    if not folder.is_dir():
-        from graftwork.run.store import RunStore
-
-        if not Path(runs).is_dir():
-            raise StorageError("no such run", where=what, do="graft ls shows what there is")
-        folder = RunStore(Path(runs)).folder(what)
+    folder = named_folder(what, runs, "run")
     if not (folder / "result.json").is_file():
         raise StorageError(
             "not a run", where=str(folder), expected="a folder with result.json in it, or one of a board"
         )
     return folder
+
+
+def named_folder(what: str, runs: str, sort: str) -> Path:
+    """`what` where it is a folder, else that of the run whose id it is or begins.
+
+    Raises `StorageError` or `UnknownName` ("no such <sort>") where there is none.
+    """
+    if Path(what).is_dir():
+        return Path(what)
+    if not Path(runs).is_dir():
+        raise StorageError(f"no such {sort}", where=what, do="graft ls shows what there is")
+    from graftwork.run.store import RunStore
+
+    return RunStore(Path(runs)).folder(what)
 
 
 def _verified(executing: Verifier, folder: Path, board: bool) -> Verification | GraftworkError:
