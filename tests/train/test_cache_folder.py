@@ -59,6 +59,10 @@ def test_what_another_process_is_writing_counts_and_stays(tmp_path: Path) -> Non
             assert free and not kept.exists()
         with CacheFolder(tmp_path, 320).room_for(130, PLACE) as free:
             assert not free and part.exists()
+        other = entry(tmp_path, 3, 50, 10)
+        with CacheFolder(tmp_path, 320).room_for(130, PLACE) as free:
+            assert not free and other.exists()  # nothing is thrown away for what has no room beside the part
+        other.unlink()
         with pytest.raises(BeingFilled), CacheFolder(tmp_path, 320).room_for(1, tmp_path / (NAME % 1)):
             pass
     with CacheFolder(tmp_path, 320).room_for(130, tmp_path / (NAME % 1)) as free:  # it was killed

@@ -66,6 +66,48 @@ def test_states_are_laid_out_as_a_batch_wants_them(backbone: Backbone, depth: in
     assert torch.equal(kept.entering(rows, left)[left], entering[mask])
 
 
+def repeating(pairs: bool) -> Split:
+    """Every text stands in it three times; of a pair the first alone."""
+    found = tiny_dataset(pair=pairs).train
+    firsts = [found.examples[row // 3 * 3] for row in range(len(found.examples))]
+    if not pairs:
+        return replace(found, examples=tuple(firsts))
+    texts = zip(firsts, found.examples, strict=True)
+    joined = [replace(own, inputs={**own.inputs, "text_a": first.inputs["text_a"]}) for first, own in texts]
+    return replace(found, examples=tuple(joined))
+
+
+@pytest.mark.parametrize("pairs", [False, True], ids=["texts", "pairs"])
+@pytest.mark.parametrize("depth", [None, 1])
+def test_equal_texts_go_through_once(
+    backbone: Backbone, pairs: bool, depth: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert isinstance(backbone, TransformerBackbone)
+    towers = replace(backbone, card=replace(backbone.card, towers=2))
+    split, read = repeating(pairs), []
+    real = TransformerBackbone.states
+
+    def states(self: TransformerBackbone, inputs: Inputs) -> tuple[torch.Tensor, ...]:
+        read.append(len(inputs["attention_mask"]))
+        return real(self, inputs)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(TransformerBackbone, "states", states)
+        kept = a_pass(towers, split, depth)
+    encoded = kept.encoded
+    different = {tuple(ids) for ids in encoded.ids}
+    assert sum(read) == len(different) < len(encoded.ids)
+    for row in range(len(split.examples)):
+        sequences = encoded.sequences([row])
+        inputs = towers.collate(encoded, sequences)
+        mask = inputs["attention_mask"].bool()
+        states_of = towers.states(inputs)
+        alone = join_towers(towers.pool(states_of[2], mask), encoded.towers)[0]
+        torch.testing.assert_close(kept.pooled(2)[row], alone, atol=1e-5, rtol=0)
+        if depth is not None:
+            torch.testing.assert_close(kept.entering(sequences, mask)[mask], states_of[1][mask], atol=1e-5, rtol=0)
+
+
 def test_a_pair_in_two_towers_is_joined(backbone: Backbone) -> None:
     assert isinstance(backbone, TransformerBackbone)
     towers = replace(backbone, card=replace(backbone.card, towers=2))

@@ -10,7 +10,16 @@ import pytest
 from graftwork.core.run import Recipe
 from graftwork.errors import ConfigError
 from graftwork.files import canonical
-from graftwork.train.recipe import EPOCHS, EPOCHS_AT_MOST, HEAD_OF_MANY, KEPT_OF_MANY, STEPS_OF_A_TRIAL, resolve
+from graftwork.train.recipe import (
+    EPOCHS,
+    EPOCHS_AT_MOST,
+    FITTED,
+    HEAD_OF_MANY,
+    KEPT_OF_MANY,
+    STEPS_OF_A_TRIAL,
+    UNFITTED,
+    resolve,
+)
 
 
 def test_what_is_given_is_kept() -> None:
@@ -34,6 +43,15 @@ def test_few_rows_are_seen_more_often_and_many_classes_longer() -> None:
     shares = [resolve(Recipe(), 10_000, outputs)["kept_share"] for outputs in (2, 20, 21)]
     assert shares == [1.0, 1.0, KEPT_OF_MANY]
     assert [resolve(Recipe(), 10_000, outputs)["head_rate"] for outputs in (2, 20, 21)] == [1.0, 1.0, HEAD_OF_MANY]
+
+
+def test_a_head_that_is_not_fitted_on_learnt_features_trains_like_any_other() -> None:
+    """Half of the way back to random numbers is no better place."""
+    many = {"rows": 10_000, "outputs": 21}
+    for resolved in (resolve(Recipe(), **many, head_start=False), resolve(Recipe(), **many, pretrained=False)):
+        assert resolved["kept_share"] == resolved["head_rate"] == 1.0
+    assert resolve(Recipe(), **many, head_start=False)["head_start"] == UNFITTED
+    assert resolve(Recipe(), **many, pretrained=False)["head_start"] == FITTED
 
 
 def test_it_is_json_for_the_receipt() -> None:

@@ -156,6 +156,15 @@ class Encoded:
             return np.ones(len(self.ids), dtype=np.int64)
         return np.array([len(first) for first in self.words.first], dtype=np.int64)
 
+    @cached_property
+    def firsts(self) -> NDArray[np.int64]:
+        """(S,) the first sequence of the same tokens, itself or an earlier one; itself of words, images and sounds."""
+        if self.words is not None or self.media is not None:
+            return np.arange(len(self.ids))
+        known: dict[tuple[Sequence[int], ...], int] = {}
+        told = zip(map(tuple, self.ids), map(tuple, self.types), strict=True)
+        return np.array([known.setdefault(tokens, number) for number, tokens in enumerate(told)], dtype=np.int64)
+
     @property
     def sampled(self) -> NDArray[np.int64]:
         """The examples whose features are kept: all, or of many words every second, third, … example."""

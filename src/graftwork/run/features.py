@@ -13,7 +13,7 @@ from graftwork.core.example import Example, text_of
 from graftwork.core.media import MEDIA
 from graftwork.core.seen import Seen
 from graftwork.run.task_module import TaskModule
-from graftwork.train.answering import batches, states_up_to
+from graftwork.train.answering import batches, frozen_states
 
 WORD_FEATURES = 100  # dimensions that words are brought down to where there is no backbone
 
@@ -48,7 +48,7 @@ def frozen_features(backbone: Backbone, examples: Sequence[Example]) -> NDArray[
     found: NDArray[np.float64] | None = None
     for rows in batches(encoded):
         inputs = backbone.collate(encoded, encoded.sequences(rows))
-        states = states_up_to(backbone, inputs, last, encoded.towers)
+        states = frozen_states(backbone, inputs, last, encoded.towers)
         read = Seen(backbone, inputs, states, encoded.towers).joined(last).double().cpu().numpy()
         if found is None:
             found = np.zeros((len(listed), read.shape[1]))

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from graftwork.core.backbone import Backbone, Encoded, Inputs, StopsEarly
+from graftwork.core.equals import equals_of
 from graftwork.core.memory import in_halves
 from graftwork.core.method import SHIFT, Logits, ReadsStates
 from graftwork.core.near_lengths import states_in_buckets
@@ -45,7 +46,7 @@ def answer_together(backbone: Backbone, encoded: Encoded, fitted: Sequence[Reads
 
     def read(rows: Sequence[int]) -> list[NDArray[np.float64]]:
         inputs = backbone.collate(encoded, encoded.sequences(rows))
-        states = states_up_to(backbone, inputs, max(depths), encoded.towers) if depths else ()
+        states = frozen_states(backbone, inputs, max(depths), encoded.towers) if depths else ()
         seen = Seen(backbone, inputs, states, encoded.towers)
         return [one.read(seen).double().cpu().numpy() for one in fitted]  # each (B, C), or (W, C)
 
@@ -78,3 +79,11 @@ def states_up_to(backbone: Backbone, inputs: Inputs, depth: int, towers: int = 1
         return backbone.states_up_to(some, depth) if isinstance(backbone, StopsEarly) else backbone.states(some)
 
     return states_in_buckets(states, inputs, towers)
+
+
+def frozen_states(backbone: Backbone, inputs: Inputs, depth: int, towers: int) -> tuple[Tensor, ...]:
+    """As `states_up_to`, of a backbone with nothing hung on it: equal sequences go through once."""
+    equals = equals_of(inputs)
+    if equals is None:
+        return states_up_to(backbone, inputs, depth, towers)
+    return tuple(state[equals.places] for state in states_up_to(backbone, equals.once(inputs), depth, towers))

@@ -153,7 +153,9 @@ class FrozenStore:
         found = self.disk.obtain(wanted, wait) if self.disk else None
         bench.charged.add(Phase(-waited.wall_seconds, -waited.cpu_seconds))  # no work: alone the run would not wait
         if isinstance(found, Kept):
-            bench.charged.add(found.cost)
+            bench.charged.add(found.cost)  # its reading of the texts included, which is not to be paid for twice
+            if not read_before:
+                bench.charged.add(Phase(-reading.wall_seconds, -reading.cpu_seconds))
             return Pass(encoded, found)
         if read_before:
             bench.charged.add(reading)
@@ -221,8 +223,12 @@ def _all_sampled(encoded: Encoded) -> bool:
 
 
 def batches_of_pass(encoded: Encoded, depth: int | None) -> list[NDArray[np.int64]]:
-    """The sequences of every batch of a pass: all of them where states are kept, else those of what is sampled."""
+    """The sequences of every batch of a pass: all of them where states are kept, else those of what is sampled.
+
+    Of equal ones the first.
+    """
     read = np.array(encoded.sequences(encoded.sampled) if depth is None else range(len(encoded.ids)), dtype=np.int64)
+    read = read[encoded.firsts[read] == read]
     return [read[batch] for batch in by_length(_lengths(encoded)[read], TOKENS_PER_BATCH)]
 
 
@@ -243,28 +249,31 @@ def fill(
 ) -> tuple[Tally, int]:
     """Run the backbone batch by batch into `pooled`, L + 1 x (F, R), and `states` (tokens, D) at `depth`.
 
-    F features are kept of every block: one per sequence, or one per word of `encoded.sampled`. A batch that finds no
-    memory goes through in halves: the FLOPs, and how many batches did. What is `mapped` from a file is let go on the
-    way. Raises `OutOfMemory`.
+    F features are kept of every block: one per sequence, or one per word of `encoded.sampled`; of equal sequences each
+    has those of the first. A batch that finds no memory goes through in halves: the FLOPs, and how many batches did.
+    What is `mapped` from a file is let go on the way. Raises `OutOfMemory`.
     """
     tally = Tally()
     counter = StepCounter(tally)
     offsets = np.concatenate([[0], np.cumsum(_state_lengths(encoded, states))])
-    slots = _slots(encoded)
+    slots, equal = _slots(encoded), _equal(encoded)
 
     def run(rows: Rows) -> int:
         inputs = backbone.collate(encoded, rows)
         mask = inputs["attention_mask"].bool()  # (S, T)
         hidden = counter.run(mask, partial(backbone.states, inputs))
-        places = np.concatenate([slots[row] for row in rows])
-        kept = np.flatnonzero(places >= 0)
+        of_features = np.split(np.arange(encoded.read[rows].sum()), np.cumsum(encoded.read[rows])[:-1])
+        found = np.concatenate([own for row, own in zip(rows, of_features, strict=True) for _ in equal[row]])
+        places = np.concatenate([slots[one] for row in rows for one in equal[row]])
+        found, places = found[places >= 0], places[places >= 0]
         for block, after in enumerate(hidden):
             read = backbone.pool(after, mask, inputs.get("words")).float()
-            pooled[block][places[kept]] = read[kept].cpu()
+            pooled[block][places] = read[found].cpu()
         if states is not None and depth is not None:
             marked = real_positions(mask, hidden[depth]).cpu()
             for row, sequence, real in zip(rows, hidden[depth].cpu(), marked, strict=True):
-                states[offsets[row] : offsets[row + 1]] = sequence[real]
+                for one in equal[row]:
+                    states[offsets[one] : offsets[one + 1]] = sequence[real]
         return len(rows)
 
     filled = [one for one in (*pooled, states) if one is not None and mapped]
@@ -284,6 +293,13 @@ def _slots(encoded: Encoded) -> list[NDArray[np.int64]]:
     kept = np.repeat(np.repeat(sampled, encoded.sequences_of), read)
     slots = np.where(kept, np.cumsum(kept) - 1, -1)
     return np.split(slots, np.cumsum(read)[:-1])
+
+
+def _equal(encoded: Encoded) -> list[NDArray[np.int64]]:
+    """Of each sequence those whose tokens are first met in it, itself among them; none where it repeats another's."""
+    order = np.argsort(encoded.firsts, kind="stable")
+    counts = np.bincount(encoded.firsts, minlength=len(order))
+    return np.split(order, np.cumsum(counts)[:-1])
 
 
 def _in_memory(wanted: Wanted) -> dict[str, Tensor]:

@@ -14,10 +14,11 @@ from torch import Tensor
 
 from graftwork.core.backbone import Backbone, Encoded
 from graftwork.core.example import Example
+from graftwork.core.memory import Rows, in_halves
 from graftwork.core.meter import Phase, Stopwatch
 from graftwork.core.method import Logits
 from graftwork.core.seen import Seen
-from graftwork.train.answering import batches, finished, states_up_to
+from graftwork.train.answering import batches, finished, frozen_states
 from graftwork.train.probe import Probe
 
 MOST_BYTES = 1 << 30  # of features kept in memory; with more, every run computes its own
@@ -54,11 +55,15 @@ class PooledOnce:
     def _compute(self) -> Encoded:
         watch = Stopwatch()
         encoded, blocks = self.backbone.encode(self.examples), self.backbone.card.blocks
-        for rows in batches(encoded):
+
+        def read(rows: Rows) -> _Batch:
             inputs = self.backbone.collate(encoded, encoded.sequences(rows))
-            states = states_up_to(self.backbone, inputs, blocks, encoded.towers)
+            states = frozen_states(self.backbone, inputs, blocks, encoded.towers)
             seen = Seen(self.backbone, inputs, states, encoded.towers)
-            self._batches.append(_Batch([seen.joined(block) for block in range(blocks + 1)]))
+            return _Batch([seen.joined(block) for block in range(blocks + 1)])
+
+        for rows in batches(encoded):
+            self._batches += in_halves(rows.tolist(), read)
         self._encoded, self._cost = encoded, watch.read()
         return encoded
 
