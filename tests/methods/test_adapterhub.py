@@ -70,6 +70,7 @@ def test_parameters() -> None:
     [
         (AdapterHub(), "parts must be of attention, mlp"),
         (AdapterHub("mlp+head"), "parts must be of attention, mlp"),
+        (AdapterHub("mlp+mlp"), "each once"),
         (AdapterHub("mlp", "sum"), "reads norm or map"),
         (AdapterHub("mlp", activation="mish"), "activation and head must be of"),
         (AdapterHub("mlp", head="mish"), "activation and head must be of"),

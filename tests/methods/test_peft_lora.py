@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from graftwork.compare.leaderboard import choose_methods
@@ -31,6 +33,7 @@ def test_it_stands_at_the_maps_that_are_named() -> None:
     [
         (PeftLora(), "maps must be of attention.query"),
         (PeftLora("attention.query+norm"), "maps must be of attention.query"),
+        (PeftLora("mlp.up+mlp.up"), "each once"),
         (PeftLora("mlp.up", rank=0), "rank must be above 0"),
         (PeftLora("mlp.up", head="mish"), "head must be one of"),
     ],
@@ -43,6 +46,12 @@ def test_what_does_not_fit(method: PeftLora, reason: str) -> None:
 def test_it_answers_classification_only() -> None:
     assert PeftLora("mlp.up").unfit(DATA.task, BACKBONE.card) == ""
     assert "not span" in PeftLora("mlp.up").unfit(tiny_dataset("span").task, BACKBONE.card)
+
+
+def test_it_reads_a_pair_as_one_sequence() -> None:
+    pairs, apart = tiny_dataset(pair=True).task, replace(BACKBONE.card, towers=2)
+    assert PeftLora("mlp.up").unfit(pairs, BACKBONE.card) == "" == PeftLora("mlp.up").unfit(DATA.task, apart)
+    assert "one sequence" in PeftLora("mlp.up").unfit(pairs, apart)
 
 
 def test_a_comparison_leaves_out_what_is_only_imported() -> None:

@@ -8,11 +8,14 @@ from typing import TYPE_CHECKING, Any, cast
 
 from graftwork.core.example import Example
 from graftwork.core.method import Fitted, KnownBy, Logits, Method, Once, Workbench
+from graftwork.core.opening import FRESH
 from graftwork.core.settings import BY, chosen_settings
 from graftwork.registry import methods
 
 if TYPE_CHECKING:
     from torch import Tensor
+
+    from graftwork.core.backbone import BackboneCard
 
 OWN_VERSIONS = 1000  # between two versions of the method that is over another
 
@@ -32,6 +35,16 @@ def takes_a_recipe(method: Method) -> bool:
     """Whether it, or the method that it is over, is trained at a learning rate for as long as a recipe says; all others
     take no steps, or have a plan of their own."""
     return method.uses_backbone and hasattr(innermost(method), "learning_rate")
+
+
+def fits_its_head(method: Method) -> bool:
+    """Whether its head is fitted on frozen features before it trains: unless it says `HEAD_START = False`."""
+    return bool(getattr(innermost(method), "HEAD_START", True))
+
+
+def is_pretrained(method: Method, card: BackboneCard) -> bool:
+    """Whether it begins with learnt weights: those of `card`, unless the method draws its own (`FRESH_WEIGHTS`)."""
+    return not (card.id.startswith(FRESH) or getattr(method, "FRESH_WEIGHTS", False))
 
 
 def version_over(own: int, by: str) -> int:

@@ -88,6 +88,7 @@ class AdapterHub:
     learning_rate: float = 2e-3  # peak of the schedule
 
     VERSION: ClassVar[int] = 1
+    HEAD_START: ClassVar[bool] = False  # its head has a hidden layer
     uses_backbone: ClassVar[bool] = True
 
     @property
@@ -97,14 +98,16 @@ class AdapterHub:
 
     def unfit(self, task: Task, card: BackboneCard | None) -> str:
         """Fits classification, once its parts are named: so it stands in no comparison that did not ask for it."""
-        if "" in self.roles:
-            return f"parts must be of attention, mlp and reads norm or map, not {self.parts!r} and {self.reads!r}"
+        if "" in self.roles or len(set(self.roles)) < len(self.roles):
+            return f"parts must be of attention, mlp, each once, reads norm or map, not {self.parts!r}, {self.reads!r}"
         if self.activation not in ACTIVATIONS or self.head not in (*ACTIVATIONS, NO_LAYER):
             return f"activation and head must be of {', '.join(ACTIVATIONS)}; the head may have {NO_LAYER}"
         if self.size <= 0:
             return f"size must be above 0, not {self.size}"
         if task.kind != "classification":
             return f"its head answers classification, not {task.kind}"
+        if card is not None and card.towers > 1 and task.text_a is not None:
+            return f"its head reads a pair as one sequence, and {card.id} reads each text by itself"
         return lacking(card, self.roles)
 
     def attach(self, model: Model) -> None:

@@ -31,6 +31,7 @@ class NoTransfer:
     by: str = field(default="full", metadata={TOLD: True})  # the method that starts from random weights
 
     BOARD: ClassVar[tuple[Mapping[str, Any], ...]] = ()  # on a board only where it is asked for
+    FRESH_WEIGHTS: ClassVar[bool] = True
     uses_backbone: ClassVar[bool] = True
 
     @property

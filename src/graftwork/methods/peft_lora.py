@@ -32,20 +32,23 @@ class PeftLora:
     learning_rate: float = 2e-3  # peak of the schedule
 
     VERSION: ClassVar[int] = 1
+    HEAD_START: ClassVar[bool] = False  # its head has a hidden layer
     uses_backbone: ClassVar[bool] = True
 
     def unfit(self, task: Task, card: BackboneCard | None) -> str:
         """Fits classification, once its maps are named: so it stands in no comparison that did not ask for it."""
         roles = tuple(self.maps.split("+"))
         unknown = [role for role in roles if role not in MAPS]
-        if unknown:
-            return f"maps must be of {', '.join(MAPS)}, with + between them, not {self.maps!r}"
+        if unknown or len(set(roles)) < len(roles):
+            return f"maps must be of {', '.join(MAPS)}, each once, with + between them, not {self.maps!r}"
         if self.head not in (*ACTIVATIONS, NO_LAYER):
             return f"head must be one of {', '.join(ACTIVATIONS)}, {NO_LAYER}, not {self.head!r}"
         if self.rank <= 0:
             return f"rank must be above 0, not {self.rank}"
         if task.kind != "classification":
             return f"its head answers classification, not {task.kind}"
+        if card is not None and card.towers > 1 and task.text_a is not None:
+            return f"its head reads a pair as one sequence, and {card.id} reads each text by itself"
         return lacking(card, roles)
 
     def attach(self, model: Model) -> None:

@@ -27,7 +27,7 @@ from graftwork.core.memory import Cut, Memory, ran_out
 from graftwork.core.meter import Phase, Readings, Stopwatch
 from graftwork.core.method import Fitted, Logits, Setting, Tally, Workbench
 from graftwork.core.metric import score
-from graftwork.core.over import innermost, takes_a_recipe
+from graftwork.core.over import fits_its_head, innermost, is_pretrained, takes_a_recipe
 from graftwork.core.profile import Profile
 from graftwork.core.progress import Progress, silent
 from graftwork.core.ragged import added, flat
@@ -104,8 +104,15 @@ class Shop:
         """What `recipe` comes to on these data, whether or not `method` takes one. Raises `ConfigError`."""
         task, train = self.dataset.task, self.dataset.train
         size = {"rows": len(train.examples), "outputs": kinds.get(task.kind).outputs(task)}
-        schedule = schedule_of(innermost(method.method))
-        return resolve(recipe, **size, answers=len(flat(train.targets)), schedule=schedule) | self._augmented(recipe)
+        resolved = resolve(
+            recipe,
+            **size,
+            answers=len(flat(train.targets)),
+            schedule=schedule_of(innermost(method.method)),
+            head_start=fits_its_head(method.method),
+            pretrained=self.backbone is None or is_pretrained(method.method, self.backbone.card),
+        )
+        return resolved | self._augmented(recipe)
 
     def _augmented(self, recipe: Recipe) -> dict[str, Any]:
         """For a backbone that can augment, how it does."""

@@ -11,18 +11,28 @@ from graftwork.errors import ConfigError
 
 EPOCHS, EPOCHS_OF_SEVERAL = 3, 5  # with one or two outputs, and with more to tell apart
 STEPS_AT_LEAST, EPOCHS_AT_MOST = 300, 10  # small data is seen more often
-MANY, FEW_ROWS = 20, 1_000  # with more outputs, and fewer rows of each, the fitted head is better than the trained one:
+MANY, FEW_ROWS = 20, 1_000  # with more outputs, and fewer rows of each, a head fitted on pretrained features is better
+# than the trained one:
 KEPT_OF_MANY, HEAD_OF_MANY = 0.5, 0.1  # half of the way from the head start is kept, the head learns ten times slower
 STEPS_OF_A_TRIAL = 20  # at least, however small its share
 WEIGHT_DECAY = 0.01
 CLIP = 1.0
+FITTED, UNFITTED = "linear layer fitted on frozen features", "none: the head starts from random numbers"
 LINEAR: Mapping[str, Any] = {"schedule": "linear", "warm_up": 0.1}  # warm-up is a share of the steps
 
 
 def resolve(
-    recipe: Recipe, rows: int, outputs: int, schedule: Mapping[str, Any] = LINEAR, answers: int | None = None
+    recipe: Recipe,
+    rows: int,
+    outputs: int,
+    schedule: Mapping[str, Any] = LINEAR,
+    answers: int | None = None,
+    head_start: bool = True,
+    pretrained: bool = True,
 ) -> dict[str, Any]:
     """Every field filled in, for the receipt, `schedule` among them. `answers`: one per row, unless rows have several.
+
+    What holds of many classes is left out where the head isn't fitted before, or on features of random weights.
 
     Raises `ConfigError` for a number that makes no sense.
     """
@@ -36,7 +46,7 @@ def resolve(
     enough = math.ceil(STEPS_AT_LEAST / steps_per_epoch)
     wanted = min(max(EPOCHS if outputs <= 2 else EPOCHS_OF_SEVERAL, enough), EPOCHS_AT_MOST)
     epochs = recipe.epochs or wanted
-    many = outputs > MANY and (answers or rows) < FEW_ROWS * outputs
+    many = head_start and pretrained and outputs > MANY and (answers or rows) < FEW_ROWS * outputs
     resolved = {
         "epochs": epochs,
         "batch_size": recipe.batch_size,
@@ -46,7 +56,7 @@ def resolve(
         "clip": CLIP,
         **schedule,
         "dropout": "none: frozen and trained blocks run in eval mode",
-        "head_start": "linear layer fitted on frozen features",
+        "head_start": FITTED if head_start else UNFITTED,
         "kept": "the epoch that is best on validation, the last of equals",
         "kept_share": KEPT_OF_MANY if many else 1.0,  # of the way there from the head start
         "head_rate": HEAD_OF_MANY if many else 1.0,  # share of the learning rate
