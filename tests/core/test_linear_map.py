@@ -44,15 +44,34 @@ def test_it_is_linear(bias: bool, dtype: torch.dtype) -> None:
 def test_it_packs_once_and_not_what_learns() -> None:
     layer, x = made(), given(2, 24)
     layer(x)
-    packed = layer._packed
+    packed = layer.packed(x)
     assert packed is not None
     layer(x)
-    assert layer._packed is packed
+    assert layer.packed(x) is packed
     layer.weight.requires_grad_(True)
     output = layer(x)
-    assert layer._packed is None
+    assert layer.packed(x) is None
     (gradient,) = torch.autograd.grad(output.sum(), layer.weight)
     assert gradient.shape == layer.weight.shape
+
+
+def test_maps_of_one_weight_pack_it_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whichever of them is used first; one with another weight has its own."""
+    made_of: list[int] = []
+
+    def reorder(weight: Tensor) -> Tensor:
+        made_of.append(weight.data_ptr())
+        return weight.clone()
+
+    monkeypatch.setattr(linear_map, "AVAILABLE", True)
+    monkeypatch.setattr(linear_map, "reorder", reorder)
+    layer, x = made(), given(2, 24)
+    twins = [copy.deepcopy(layer, {id(layer.weight): layer.weight, id(layer.bias): layer.bias}) for _ in range(3)]
+    other = copy.deepcopy(layer)
+    first = twins[0].packed(x)
+    assert first is not None and all(one.packed(x) is first for one in (*twins, layer))
+    assert other.packed(x) is not first and layer.packed(x) is first
+    assert made_of == [layer.weight.data_ptr(), other.weight.data_ptr()]
 
 
 def test_a_weight_that_changes_is_packed_anew() -> None:

@@ -53,3 +53,10 @@ def test_no_label_is_looked_at() -> None:
 @pytest.mark.parametrize("kind", ["classification", "tagging"])
 def test_other_kinds_have_no_candidates(kind: str) -> None:
     assert "none" in methods.get("bm25")().unfit(tiny_dataset(kind).task, None)
+
+
+@pytest.mark.parametrize("settings", [{"k1": -1.0}, {"b": 7.0}, {"b": -0.1}], ids=str)
+def test_what_the_formula_can_not_take(settings: dict[str, float]) -> None:
+    assert "k1 must be 0 or more and b from 0 to 1" in methods.get("bm25")(**settings).unfit(
+        tiny_dataset("choice").task, None
+    )

@@ -49,3 +49,6 @@ def test_the_setting_is_written_as_it_is_called() -> None:
     assert parse_method("full:embeddings=frozen").label == "full:embeddings=frozen"
     assert parse_method("full:embeddings=touched").label == "full"
     assert "one of touched, frozen, not 'dense'" in Full(embeddings="dense").unfit(DATA.task, None)
+    for decay in (0.0, -1.0, 1.5):
+        assert "decay must be above 0 and at most 1" in Full(decay=decay).unfit(DATA.task, None)
+    assert Full(decay=1.0).unfit(DATA.task, None) == ""

@@ -11,7 +11,7 @@ import pytest
 from graftwork.core.example import Example
 from graftwork.core.task import SPLITS, Dataset, Split, Task
 from graftwork.methods.most_frequent_tag import MostFrequentTag
-from graftwork.methods.perceptron_tagger import PerceptronTagger, _Averaged, _blank, features, shape
+from graftwork.methods.perceptron_tagger import PerceptronTagger, _Averaged, _blank, _still_rises, features, shape
 from graftwork.registry import kinds
 from graftwork.testing import tiny_bench, tiny_dataset
 
@@ -74,6 +74,15 @@ def test_the_average_is_over_every_word_seen() -> None:
     history.append(real)
     np.testing.assert_allclose(averaged.average().weights, np.mean(history, axis=0), atol=1e-5)
     assert np.abs(real).max() > 0
+
+
+@pytest.mark.parametrize(
+    ("scores", "goes_on"),
+    [([], True), ([0.8], True), ([0.9, 0.8], True), ([0.9, 0.8, 0.8], False), ([0.8, 0.9, 0.85, 0.9, 0.85], True),
+     ([0.9, 0.85, 0.9, 0.85, 0.85], False)],
+)  # fmt: skip
+def test_two_passes_in_a_row_below_the_best_end_it(scores: list[float], goes_on: bool) -> None:
+    assert _still_rises(scores) == goes_on
 
 
 def test_features_that_weigh_nothing_are_left_out() -> None:

@@ -77,6 +77,14 @@ def test_a_label_that_every_row_has_is_always_given() -> None:
     assert (logits[:, 0] > 0).all() and (logits[:, 1] < 0).all()
 
 
+def test_a_single_label_that_some_rows_have() -> None:
+    data = tiny_dataset("multilabel")
+    splits = {name: replace(split, targets=split.targets[:, :1]) for name, split in data.splits.items()}
+    alone = replace(data, task=data.task.resolved(labels=data.task.labels[:1]), splits=splits)
+    logits = TfidfSvm().fit(tiny_bench(alone, None)).logits(data.train.examples)
+    assert np.array_equal(logits > 0, splits["train"].targets > 0) and 0 < splits["train"].targets.mean() < 1
+
+
 def test_punctuation_and_pairs_of_words_are_features() -> None:
     vectorizer = make_vectorizer().fit(["Good? Not bad!"])
     assert {"?", "!", "good", "good ?", "not bad"} <= set(vectorizer.get_feature_names_out())

@@ -65,7 +65,7 @@ class Paid:
         for tenth in range(10 * self.seconds):
             WATCH.seconds += 0.1
             bench.progress(tenth / (10 * self.seconds), "working")
-        if self.learning_rate < 0:
+        if self.learning_rate > 9:
             raise ValueError("no luck")
         return Majority().fit(bench)
 
@@ -220,7 +220,7 @@ def test_a_run_that_is_there_costs_nothing(climbed: Callable[..., Climber]) -> N
 def test_a_rung_that_fails_does_not_end_it(climbed: Callable[..., Climber], open_tiny: OpenShop) -> None:
     purse = Purse(Budget(100, "s"), Prices(), WATCH)
     climber = Climber(open_tiny(), purse, Foreseen(), Recipe(), 0, lambda done, text: None)
-    climber.climb([parse_method("paid:learning_rate=-1"), parse_method("paid:seconds=2")])
+    climber.climb([parse_method("paid:learning_rate=10"), parse_method("paid:seconds=2")])
     assert [(rung.decision, rung.reason) for rung in climber.rungs] == [("failed", "no luck"), ("kept", "")]
 
 
@@ -282,7 +282,7 @@ def test_a_small_budget_is_kept(tmp_path: Path) -> None:
         ("5min", {"prices": "nowhere.toml"}, StorageError, "nowhere.toml"),
         ("5min", {"rungs": ["adaptor"]}, ConfigError, "did you mean 'adapter'"),
         ("0.001s", {}, ConfigError, "does not pay for a single run"),
-        ("5min", {"rungs": ["paid:seconds=1:learning_rate=-1"]}, GraftworkError, "no rung ended well"),
+        ("5min", {"rungs": ["paid:seconds=1:learning_rate=10"]}, GraftworkError, "no rung ended well"),
     ],
 )
 def test_mistakes_are_told(

@@ -67,6 +67,8 @@ def test_a_hyper_parameter_that_came_later_leaves_the_runs_there_were_their_ids(
         ("lora:alpha=much", ConfigError, r"alpha must be a finite number[\s\S]*'much'"),
         ("lora:alpha=nan", ConfigError, "alpha must be a finite number"),
         ("lora:learning_rate=inf", ConfigError, "learning_rate must be a finite number"),
+        ("full:learning_rate=0", ConfigError, "learning_rate must be above 0"),
+        ("full:learning_rate=-1", ConfigError, "learning_rate must be above 0"),
     ],
 )
 def test_mistakes_are_named_and_the_nearest_is_suggested(words: str, error: type[Exception], message: str) -> None:

@@ -107,13 +107,16 @@ def _train(
         run = train(task, method=method, learning_rate=learning_rate, progress=progress, **shared)
     banked = place.add(run.folder / "module")
     if as_json:
-        found = {"module": str(run.folder / "module"), "reused": run.reused, "warnings": run.warnings} | banked.as_json
+        told = {"reused": run.reused, "warnings": run.warnings, "unused": run.unused}
+        found = {"module": str(run.folder / "module")} | told | banked.as_json
         click.echo(json.dumps(finite(asdict(run.result) | found), indent=1, ensure_ascii=False))
         return
     from graftwork.cli.show import profile_lines, run_lines
 
     lines = run_lines(run.folder) + (profile_lines(run.folder) if profile else []) + _about(run.warnings)
     click.echo(printable("\n".join(lines)))
+    for name in run.unused:
+        click.echo(f"{method} is not trained by a recipe: {name} changed nothing.")
     if run.reused:
         click.echo("This run was there already and cost nothing.")
     click.echo("\n".join([f"Task module: {run.folder / 'module'}", *banked.lines]))

@@ -24,16 +24,29 @@ def available() -> bool:
 AVAILABLE = available()
 
 
-class Packed:
-    """A weight in the product's own layout, good as long as the weight is the one that it was made of."""
+def reorder(weight: Tensor) -> Tensor:
+    """(out, in) -> the same numbers in the product's own layout."""
+    packed: Tensor = torch.ops.mkldnn._reorder_linear_weight(weight)
+    return packed
 
-    def __init__(self, weight: Tensor):
-        self.made_of = (weight.data_ptr(), weight._version)
-        self.tensor: Tensor = torch.ops.mkldnn._reorder_linear_weight(weight.detach())
+
+class Packed:
+    """A weight in the product's own layout, made on first use: once for all maps of the same weight."""
+
+    def __init__(self) -> None:
+        self._made_of: tuple[int, int] | None = None
+        self._tensor: Tensor | None = None
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Packed:
-        """Itself: a copy of the weight has another address, and is packed anew."""
+        """Itself: what shares the weight shares this too; a copy of the weight has another address."""
         return self
+
+    def of(self, weight: Tensor) -> Tensor | None:
+        """None where this was made of another weight, or of this one before it changed."""
+        if self._made_of is None:
+            self._tensor = reorder(weight.detach())
+            self._made_of = (weight.data_ptr(), weight._version)
+        return self._tensor if self._made_of == (weight.data_ptr(), weight._version) else None
 
 
 class Product(torch.autograd.Function):
@@ -67,7 +80,7 @@ class LinearMap(nn.Linear):
         nn.Module.__init__(self)
         self.in_features, self.out_features = plain.in_features, plain.out_features
         self.weight, self.bias = plain.weight, plain.bias
-        self._packed: Packed | None = None
+        self._packed = Packed()
 
     def forward(self, input: Tensor) -> Tensor:
         """(…, in) -> (…, out)."""
@@ -81,13 +94,15 @@ class LinearMap(nn.Linear):
         """The weight as the product takes it; None where it can't be used, or where the map learns."""
         weight, bias = self.weight, self.bias
         if weight.requires_grad or (bias is not None and bias.requires_grad):
-            self._packed = None  # an optimiser may change the weight unseen
+            self._packed = Packed()  # an optimiser may change the weight unseen
             return None
         if not AVAILABLE or not (input.dtype == weight.dtype == torch.bfloat16) or input.device.type != "cpu":
             return None
-        if self._packed is None or self._packed.made_of != (weight.data_ptr(), weight._version):
-            self._packed = Packed(weight)
-        return self._packed.tensor
+        found = self._packed.of(weight)
+        if found is None:
+            self._packed = Packed()
+            found = self._packed.of(weight)
+        return found
 
 
 class Widening(nn.Module):

@@ -55,9 +55,9 @@ class Tally:
         self.flops += flops
         self.padding_flops += flops * padding_share
 
-    def add_model(self, flops: float) -> None:
+    def add_model(self, flops: float, padding_share: float = 0.0) -> None:
         """Count work known from a formula rather than from the operators that ran."""
-        self.add(flops)
+        self.add(flops, padding_share)
         self.grade = "model"
 
     def include(self, other: Tally) -> None:

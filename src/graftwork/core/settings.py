@@ -47,4 +47,6 @@ def _convert(name: str, key: str, text: str, kind: type) -> Any:
     if isinstance(value, float) and not math.isfinite(value):
         words = {int: "a whole number", float: "a finite number"}.get(kind, kind.__name__)
         raise ConfigError(f"{name}: {key} must be {words}", got=repr(text))
+    if key == "learning_rate" and value <= 0:
+        raise ConfigError(f"{name}: {key} must be above 0", got=repr(text))
     return value

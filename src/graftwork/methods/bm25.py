@@ -93,6 +93,8 @@ class Bm25:
 
     def unfit(self, task: Task, card: BackboneCard | None) -> str:
         """Fits kinds whose examples have candidates."""
+        if self.k1 < 0 or not 0 <= self.b <= 1:
+            return f"k1 must be 0 or more and b from 0 to 1, not {self.k1:g} and {self.b:g}"
         return "" if isinstance(kinds.get(task.kind), OfChoices) else "it scores candidates, and this task has none"
 
     def fit(self, bench: Workbench) -> Lexical:

@@ -29,6 +29,8 @@ class Full:
 
     def unfit(self, task: Task, card: BackboneCard | None) -> str:
         """Fits every backbone."""
+        if not 0 < self.decay <= 1:
+            return f"decay must be above 0 and at most 1, not {self.decay:g}"
         known = self.embeddings in EMBEDDINGS
         return "" if known else f"embeddings must be one of {', '.join(EMBEDDINGS)}, not {self.embeddings!r}"
 

@@ -174,7 +174,7 @@ class PerceptronTagger:
 
     epochs: int = 10  # passes over train, at most
 
-    VERSION: ClassVar[int] = 1
+    VERSION: ClassVar[int] = 2
     uses_backbone: ClassVar[bool] = False
 
     def unfit(self, task: Task, card: BackboneCard | None) -> str:
@@ -215,8 +215,8 @@ class PerceptronTagger:
 
 
 def _still_rises(scores: Sequence[float]) -> bool:
-    """Whether the last pass was as good as any, or at most the second after the best."""
-    return not scores or scores[-1] >= max(scores) or len(scores) - scores.index(max(scores)) <= 2
+    """Whether fewer than two passes in a row have ended below the best, which the last of equals is."""
+    return max(scores, default=0.0) in scores[-2:] or not scores
 
 
 def _blank(examples: Sequence[Example], outputs: int) -> Tagger:

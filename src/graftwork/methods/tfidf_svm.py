@@ -127,7 +127,7 @@ def _solve(
     inputs: Any, targets: NDArray[Any], outputs: int, strength: float, seed: int
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """(C, F) weights and (C,) biases; the form of the targets says which problem it is."""
-    if outputs == 1 and targets.ndim == 2:
+    if outputs == 1 and targets.shape[1:] == (2,):  # marks of candidates, and whose they are
         return _right_above_wrong(inputs, targets, strength, seed)
     if targets.ndim == 1 and targets.dtype.kind == "f":
         model = LinearSVR(C=strength, random_state=seed, max_iter=5000, loss="squared_epsilon_insensitive", dual=False)

@@ -26,6 +26,7 @@ class Run:
     folder: Path
     reused: bool  # it was there already
     warnings: tuple[str, ...] = ()  # of the data report
+    unused: tuple[str, ...] = ()  # settings that were given and changed nothing
 
     @property
     def module(self) -> TaskModule:
@@ -53,7 +54,8 @@ def train(
     chosen, setup = parse_method(method), Setup.of(given)
     require_use_of_rate(chosen, learning_rate)
     shop = open_shop(task, [chosen], setup)
-    return train_in(shop, chosen, replace(setup.recipe, learning_rate=learning_rate), seed, progress)
+    run = train_in(shop, chosen, replace(setup.recipe, learning_rate=learning_rate), seed, progress)
+    return replace(run, unused=("epochs",)) if setup.epochs and not takes_a_recipe(chosen.method) else run
 
 
 def require_use_of_rate(method: Named, learning_rate: float | None) -> None:

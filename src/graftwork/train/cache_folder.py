@@ -97,10 +97,10 @@ class CacheFolder:
             return leftovers + [entry for entry in self.entries() if entry.used <= latest and _remove(entry)]
 
     def _evict(self, size: int) -> bool:
-        entries = self.entries()
-        total = sum(entry.bytes for entry in [*entries, *self._files(PART)])
-        if size > self.cap_bytes:
+        entries, others = self.entries(), sum(part.bytes for part in self._files(PART))
+        if size + others > self.cap_bytes:
             return False  # and nothing is thrown away for it
+        total = others + sum(entry.bytes for entry in entries)
         for entry in entries:
             if total + size <= self.cap_bytes:
                 break

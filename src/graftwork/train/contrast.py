@@ -129,7 +129,8 @@ def train_on_pairs(
             bench.progress(pairs.step / len(batches), f"step {pairs.step}/{len(batches)}")
             keep(pairs.checkpoint)
     bench.tally.include(pairs.forward)
-    bench.tally.add_model(2 * pairs.forward.flops + pairs.twice)  # backward is twice forward
+    padding = pairs.forward.padding_flops / max(pairs.forward.flops, 1.0)
+    bench.tally.add_model(2 * pairs.forward.flops + pairs.twice, padding)  # backward is twice forward
     seen = sum(map(len, batches))
     return {
         "steps": len(batches),
