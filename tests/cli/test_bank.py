@@ -172,7 +172,7 @@ def test_predict_takes_a_bank_and_a_task(
     ("words", "message"),
     [
         ((), "which task of this bank?"),
-        (("tickets",), "give either texts or --file"),
+        (("tickets",), "what is task 'tickets' of this bank asked?"),
         (("tickts", "the app"), "did you mean 'tickets'?"),
         (("tickets", "the app", "--also", "alwayz"), "not a task module"),
     ],

@@ -62,6 +62,7 @@ def test_json_is_the_receipt(graft: Graft, boards: Boards) -> None:
     ("what", "words"),
     [
         ("zzz", "unknown run 'zzz'"),
+        ("boards/zzz", "no such run or module"),
         (".", "neither a run nor a task module"),
     ],
 )

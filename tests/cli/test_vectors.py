@@ -72,3 +72,10 @@ def test_lines_that_were_left_out_are_said(tmp_path: Path, capsys: pytest.Captur
     (tmp_path / "v.txt").write_text("a 1 2\na 3 4\nb 1 1\n")
     assert main(["vectors", str(tmp_path / "v.txt")]) == 0
     assert "1 lines were left out" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("command", [["nearest", "minilm", "word"], ["vectors", "minilm"]], ids=str)
+def test_another_backbone_is_no_table(command: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(command) == 2
+    told = capsys.readouterr().err
+    assert "this backbone is no table of word vectors" in told and "a folder" in told

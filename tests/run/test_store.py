@@ -81,6 +81,11 @@ def test_oldest_first_and_by_the_beginning_of_the_id(store: RunStore) -> None:
     assert store.folder("a") == store.root / "aaa1"
     with pytest.raises(UnknownName, match="unknown run 'bbb3'"):
         store.folder("bbb3")
+    for number in range(8):
+        put(store, f"ccc{number}")
+    with pytest.raises(UnknownName) as raised:
+        store.folder("zzz")
+    assert raised.value.expected.startswith("one of …, aaa1, bbb2, ") and raised.value.do == "graft ls shows all"
     with pytest.raises(StorageError, match="'bbb' begins several runs"):
         store.folder("bbb")
 

@@ -1,4 +1,4 @@
-"""Keep many task modules on one backbone: add, list, check, compare, roll back."""
+"""Keep many task modules on one backbone: add, list, check, diff, roll back."""
 
 from __future__ import annotations
 

@@ -68,6 +68,9 @@ def command(
     if in_bank and not texts:
         raise ConfigError("which task of this bank?", where=module, do=f'graft predict {module} TASK "a text"')
     tasks, texts = (texts[:1], texts[1:]) if in_bank else ((), texts)
+    if in_bank and not texts and not source:
+        what = f"what is task {tasks[0]!r} of this bank asked?"
+        raise ConfigError(what, where=module, do=f'graft predict {module} TASK "a text", or TASK --file F --out G')
     if bool(texts) == bool(source):
         raise ConfigError("give either texts or --file", do='graft predict MODULE "a text", or --file F --out G')
     use_threads(threads)

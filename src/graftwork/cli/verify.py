@@ -98,7 +98,7 @@ def named_folder(what: str, runs: str, sort: str) -> Path:
     """
     if Path(what).is_dir():
         return Path(what)
-    if not Path(runs).is_dir():
+    if not Path(runs).is_dir() or Path(what).name != what:
         raise StorageError(f"no such {sort}", where=what, do="graft ls shows what there is")
     from graftwork.run.store import RunStore
 

@@ -37,14 +37,15 @@ def takes_a_recipe(method: Method) -> bool:
     return method.uses_backbone and hasattr(innermost(method), "learning_rate")
 
 
-def fits_its_head(method: Method) -> bool:
-    """Whether its head is fitted on frozen features before it trains: unless it says `HEAD_START = False`."""
-    return bool(getattr(innermost(method), "HEAD_START", True))
+def beginning(method: Method, card: BackboneCard | None) -> dict[str, bool]:
+    """What a recipe has to know of where training begins.
 
-
-def is_pretrained(method: Method, card: BackboneCard) -> bool:
-    """Whether it begins with learnt weights: those of `card`, unless the method draws its own (`FRESH_WEIGHTS`)."""
-    return not (card.id.startswith(FRESH) or getattr(method, "FRESH_WEIGHTS", False))
+    "head_start": whether the head is fitted on frozen features first, unless a method says `HEAD_START = False`;
+    "pretrained": whether the weights are learnt ones, those of `card`, unless the method draws its own
+    (`FRESH_WEIGHTS`).
+    """
+    fresh = getattr(method, "FRESH_WEIGHTS", False) or (card is not None and card.id.startswith(FRESH))
+    return {"head_start": getattr(innermost(method), "HEAD_START", True), "pretrained": not fresh}
 
 
 def version_over(own: int, by: str) -> int:

@@ -13,9 +13,10 @@ from graftwork.core.model_json import checked_json
 from graftwork.core.opening import backbone_folder
 from graftwork.core.word_vectors import WordVectors
 from graftwork.data.word_vector_files import read_word_vectors
-from graftwork.errors import DataError, IncompatibleModule, StorageError
+from graftwork.errors import ConfigError, DataError, IncompatibleModule, StorageError
 from graftwork.files import require_finite, safe_load, storage_errors, write_json, write_tensors, write_text
 from graftwork.plain_files import read_plain
+from graftwork.registry import backbones
 
 MODEL_TYPE = "word_vectors"
 CONFIG, WORDS, TABLE = "config.json", "words.txt", "embedding.weight"
@@ -31,9 +32,12 @@ def open_word_vectors(path: Path) -> WordVectors:
 def named_word_vectors(name: str) -> WordVectors:
     """The table that a user names: a file or folder, also as a backbone is named, or the folder of a pre-training.
 
-    Raises `StorageError` or `DataError`.
+    Raises `StorageError` or `DataError`, `ConfigError` for the name of another backbone.
     """
     folder = backbone_folder(name)
+    if folder is None and name in backbones.names():
+        what = "a table of word vectors: a file, a folder, or a run of graft pretrain"
+        raise ConfigError("this backbone is no table of word vectors", got=name, expected=what)
     return open_word_vectors(folder or Path(name.removeprefix(f"{MODEL_TYPE}:")).expanduser())
 
 

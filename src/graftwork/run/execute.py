@@ -27,7 +27,7 @@ from graftwork.core.memory import Cut, Memory, ran_out
 from graftwork.core.meter import Phase, Readings, Stopwatch
 from graftwork.core.method import Fitted, Logits, Setting, Tally, Workbench
 from graftwork.core.metric import score
-from graftwork.core.over import fits_its_head, innermost, is_pretrained, takes_a_recipe
+from graftwork.core.over import beginning, innermost, takes_a_recipe
 from graftwork.core.profile import Profile
 from graftwork.core.progress import Progress, silent
 from graftwork.core.ragged import added, flat
@@ -103,16 +103,10 @@ class Shop:
     def resolved(self, method: Named, recipe: Recipe) -> dict[str, Any]:
         """What `recipe` comes to on these data, whether or not `method` takes one. Raises `ConfigError`."""
         task, train = self.dataset.task, self.dataset.train
-        size = {"rows": len(train.examples), "outputs": kinds.get(task.kind).outputs(task)}
-        resolved = resolve(
-            recipe,
-            **size,
-            answers=len(flat(train.targets)),
-            schedule=schedule_of(innermost(method.method)),
-            head_start=fits_its_head(method.method),
-            pretrained=self.backbone is None or is_pretrained(method.method, self.backbone.card),
-        )
-        return resolved | self._augmented(recipe)
+        rows, outputs = len(train.examples), kinds.get(task.kind).outputs(task)
+        schedule, answers = schedule_of(innermost(method.method)), len(flat(train.targets))
+        begun = beginning(method.method, self.backbone.card if self.backbone else None)
+        return resolve(recipe, rows, outputs, schedule, answers, **begun) | self._augmented(recipe)
 
     def _augmented(self, recipe: Recipe) -> dict[str, Any]:
         """For a backbone that can augment, how it does."""

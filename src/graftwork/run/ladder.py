@@ -208,7 +208,7 @@ class Climber:
 
     def _too_dear(self, rung: Rung, reason: str) -> bool:
         rung.decision, rung.reason = "not affordable", f"{reason}, left {self._show(max(0.0, self.purse.left))}"
-        self.stopped = "the budget does not pay for the rung before this one"
+        self.stopped = f"the budget does not pay for {rung.method.label}"
         return False
 
     def _run(self, rung: Rung) -> bool:

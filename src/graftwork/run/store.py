@@ -30,6 +30,7 @@ from graftwork.locks import holding
 
 FORMAT = 1
 PLACING_ATTEMPTS = 3
+LISTED = 10  # runs that a message names, the latest
 ON_THE_WAY = re.compile(r"\.([0-9a-f]+)\.(claim|[a-z0-9_]{8}(\.replaced)?)")  # of a run; its checkpoint is not
 SCRATCH = re.compile(r"\.forecast\.[a-z0-9_]{8}")  # of a forecast
 SCRATCH_SECONDS = 86_400.0  # older ones belong to nobody
@@ -177,7 +178,9 @@ class RunStore:
         """The run whose id begins with `start`. Raises `UnknownName`, or `StorageError` when several do."""
         matching = [run_id for run_id in self.ids() if run_id.startswith(start)]
         if not matching:
-            raise UnknownName("run", start, self.ids()[-10:], where=str(self.root))
+            listed = self.ids()
+            latest = (["…"] if len(listed) > LISTED else []) + listed[-LISTED:]
+            raise UnknownName("run", start, latest, where=str(self.root), else_do="graft ls shows all")
         if len(matching) > 1:
             raise StorageError(
                 f"{start!r} begins several runs",
