@@ -17,7 +17,7 @@ import torch
 from torch import Tensor, nn
 
 from graftwork.core.backbone import ROLES, BackboneCard, Encoded, Features, Inputs, Words, device_of, towers_of
-from graftwork.core.example import Example, answers_of
+from graftwork.core.example import Example, answers_of, texts_apart
 from graftwork.core.known_words import KnownWords, find
 from graftwork.core.word_vectors import WordVectors
 from graftwork.data.word_vector_folder import MODEL_TYPE, open_word_vectors
@@ -98,7 +98,7 @@ class WordVectorBackbone:
         """The rows of known words. Of a pair, or of a text and its choices, each is a sequence by itself."""
         if examples and "words" in examples[0].inputs:
             return self._encode_words(examples)
-        read = [[self.known.read(text) for text in _texts(example)] for example in examples]
+        read = [[self.known.read(text) for text in texts_apart(example)] for example in examples]
         ids = [found.rows[:MAX_LENGTH] or [self.unknown] for found in chain.from_iterable(read)]
         return Encoded(
             ids=ids,
@@ -193,13 +193,6 @@ class WordVectorBackbone:
         """The same table under modules of its own: what is hooked onto these reaches no other user of the table."""
         shared = {id(tensor): tensor for tensor in self.module.parameters()}
         return WordVectorBackbone(self.card, copy.deepcopy(self.module, shared), self.known)
-
-
-def _texts(example: Example) -> list[str]:
-    given = example.inputs
-    if "choices" in given:
-        return [text for choice in given["choices"] for text in (given["text"], choice)]
-    return [given["text"]] if "text" in given else [given["text_a"], given["text_b"]]
 
 
 backbones.register(MODEL_TYPE)(WordVectorFamily())

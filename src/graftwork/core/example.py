@@ -45,6 +45,14 @@ def text_of(given: Input | Media) -> str:
     return given if isinstance(given, str) else " ".join(given)
 
 
+def texts_apart(example: Example) -> list[str]:
+    """The texts of an example one by one; of choices the text and the choice, the text and the next choice, …"""
+    given = example.inputs
+    if "choices" in given:
+        return [text for choice in given["choices"] for text in (given["text"], choice)]
+    return [given["text"]] if "text" in given else [given["text_a"], given["text_b"]]
+
+
 def plain(inputs: Mapping[str, Any]) -> dict[str, Any]:
     """Inputs as JSON: of a file the hash of its content, wherever it lies."""
     return {role: {"sha256": item.sha256} if isinstance(item, Media) else item for role, item in inputs.items()}

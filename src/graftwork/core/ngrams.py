@@ -11,11 +11,15 @@ import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import torch
+from torch import Tensor
+
 from graftwork.core.answer_scores import words_f1
 from graftwork.core.example import Example
 from graftwork.core.words import cut_words
 
 STOPS = (".", "!", "?", "…")  # words that end a sentence
+TRIED_ON = 2_000  # questions, at most
 PLACES = ("behind", "before", "sentence", "rest")
 
 
@@ -28,6 +32,17 @@ class Window:
 
     place: str  # one of `PLACES`
     words: int = 0  # at most, for behind and before
+
+    @classmethod
+    def of(cls, stored: Tensor) -> Window:
+        """From `stored`."""
+        place, words = stored.tolist()
+        return cls(PLACES[place], words)
+
+    @property
+    def stored(self) -> Tensor:
+        """(2,) int64: the number of the place, and the words."""
+        return torch.tensor([PLACES.index(self.place), self.words])
 
 
 WINDOWS = (
@@ -84,15 +99,19 @@ def answer_in(question: str, words: Sequence[str], window: Window) -> tuple[int,
 
 
 def best_window(examples: Sequence[Example]) -> tuple[Window, dict[str, float]]:
-    """The window with the highest F1 on these questions, the first of equals, and what each scores; the right answers
-    are their targets."""
+    """The window with the highest F1 on questions that have an answer, the first of equals, and what each scores.
+
+    At most `TRIED_ON` of these examples, evenly spread; the right answers are their targets.
+    """
+    answered = [example for example in examples if example.target]
+    tried = answered[:: max(1, -(-len(answered) // TRIED_ON))]
     scores = dict.fromkeys(WINDOWS, 0.0)
-    for example in examples:
+    for example in tried:
         asked, passage = cut_words(example.inputs["question"]), example.target.passage
         found = best_sentence(asked, passage.words)
         for window in WINDOWS:
             text = passage.between(*_within(asked, passage.words, window, *found))
-            scores[window] += words_f1(example.target.texts, text, True) / len(examples)
+            scores[window] += words_f1(example.target.texts, text, True) / len(tried)
     named = {f"{window.place} {window.words}".removesuffix(" 0"): score for window, score in scores.items()}
     return max(WINDOWS, key=lambda window: scores[window]), named
 

@@ -15,7 +15,7 @@ from tokenizers import Tokenizer
 from torch import Tensor
 
 from graftwork.core.backbone import Encoded, Inputs, towers_of
-from graftwork.core.example import Example
+from graftwork.core.example import Example, texts_apart
 from graftwork.core.windows import Windowing
 
 TEXTS_AT_ONCE = 4096  # that are tokenised: what the tokenizer tells of one is ten times its tokens
@@ -107,11 +107,7 @@ def _padded(rows: Sequence[list[int]], real: NDArray[np.bool_], filler: int) -> 
 
 def _texts(example: Example, towers: int) -> list[str | tuple[str, str]]:
     """What the tokenizer is given for an example, sequence by sequence."""
-    given = example.inputs
-    if "choices" in given:
-        pairs = [(given["text"], choice) for choice in given["choices"]]
-    elif "text" in given:
-        return [given["text"]]
-    else:
-        pairs = [(given["text_a"], given["text_b"])]
-    return list(pairs) if towers == 1 else [text for pair in pairs for text in pair]
+    texts = texts_apart(example)
+    if towers > 1 or len(texts) == 1:
+        return list(texts)
+    return list(zip(texts[::2], texts[1::2], strict=True))

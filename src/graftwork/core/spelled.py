@@ -19,7 +19,7 @@ from tokenizers.processors import TemplateProcessing
 
 from graftwork.core.backbone import Encoded, Inputs
 from graftwork.core.characters import WORD_LENGTH, letters_of, sentence_end_ids, sentence_start_ids, spelled_ids
-from graftwork.core.example import Example
+from graftwork.core.example import Example, texts_apart
 from graftwork.core.tokenizer_file import read_tokenizer
 from graftwork.core.windows import Windowing
 
@@ -92,7 +92,7 @@ class SpelledReader:
         given = examples[0].inputs if examples else {}
         if "words" in given:
             return self._encode_words(examples)
-        read = [[self.cutting.words(text) for text in _texts(example)] for example in examples]
+        read = [[self.cutting.words(text) for text in texts_apart(example)] for example in examples]
         most = self.max_length - len(BOUNDARIES)
         ids = [[START, *map(number_of, words[:most]), END] for texts in read for words in texts]
         return Encoded(
@@ -174,11 +174,3 @@ class SpelledReader:
                 begins[row, encoded.words.first[sequence]] = True
             inputs["words"] = torch.from_numpy(begins)
         return inputs
-
-
-def _texts(example: Example) -> list[str]:
-    """What is read of an example, sequence by sequence."""
-    given = example.inputs
-    if "choices" in given:
-        return [text for choice in given["choices"] for text in (given["text"], choice)]
-    return [given["text"]] if "text" in given else [given["text_a"], given["text_b"]]

@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-import torch
 from torch import Tensor
 
 from graftwork.core.abbreviations import definitions
@@ -16,12 +15,11 @@ from graftwork.core.best_spans import sure_of
 from graftwork.core.example import Example
 from graftwork.core.kind import AsksPassages
 from graftwork.core.method import Logits, Setting, Workbench
-from graftwork.core.ngrams import PLACES, Window, answer_in, best_window
+from graftwork.core.ngrams import Window, answer_in, best_window
 from graftwork.core.passages import Passage
 from graftwork.core.task import Task
 from graftwork.registry import kinds, methods
 
-TRIED_ON = 2_000  # training questions with an answer, at most, evenly spread
 _ASKED = re.compile(r"\b(?:does|do|did)\s+(.+?)\s+stands?\s+for\b", re.IGNORECASE | re.DOTALL)
 _NOUN = re.compile(
     r"^(?:the\s+)?(?:acronym|abbreviation|initialism|initials|letters|term)?\s*(.+?)"
@@ -54,7 +52,7 @@ class Rule:
 
     def delta(self) -> dict[str, Tensor]:
         """Which window."""
-        return {"window": torch.tensor([PLACES.index(self.window.place), self.window.words])}
+        return {"window": self.window.stored}
 
     def flops(self, examples: Sequence[Example]) -> tuple[float, str]:
         """Letters are compared, nothing is multiplied."""
@@ -94,15 +92,13 @@ class AbbreviationRule:
 
     def fit(self, bench: Workbench) -> Rule:
         """Choose the window."""
-        answered = [example for example in bench.train.examples if example.target]
-        window, _ = best_window(answered[:: max(1, -(-len(answered) // TRIED_ON))])
+        window, _ = best_window(bench.train.examples)
         asked = sum(asked_for(example.inputs["question"]) is not None for example in bench.train.examples)
         return Rule(window, _longest(bench.setting), {"window": window.place, "words": window.words, "asked": asked})
 
     def restore(self, setting: Setting, delta: dict[str, Tensor], facts: Mapping[str, Any]) -> Rule:
         """From its window."""
-        place, words = delta["window"].tolist()
-        return Rule(Window(PLACES[place], words), _longest(setting), facts)
+        return Rule(Window.of(delta["window"]), _longest(setting), facts)
 
 
 def _longest(setting: Setting) -> int:

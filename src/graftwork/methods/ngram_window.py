@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-import torch
 from torch import Tensor
 
 from graftwork.core.backbone import BackboneCard
@@ -14,11 +13,9 @@ from graftwork.core.best_spans import sure_of
 from graftwork.core.example import Example
 from graftwork.core.kind import AsksPassages
 from graftwork.core.method import Logits, Setting, Workbench
-from graftwork.core.ngrams import PLACES, Window, answer_in, best_window
+from graftwork.core.ngrams import Window, answer_in, best_window
 from graftwork.core.task import Task
 from graftwork.registry import kinds, methods
-
-TRIED_ON = 2_000  # training questions with an answer, at most, evenly spread
 
 
 @dataclass
@@ -37,7 +34,7 @@ class Windower:
 
     def delta(self) -> dict[str, Tensor]:
         """Which window."""
-        return {"window": torch.tensor([PLACES.index(self.window.place), self.window.words])}
+        return {"window": self.window.stored}
 
     def flops(self, examples: Sequence[Example]) -> tuple[float, str]:
         """Words are compared, nothing is multiplied."""
@@ -59,15 +56,13 @@ class NgramWindow:
 
     def fit(self, bench: Workbench) -> Windower:
         """Try every window."""
-        answered = [example for example in bench.train.examples if example.target]
-        window, scores = best_window(answered[:: max(1, -(-len(answered) // TRIED_ON))])
+        window, scores = best_window(bench.train.examples)
         facts = {"window": window.place, "words": window.words, "train_f1_by_window": scores}
         return Windower(window, _longest(bench.setting), facts)
 
     def restore(self, setting: Setting, delta: dict[str, Tensor], facts: Mapping[str, Any]) -> Windower:
         """From its window."""
-        place, words = delta["window"].tolist()
-        return Windower(Window(PLACES[place], words), _longest(setting), facts)
+        return Windower(Window.of(delta["window"]), _longest(setting), facts)
 
 
 def _longest(setting: Setting) -> int:
