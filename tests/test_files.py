@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import stat
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -85,3 +87,66 @@ def test_without_locks_only_old_ones_are_nobodys(tmp_path: Path, monkeypatch: py
 def test_a_folder_that_is_not_there_is_said(tmp_path: Path) -> None:
     with pytest.raises(StorageError, match="no such file or folder"), writing(tmp_path / "none" / "a"):
         pass
+
+
+posix = pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="pipes with names, devices and the umask are POSIX's")
+
+
+@posix
+def test_a_pipe_is_written_to_and_stays(tmp_path: Path) -> None:
+    path, read = tmp_path / "pipe", list[bytes]()
+    os.mkfifo(path)
+    reader = threading.Thread(target=lambda: read.append(path.read_bytes()))
+    reader.start()
+    write_text(path, "text")
+    reader.join(10)
+    assert read == [b"text"] and stat.S_ISFIFO(path.stat().st_mode)
+
+
+@posix
+def test_a_device_is_written_to_and_stays(tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(os.devnull)
+    write_text(tmp_path / "link", "text")
+    assert os.readlink(tmp_path / "link") == os.devnull and stat.S_ISCHR(Path(os.devnull).stat().st_mode)
+
+
+@posix
+def test_what_is_printed_to_goes_on_behind_what_was_written(tmp_path: Path) -> None:
+    printed, link = tmp_path / "printed", tmp_path / "link"
+    link.symlink_to("/dev/stdout")  # never by its own name: who is root and gets this wrong takes it from the machine
+    code = (
+        "import sys; from pathlib import Path; from graftwork.files import write_text; "
+        "print('one'); write_text(Path(sys.argv[1]), 'two\\n'); print('three')"
+    )
+    with printed.open("wb") as stream:
+        subprocess.run([sys.executable, "-c", code, str(link)], stdout=stream, check=True)
+    assert link.is_symlink() and printed.read_text().split() == ["one", "two", "three"]
+    assert subprocess.check_output([sys.executable, "-c", code, str(link)]).split() == [b"one", b"two", b"three"]
+
+
+def test_a_link_stays_and_its_file_is_written(tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "link").symlink_to("folder/file")
+    for text in ("new", "newer"):
+        write_text(tmp_path / "link", text)
+        assert (tmp_path / "link").is_symlink() and (tmp_path / "folder" / "file").read_text() == text
+    assert hidden(tmp_path) == hidden(tmp_path / "folder") == []
+
+
+@posix
+def test_who_may_read_it_is_as_before_or_as_the_umask_says(tmp_path: Path) -> None:
+    old = os.umask(0o027)
+    try:
+        write_text(tmp_path / "new", "text")
+        assert (tmp_path / "new").stat().st_mode & 0o777 == 0o640
+        for mode in (0o600, 0o666):
+            (tmp_path / "new").chmod(mode)
+            write_text(tmp_path / "new", "other")
+            assert (tmp_path / "new").stat().st_mode & 0o777 == mode
+    finally:
+        os.umask(old)
+
+
+def test_a_folder_is_refused_before_anything_is_done(tmp_path: Path) -> None:
+    with pytest.raises(StorageError, match="this is a folder"), writing(tmp_path):
+        pytest.fail("the block was begun")

@@ -8,6 +8,8 @@ import hashlib
 import json
 import math
 import os
+import secrets
+import stat
 import sys
 import tempfile
 import time
@@ -125,9 +127,16 @@ def writing(path: Path) -> Iterator[BinaryIO]:
     """A stream into a file that is whole or not there: whatever ends the block early leaves what was there before.
 
     Temporary name in the same folder, locked; flush, fsync, rename, fsync of the folder. What writers of the same file
-    left that were killed is removed. Raises `StorageError`.
+    left that were killed is removed. Where a link stands, the file that it leads to is written. A pipe, a device such
+    as /dev/null and what this process prints to are written straight through. Raises `StorageError`.
     """
     with storage_errors(path):
+        through = _through(path)
+        if through is not None:
+            with through:
+                yield through
+            return
+        path = Path(os.path.realpath(path))
         _sweep(path)
         handle, name = _begun(path)
         lock = None if sys.platform == "win32" else os.dup(handle)  # as long as the file has not got its name
@@ -136,7 +145,8 @@ def writing(path: Path) -> Iterator[BinaryIO]:
                 yield stream
                 stream.flush()
                 os.fsync(stream.fileno())
-            os.chmod(name, 0o644)
+            with contextlib.suppress(FileNotFoundError):
+                os.chmod(name, _rights(path))
             os.replace(name, path)
         except BaseException:
             with contextlib.suppress(OSError):
@@ -148,10 +158,48 @@ def writing(path: Path) -> Iterator[BinaryIO]:
         sync_folder(path.parent)
 
 
+def _through(path: Path) -> BinaryIO | None:
+    """A stream into what stands at `path`, where that must not be replaced by a file; None for a file, or nothing.
+
+    Raises `OSError` for a folder, `StorageError` for what can't be written to, such as a disk.
+    """
+    try:
+        found = os.stat(path)
+    except FileNotFoundError:
+        return None
+    if stat.S_ISDIR(found.st_mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+    for printed in (1, 2):
+        with contextlib.suppress(OSError):
+            if os.path.samestat(found, os.fstat(printed)):
+                sys.stdout.flush()
+                return os.fdopen(os.dup(printed), "wb")
+    if stat.S_ISREG(found.st_mode):
+        return None
+    if not (stat.S_ISCHR(found.st_mode) or stat.S_ISFIFO(found.st_mode)):
+        raise StorageError(
+            "neither a file nor a pipe", where=str(path), expected="a file, or a name of none", do="choose another path"
+        )
+    return path.open("wb")
+
+
+def _rights(path: Path) -> int:
+    """Who may read and write what stands at `path`."""
+    return os.stat(path).st_mode & 0o777
+
+
 def _begun(path: Path) -> tuple[int, str]:
-    """A handle of a file on its way to `path`, and its name, which nobody sweeps away."""
+    """A handle of a file on its way to `path`, and its name, which nobody sweeps away.
+
+    Those may read it who may read what stands there; where nothing does, whom the umask lets.
+    """
+    try:
+        rights = _rights(path) | stat.S_IRUSR | stat.S_IWUSR
+    except FileNotFoundError:
+        rights = 0o666
     while True:
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=PART)
+        name = str(path.with_name(f".{path.name}.{secrets.token_hex(4)}{PART}"))
+        handle = os.open(name, os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), rights)
         try:
             if try_lock(handle) is not False and os.path.samestat(os.fstat(handle), os.stat(name)):
                 return handle, name
