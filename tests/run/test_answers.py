@@ -86,6 +86,13 @@ def test_tsv_is_never_quoted(make: Callable[..., TaskModule], tmp_path: Path) ->
     assert [row[0] for row in rows[1:]] == ["good film", 'bad, "sad" film', "warm and fine", "cold ünd 好"]
 
 
+def test_tsv_keeps_every_character_in_its_place(make: Callable[..., TaskModule], tmp_path: Path) -> None:
+    text = "  good \r\n film,  very\u2003good "
+    ask(make(), write_rows(tmp_path / "in.jsonl", [{"text": text}]), tmp_path / "out.tsv")
+    row = (tmp_path / "out.tsv").read_bytes().decode().split("\n")[1]
+    assert row.split("\t")[0] == "  good    film,  very\u2003good "
+
+
 def test_several_labels_are_joined_as_they_are_read(make: Callable[..., TaskModule], tmp_path: Path) -> None:
     module = make("multilabel", method="majority")
     source = write_rows(tmp_path / "in.csv", [{"text": "x"}])
@@ -340,7 +347,8 @@ def test_bad_rows_are_set_aside_and_the_rest_is_answered(make: Callable[..., Tas
     assert not out.exists()
     done = answer_file([module], source, out, refuse, rejects=rejects)
     assert (done.rows, done.rejected) == (2, 2)
-    assert [json.loads(line)["text"] for line in out.read_text().splitlines()] == ["good film", "fine"]
+    answered = [json.loads(line) for line in out.read_text().splitlines()]
+    assert [(line["line"], line["text"]) for line in answered] == [(2, "good film"), (5, "fine")]
     told = [json.loads(line) for line in rejects.read_text().splitlines()]
     assert [line["line"] for line in told] == [3, 4]
     assert told[0]["row"] == "2,bad film,more\n" and "the text is empty" in told[1]["what"]

@@ -31,11 +31,12 @@ if TYPE_CHECKING:
     metavar="F",
     help="CSV, TSV or JSONL with the texts, CoNLL or JSONL with words, or a list of files.",
 )
-@click.option("--out", metavar="G", help="Where answers to --file go, a line per row; .jsonl, .csv or .tsv.")
+@click.option("--out", metavar="G", help="Where answers to --file go, a line per text; .jsonl, .csv or .tsv.")
 @click.option(
     "--rejects",
     metavar="FILE",
-    help="Write rows of --file that can't be read to FILE, with the reason, and answer the rest.  "
+    help="Write rows of --file that can't be read to FILE, with the reason, and answer the rest, each with the line it "
+    "stands in.  "
     "[default: the first is an error]",
 )
 @column_options

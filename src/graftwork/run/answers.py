@@ -21,6 +21,7 @@ from graftwork.run.task_module import TaskModule
 
 SHAPES = ("jsonl", "csv", "tsv")
 CHECKED_AT_ONCE = 50_000  # rows between two signs of life
+_SPACED = str.maketrans("\t\r\n", "   ")
 
 
 @dataclass
@@ -45,7 +46,7 @@ def answer_file(
 
     The first module's answers have their own names, those of the others the name of their task before them. `columns`
     (role -> column) names the columns that are not called like their roles. Memory does not grow with the rows. Rows
-    that can't be read go to `rejects`, where that is given, and have no answer.
+    that can't be read go to `rejects`, where that is given, and have no answer; the others then tell their `line`.
 
     Raises `DataError` for a bad row or a missing column, `ConfigError` for a suffix that is not known, or for modules
     that want different inputs or share a name.
@@ -74,12 +75,12 @@ def answer_file(
     found = answer_windows(modules, _good(read(), bad, source))
     if out is None:
         for window in found:
-            for line in _lines(window, prefixes, shape, done):
+            for line in _lines(window, prefixes, shape, done, bad.aside):
                 echo(line)
         return done
     with writing(out) as stream:
         for window in found:
-            stream.write("".join(f"{line}\n" for line in _lines(window, prefixes, shape, done)).encode())
+            stream.write("".join(f"{line}\n" for line in _lines(window, prefixes, shape, done, bad.aside)).encode())
             progress(done.rows / total, f"{done.rows:,} of {total:,} rows")
     return done
 
@@ -147,10 +148,16 @@ def _good(examples: Iterator[Example | Bad], known: Rejects, source: Path) -> It
         raise DataError("the file changed while it was read", where=str(source), do="run the same command again")
 
 
-def _lines(window: Window, prefixes: Sequence[str], shape: str, done: Answered) -> list[str]:
-    """The window's lines, a header first where the file begins and its shape has one; counts into `done`."""
+def _lines(window: Window, prefixes: Sequence[str], shape: str, done: Answered, placed: bool) -> list[str]:
+    """The window's lines, a header first where the file begins and its shape has one; counts into `done`.
+
+    Where the answers are `placed`, each begins with the line that its row begins in, without lines its number.
+    """
     answers = zip(*window.answers, strict=True)
-    rows = [merged(shown(example), answer, prefixes) for example, answer in zip(window.examples, answers, strict=True)]
+    rows = [
+        ({"line": int(example.id.rpartition("/")[2])} if placed else {}) | merged(shown(example), answer, prefixes)
+        for example, answer in zip(window.examples, answers, strict=True)
+    ]
     first = not done.rows
     done.rows += len(rows)
     done.cut += window.cut
@@ -176,8 +183,8 @@ def _flat(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _delimited(rows: Sequence[list[str]], shape: str) -> list[str]:
-    if shape == "tsv":  # never quoted: a tab or line end inside a text becomes a space
-        return ["\t".join(" ".join(value.split()) for value in row) for row in rows]
+    if shape == "tsv":  # never quoted: a tab or line end becomes a space, one for one, so that offsets still fit
+        return ["\t".join(value.translate(_SPACED) for value in row) for row in rows]
     lines = _Lines()
     csv.writer(lines, lineterminator="\r\n").writerows(rows)  # what ends a line is what gets quoted
     return lines.written
