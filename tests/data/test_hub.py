@@ -56,6 +56,7 @@ def test_a_split_may_be_named(tmp_path: Path) -> None:
     put(folder, "validation", [0, 1] * 3)
     data = load(Task.from_file(f"hub:{folder}", test=f"hub:{folder}:default:validation", validation=None))
     assert len(data.test.examples) == 6
+    assert len(list(open_table(Path(f"hub:{folder}:default")).rows(["sentence"]))) == 40
     with pytest.raises(UnknownName, match="did you mean 'validation'"):
         open_table(Path(f"hub:{folder}:default:validatio"))
     with pytest.raises(ConfigError, match="not a set of the hub"):

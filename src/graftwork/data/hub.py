@@ -106,7 +106,8 @@ def _path(name: str, config: Sequence[str], split: str) -> Path:
 
 
 def _set(path: Path) -> Dataset:
-    name, config, split = (*_parts(path), "default", "train")[:3] if len(_parts(path)) < 3 else _parts(path)
+    parts = _parts(path)
+    name, config, split = parts + ["default", "train"][len(parts) - 1 :]
     found = _sets(name, None if config == "default" else config)
     if split not in found:
         raise UnknownName("split", split, found, where=str(path))
