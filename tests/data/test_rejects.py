@@ -65,7 +65,22 @@ def test_the_rest_is_what_a_file_without_the_bad_rows_is(tmp_path: Path) -> None
     rows = [f"{text},{label}" for text, label in GOOD]
     clean = load(Task.from_file(write(tmp_path, "clean.csv", "text,label\n" + "\n".join(rows))))
     path = write(tmp_path, "t.csv", "text,label\n" + "\n".join([*rows[:9], "a,b,c", *rows[9:]]))
-    assert loaded(path)[0].digest == clean.digest
+    found = loaded(path)[0]
+    for name, split in clean.splits.items():
+        assert [(one.inputs, one.target) for one in found.splits[name].examples] == [
+            (one.inputs, one.target) for one in split.examples
+        ]
+
+
+def test_an_example_is_called_by_its_row_in_the_file(tmp_path: Path) -> None:
+    rows = [f"{text},{label}" for text, label in GOOD]
+    path = write(tmp_path, "t.csv", "text,label\n" + "\n".join([*rows[:9], "a,b,c", *rows[9:]]))
+    called = {
+        int(one.id.split("/")[1]): one.inputs["text"]
+        for split in loaded(path)[0].splits.values()
+        for one in split.examples
+    }
+    assert called == {at + (at > 9): text for at, (text, _) in enumerate(GOOD, 1)}
 
 
 def test_a_record_that_breaks_off_in_quotes_takes_its_lines_with_it(tmp_path: Path) -> None:

@@ -181,12 +181,12 @@ def read_records(task: Task, kind: Kind, path: Path, rejects: Rejects | None = N
     of_choices = isinstance(kind, OfChoices)
     rows, roles = _rows_of_choices(table, task) if of_choices else _rows_of_columns(table, task, kind)
     records: list[Record] = []
-    for row in rows:
+    for number, row in enumerate(rows, 1):
         try:
             if isinstance(row, Bad):
                 rejects.refuse(row)
             else:
-                records.append(_record(row, len(records) + 1, roles, task, kind, path))
+                records.append(_record(row, number, roles, task, kind, path))
         except DataError as error:
             if isinstance(row, Bad):
                 raise
