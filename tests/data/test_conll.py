@@ -59,6 +59,11 @@ def test_universal_dependencies(tmp_path: Path) -> None:
     assert read(path, "tokens", "upos") == [(4, (("do", "n't", "#", "1 000"), ("AUX", "PART", "SYM", "NUM")))]
 
 
+def test_a_first_line_of_a_document_says_nothing_of_the_separator(tmp_path: Path) -> None:
+    path = write(tmp_path, "-DOCSTART-\n\na b\tO\nc\tO\n")
+    assert read(path) == [(3, (("a b", "c"), ("O", "O")))]
+
+
 @pytest.mark.parametrize("separator", ["\t", " "])
 def test_a_number_sign_may_be_a_word(tmp_path: Path, separator: str) -> None:
     comments = "# sent_id = 3\n# newpar\n# text = # 1\n"

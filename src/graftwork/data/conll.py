@@ -93,7 +93,7 @@ def _fields(path: Path, blanks: bool = False) -> Iterator[tuple[int, list[str] |
             if blanks:
                 yield number, []
             continue
-        if content.startswith("#") and _is_comment(content, universal, tabs, at_start):
+        if content == DOCUMENT or (content.startswith("#") and _is_comment(content, universal, tabs, at_start)):
             continue
         tabs = "\t" in line.strip("\r\n ") if tabs is None else tabs
         fields = [field.strip(" ") for field in line.strip("\r\n").split("\t")] if tabs else re.split("[ \t]+", content)
