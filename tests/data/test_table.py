@@ -93,6 +93,13 @@ def test_blank_lines_at_the_end_are_no_rows(tmp_path: Path) -> None:
     assert len(read(write(tmp_path, "t.jsonl", '{"text": "a", "label": "b"}\n\n'))) == 1
 
 
+def test_an_empty_cell_in_quotes_is_no_blank_line(tmp_path: Path) -> None:
+    path = write(tmp_path, "t.csv", 'text\na\n""\nb\n""\n\n')
+    assert [(row.line, row.cells) for row in open_table(path).rows(["text"])] == [
+        (2, ("a",)), (3, ("",)), (4, ("b",)), (5, ("",)),
+    ]  # fmt: skip
+
+
 BAD = [
     ("t.csv", "", "", "the file is empty", ""),
     ("t.csv", "\n\n", "", "the file is empty", ""),

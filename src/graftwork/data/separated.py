@@ -24,7 +24,7 @@ def records(path: Path, quoted: bool) -> Iterator[Record | Bad]:
     """
     blank = 0
     for found in _csv(path) if quoted else _tsv(path):
-        if not isinstance(found, Bad) and found[1] == [""]:
+        if not isinstance(found, Bad) and not found[1]:
             blank = blank or found[0]
             continue
         if blank:
@@ -38,7 +38,7 @@ def _tsv(path: Path) -> Iterator[Record | Bad]:
         if isinstance(line, DataError):
             yield Bad(path, number, line, number)
         else:
-            yield number, without_eol(line).split("\t"), number
+            yield number, _fields(without_eol(line), "\t"), number
 
 
 def _csv(path: Path) -> Iterator[Record | Bad]:
@@ -49,13 +49,18 @@ def _csv(path: Path) -> Iterator[Record | Bad]:
             continue
         content = without_eol(line)
         if '"' not in content and "\r" not in content:
-            yield number, content.split(","), number
+            yield number, _fields(content, ","), number
             continue
         found = _quoted(path, lines, number, line)
         if isinstance(found, DataError):
             yield Bad(path, number, found, lines.number)
         else:
             yield number, found, lines.number
+
+
+def _fields(content: str, separator: str) -> list[str]:
+    """None of a blank line. One with an empty cell in quotes is not blank."""
+    return content.split(separator) if content else []
 
 
 class _Lines:
