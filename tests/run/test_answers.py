@@ -360,6 +360,15 @@ def test_bad_rows_are_set_aside_and_the_rest_is_answered(make: Callable[..., Tas
             answer_file([module], source, out, refuse, rejects=other)
 
 
+@pytest.mark.parametrize("column", ["text", "words"])
+@pytest.mark.parametrize("given", ["a text", ["a", "text"]])
+def test_words_are_given_in_a_text_or_a_list_and_as_nothing_else(column: str, given: Any, tmp_path: Path) -> None:
+    others: list[Any] = [5, True, None, [5], ["a"] if isinstance(given, str) else "a"]
+    source = write_rows(tmp_path / "in.jsonl", [{column: one} for one in (given, *others, given)])
+    found = list(OF_ROLES[("words",)].rows(source, Task("t", source), {})())
+    assert [isinstance(one, Bad) for one in found] == [False, *[True] * len(others), False]
+
+
 @pytest.mark.parametrize(
     "good",
     [

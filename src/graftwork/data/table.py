@@ -72,6 +72,12 @@ class Table:
                 do="add rows below the header",
             )
 
+    def holds_lists(self, column: str) -> bool:
+        """Whether the first row that can be read has a list in this column."""
+        found = self.readings([column], label=column)  # which may hold anything that any column may
+        first = next((row for row in found if not isinstance(row, Bad)), None)
+        return first is not None and isinstance(first.cells[0], tuple)
+
     def _records(self, columns: Sequence[str]) -> Iterator[Row | Bad]:
         places = [self.header.index(column) for column in columns]
         for record in islice(records(self.path, _format(self.path) == ".csv"), 1, None):

@@ -58,7 +58,7 @@ class Words:
             check_words(example.inputs["words"], where)
             return example
 
-        found = partial(table.readings, [column], label=column)  # as a label it may be a list
+        found = partial(table.readings, [column], words=column if table.holds_lists(column) else None)
         return lambda: each(found(), table.path, made)
 
 
