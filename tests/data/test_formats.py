@@ -50,6 +50,14 @@ def test_choices_of_label_studio(tmp_path: Path) -> None:
     assert rows(path, "text", "label") == [(CARD, "card"), (LOST, ("a", "b")), (LOST, ())]
 
 
+def test_choices_of_two_controls_are_no_labels_of_one(tmp_path: Path) -> None:
+    topic, mood = ({"from_name": name, **choice("a")} for name in ("topic", "mood"))
+    wrong = refusal(studio(tmp_path / "a.json", (CARD, [topic]), (LOST, [topic, mood])), "text", "label")
+    assert "more than one control" in wrong.what and wrong.where.endswith("(task 2)")
+    assert wrong.got == "'topic, mood'"
+    assert rows(studio(tmp_path / "b.json", (CARD, [topic]), (LOST, [topic])), "label") == [("a",), ("a",)]
+
+
 def test_spans_of_label_studio(tmp_path: Path) -> None:
     path = studio(tmp_path / "a.json", (LOST, [region(0, 3, "PER", text="Ann")]), (CARD, []))
     assert open_table(path).header == ("tokens", "tags")
@@ -71,6 +79,7 @@ def test_spans_of_label_studio(tmp_path: Path) -> None:
         ('[{"id": 1, "data": {"text": "a"}, "annotations": [{"result": []}, {"result": [1]}]}]', "not the same"),
         ('[{"id": 1, "data": {"text": "a"}, "annotations": [{"result": [{"type": {}}]}]}]', "objects with a type"),
         ('[{"id": 1, "data": {"a": "a", "b": "b"}, "annotations": [{"result": []}]}]', "no text, or more than one"),
+        ('[{"id": 1, "data": {"text": 5, "url": "b"}, "annotations": [{"result": []}]}]', "the text is no string"),
         ("[{", "not whole JSON"),
         ("[]", "the file is empty"),
     ],

@@ -112,6 +112,7 @@ def label_studio_rows(path: Path) -> Iterator[Found | Bad]:
             if isinstance(task, DataError):
                 raise task
             text, results = task
+            _require_one_control(results, where)
             choices = [choice for result in results for choice in _choices(result, where)]
             found = tagged(text, [_region(result, text, where) for result in results if result["type"] == "labels"])
         except DataError as error:
@@ -137,6 +138,8 @@ def _tasks(path: Path) -> Iterator[tuple[int, str, tuple[str, list[Any]] | DataE
 
 def _text(data: Item, where: str) -> str:
     texts = {key: value for key, value in data.items() if isinstance(value, str)}
+    if "text" not in texts and "text" in data:
+        _refuse("the text is no string", where, shown(data["text"]), 'data such as {"text": "…"}')
     if "text" not in texts and len(texts) != 1:
         what = "no text, or more than one"
         _refuse(what, where, clip(", ".join(data)), "data with a text called text")
@@ -162,6 +165,15 @@ def _value(result: Item, where: str) -> Item:
     if not isinstance(value, dict):
         _refuse("a result without its value", where, shown(result), '{"type": "choices", "value": {"choices": ["…"]}}')
     return value
+
+
+def _require_one_control(results: list[Any], where: str) -> None:
+    """The choices of two questions are no labels of one."""
+    controls = dict.fromkeys(str(result.get("from_name")) for result in results if result["type"] == "choices")
+    if len(controls) > 1:
+        told = clip(", ".join(controls))
+        remedy = "export a project that asks one question, or keep the results of one"
+        _refuse("choices of more than one control", where, told, "results with one from_name", remedy)
 
 
 def _choices(result: Item, where: str) -> list[str]:
