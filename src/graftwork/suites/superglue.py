@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from graftwork.core.suite import OfficialTask, Row, Source, Suite
+from graftwork.data.choices import ASKED
 from graftwork.data.json_text import json_object, shown
 from graftwork.data.lines import read_lines
 from graftwork.errors import DataError, clip
@@ -19,7 +20,6 @@ LEFT_OUT = {
     "MultiRC": "an answer has a score for each of its question's candidates together, which no kind gives",
     "ReCoRD": "a blank filled by one of many mentions in the passage, which no kind does",
 }
-QUESTIONS = {"cause": "What was the CAUSE of this?", "effect": "What happened as a RESULT?"}
 MARKED = "the word that is asked about stands between asterisks in both sentences: *word*"
 MENTIONS = "one text, the noun phrase between asterisks and the pronoun between number signs: *Mark* … #him#"
 
@@ -77,9 +77,9 @@ def _columns(**roles: str) -> Inputs:
 def _choices(item: Item) -> Row:
     """Premise and choices, the question written out as the authors of COPA ask it."""
     asked = {key: _text(item[key]) for key in ("premise", "choice1", "choice2")}
-    if item["question"] not in list(QUESTIONS):
+    if item["question"] not in list(ASKED):
         raise ValueError(f"{shown(item['question'])} is neither cause nor effect")
-    return asked | {"question": QUESTIONS[item["question"]]}
+    return asked | {"question": ASKED[item["question"]]}
 
 
 def _asked(row: Row) -> Any:
