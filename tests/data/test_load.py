@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import random
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -130,6 +132,18 @@ def test_regression_and_multilabel(tmp_path: Path) -> None:
     data = load(Task.from_file(several, kind="multilabel"))
     assert data.train.targets.shape == (len(data.train.examples), 2)
     assert data.task.labels == ("a", "b")
+
+
+def test_train_keeps_a_row_of_every_label_of_a_drawn_split(tmp_path: Path) -> None:
+    for seed in range(13):
+        dice = random.Random(seed)
+        more = [[name for name, chance in (("F", 0.13), ("G", 0.12)) if dice.random() < chance] for _ in range(36)]
+        rows = [(f"text {seed} {i} {dice.random()}", "|".join([*names, f"R{i // 3}"])) for i, names in enumerate(more)]
+        counts = Counter(name for names in more for name in names)
+        if 1 in counts.values():
+            continue  # such a class is refused
+        data = load(Task.from_file(table(tmp_path, rows), kind="multilabel"))
+        assert set(data.task.labels) == {f"R{i}" for i in range(12)} | counts.keys()
 
 
 def bad(folder: Path, *rows: tuple[str, ...]) -> Path:

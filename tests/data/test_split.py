@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections import Counter
 
-from graftwork.data.split import draw
+from graftwork.data.split import draw, with_every_label
 
 FRACTIONS = {"test": 0.2, "validation": 0.1}
 
@@ -66,3 +66,16 @@ def test_a_fixed_case_stays_as_it_was_released() -> None:
     names = draw(texts(*"abcdefghij"), [0] * 10, FRACTIONS)
     assert [i for i, name in enumerate(names) if name == "test"] == [0, 4]
     assert [i for i, name in enumerate(names) if name == "validation"] == [8]
+
+
+def test_labels_that_train_lacks_go_back_to_it_with_all_equal_rows() -> None:
+    inputs = texts(*"abcde", "d", "e")
+    names = ["train", "test", "train", "test", "validation", "test", "validation"]
+    kept = [{"x"}, {"x"}, {"y"}, {"x", "y"}, set[str](), {"x"}, {"y"}]
+    assert with_every_label(inputs, names, kept) == names, "nothing lacks: as drawn"
+    lacking = [{"x"}, {"x"}, {"y"}, {"x"}, {"y"}, {"z"}, {"y"}]
+    back = ["train", "test", "train", "train", "validation", "train", "validation"]
+    assert with_every_label(inputs, names, lacking) == back
+    assert with_every_label(inputs[::-1], names[::-1], lacking[::-1]) == back[::-1]
+    two = with_every_label(texts(*"abc"), ["train", "test", "test"], [set[str](), {"z"}, {"z"}])
+    assert sorted(two) == ["test", "train", "train"], "one row is enough"

@@ -24,7 +24,7 @@ from graftwork.data.hub import with_splits
 from graftwork.data.questions import read_questions
 from graftwork.data.rejects import Bad, Rejects, require_apart, write_rejects
 from graftwork.data.repeats import leaking
-from graftwork.data.split import draw, require_drawn, salt_of, seed_words
+from graftwork.data.split import draw, require_drawn, salt_of, seed_words, with_every_label
 from graftwork.data.split_folder import with_split_files
 from graftwork.data.table import Row, Table, open_table
 from graftwork.errors import ConfigError, DataError, clip, nearest
@@ -266,7 +266,10 @@ def draw_missing(
     if "test" in fractions and not kind.per_word:
         _refuse_single(records, path)
     strata = kind.strata([record.target for record in records])
-    names = draw([record.inputs for record in records], strata, fractions, salt_of(seed))
+    inputs = [record.inputs for record in records]
+    names = draw(inputs, strata, fractions, salt_of(seed))
+    if not kind.per_word:
+        names = with_every_label(inputs, names, [labels_of(record.target) for record in records], salt_of(seed))
     drawn = {
         split: [record for record, name in zip(records, names, strict=True) if name == split]
         for split in ("train", *fractions)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter, defaultdict
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -52,7 +52,7 @@ def draw(
     two rows or more gives at least one to the first split named, one of three to the second too; the train split
     always keeps one. The result does not depend on the order of the rows.
     """
-    keys = [hashlib.sha256((salt + canonical(plain(item))).encode()).digest() for item in inputs]
+    keys = _keys(inputs, salt)
     strata_of: defaultdict[bytes, Counter[Hashable]] = defaultdict(Counter)
     for key, stratum in zip(keys, strata, strict=True):
         strata_of[key][stratum] += 1
@@ -63,6 +63,32 @@ def draw(
     for members in groups.values():
         chosen |= _cut({key: strata_of[key].total() for key in members}, fractions)
     return [chosen[key] for key in keys]
+
+
+def with_every_label(
+    inputs: Sequence[Mapping[str, Any]], names: Sequence[str], labels: Sequence[Collection[str]], salt: str = SALT
+) -> list[str]:
+    """The splits as drawn, but that train has a row of every label, which can't be learnt otherwise.
+
+    Rows with labels that it lacks go back to it in the order of their hashes, with those of the same inputs, until it
+    lacks none.
+    """
+    keys = _keys(inputs, salt)
+    labels_of: defaultdict[bytes, set[str]] = defaultdict(set)
+    trained: set[str] = set()
+    for key, name, found in zip(keys, names, labels, strict=True):
+        labels_of[key].update(found)
+        trained.update(found if name == "train" else ())
+    back: set[bytes] = set()
+    for key in sorted(labels_of):
+        if not labels_of[key] <= trained:
+            back.add(key)
+            trained |= labels_of[key]
+    return ["train" if key in back else name for key, name in zip(keys, names, strict=True)]
+
+
+def _keys(inputs: Sequence[Mapping[str, Any]], salt: str) -> list[bytes]:
+    return [hashlib.sha256((salt + canonical(plain(item))).encode()).digest() for item in inputs]
 
 
 def _most_common(counts: Counter[Hashable]) -> Hashable:
