@@ -67,6 +67,27 @@ def test_every_layout_gives_the_same_examples(tmp_path: Path) -> None:
     assert rows(read(named_by_hand, text="p", choices=("choice1", "choice2"), label="gold")) == ROWS
 
 
+def test_lists_of_parquet_are_those_of_jsonl(tmp_path: Path) -> None:
+    arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    path = tmp_path / "t.parquet"
+    listed = rows(read(write(tmp_path, lists())))
+    texts = {"text": [text for text, _, _ in ROWS]}
+    choices = {"choices": [list(choices) for _, choices, _ in ROWS]}
+    for label in ([right for _, _, right in ROWS], [[1 - right, right] for _, _, right in ROWS]):
+        parquet.write_table(arrow.table(texts | choices | {"label": label}), path)
+        assert rows(read(path)) == listed
+    single = [(text, choice, int(i == right)) for text, two, right in ROWS for i, choice in enumerate(two)]
+    columns = zip(("text", "answer", "label"), zip(*single, strict=True), strict=True)
+    parquet.write_table(arrow.table({name: list(column) for name, column in columns}), path)
+    assert rows(read(path, "ranking")) == listed
+    two = {
+        f"choice{i}": [[choice] for choice in column] for i, column in enumerate(zip(*choices["choices"], strict=True))
+    }
+    parquet.write_table(arrow.table(texts | two | {"label": [right for _, _, right in ROWS]}), path)
+    with pytest.raises(DataError, match="the value of 'choice0' is no text"):
+        read(path)
+
+
 def test_where_labels_count_from_is_said_or_certain(tmp_path: Path) -> None:
     from_one = write(tmp_path, [{**line, "label": line["label"] + 1} for line in lists()], "one.jsonl")
     with pytest.raises(DataError, match=r"one.jsonl:2: the label '2' is no choice") as caught:

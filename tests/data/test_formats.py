@@ -173,6 +173,7 @@ def test_parquet_row_by_row(tmp_path: Path) -> None:
         "label": [i % 3 for i in range(count)],
         "score": [0.5] * count,
         "names": [["a", "b"]] * count,
+        "numbers": [[1, 0.5]] * count,
         "yes": [True] * count,
         "gone": [None] * count,
     }
@@ -182,7 +183,11 @@ def test_parquet_row_by_row(tmp_path: Path) -> None:
     assert len(found) == count
     assert (found[-1].line, found[-1].cells) == (count, ("text 2999", "2"))
     assert rows(path, "text", "score", label="score")[0] == ("text 0", "0.5")
-    assert rows(path, "yes", "names", label="yes")[0] == ("true", ("a", "b"))
+    assert rows(path, "yes", label="yes")[0] == ("true",)
+    assert rows(path, "numbers", label="numbers")[0] == (("1.0", "0.5"),)
+    assert next(open_table(path).rows(["names"], words="names")).cells == (("a", "b"),)
+    with pytest.raises(DataError, match="the value of 'names' is no text"):
+        load(Task.from_file(path, text="names", label="label"))
     assert refusal(path, "gone").where == f"{path}:1"
     assert "'score' is no text" in refusal(path, "score").what
     assert len(load(Task.from_file(path, label="label")).train.examples) > 2000

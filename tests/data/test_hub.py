@@ -77,7 +77,10 @@ def test_lists_of_words_and_of_classes(tmp_path: Path) -> None:
     rows = datasets.Dataset.from_dict({"tokens": [["Ann", "left"]], "ner_tags": [[1, 0]]}, features=features)
     rows.to_parquet(tmp_path / "ner" / "train.parquet")
     table = open_table(Path(f"hub:{tmp_path / 'ner'}"))
-    assert next(table.rows(("tokens", "ner_tags"), label="ner_tags")).cells == (("Ann", "left"), ("B-PER", "O"))
+    assert next(table.rows(("tokens", "ner_tags"), label="ner_tags", words="tokens")).cells == (
+        ("Ann", "left"),
+        ("B-PER", "O"),
+    )
 
 
 def test_what_is_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

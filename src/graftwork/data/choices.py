@@ -115,9 +115,9 @@ def choice_rows(table: Table, task: Task) -> Iterator[Row | Bad]:
     texts = _parts(task.text, table)
     columns = [*texts, *task.choices, *([task.label] if task.label else [])]
     single = len(task.choices) == 1
-    of_lists = single and _is_json(table)
+    of_lists = single and (_is_json(table) or table.holds_lists(task.choices[0]))
     found = table.readings(columns, label=task.label, words=task.choices[0] if of_lists else None)
-    rows = (row if isinstance(row, Bad) else _joined(row, texts, len(task.choices), of_lists) for row in found)
+    rows = (row if isinstance(row, Bad) else _joined(row, texts, task.choices, of_lists, table) for row in found)
     if single and not of_lists:
         yield from _grouped(rows, table)
         return
@@ -141,15 +141,28 @@ def _marked(row: Row, columns: Sequence[str], task: Task, where: str) -> Row:
     return replace(row, cells=(text, choices, *(_marks(label, choices, columns, task, where) for label in labels)))
 
 
-def _joined(row: Row, texts: Sequence[str], choices: int, of_lists: bool) -> Row:
-    """Text, candidates, label: the text in one, the candidates in a tuple."""
-    parts = [
-        ASKED.get(str(cell), str(cell)) if name == "question" else str(cell)
-        for name, cell in zip(texts, row.cells, strict=False)
-    ]
-    end = len(texts) + choices
-    listed = row.cells[len(texts)] if of_lists else tuple(map(str, row.cells[len(texts) : end]))
+def _joined(row: Row, texts: Sequence[str], choices: Sequence[str], of_lists: bool, table: Table) -> Row | Bad:
+    """Text, candidates, label: the text in one, the candidates in a tuple; or a list where a text should be."""
+    end = len(texts) + len(choices)
+    cells = row.cells[:end]
+    for name, cell in zip((*texts, *choices), cells, strict=True):
+        if isinstance(cell, tuple) is not (of_lists and name in choices):
+            return Bad(table.path, row.line, _odd(name, cell, f"{table.path}:{row.line}"), row.last)
+    words = map(str, cells)
+    parts = [ASKED.get(text, text) if name == "question" else text for name, text in zip(texts, words, strict=False)]
+    listed = cells[-1] if of_lists else tuple(map(str, cells[len(texts) :]))
     return replace(row, cells=(" ".join(filter(None, parts)), listed, *row.cells[end:]))
+
+
+def _odd(column: str, cell: Cell, where: str) -> DataError:
+    is_list = isinstance(cell, tuple)
+    return DataError(
+        f"the value of {column!r} is {'a list' if is_list else 'no list'}",
+        where=where,
+        got=clip(" | ".join(cell) if is_list else str(cell)),
+        expected=f"a {'text' if is_list else 'list of texts'}, as in the other rows",
+        do="mend the row or remove it",
+    )
 
 
 def _grouped(rows: Iterator[Row | Bad], table: Table) -> Iterator[Row | Bad]:

@@ -20,8 +20,8 @@ class Format:
     """How files of one format are read."""
 
     header_of: Callable[[Path], tuple[str, ...] | None]  # None for a file without rows
-    rows: Callable[[Path, Sequence[str], Sequence[str], str | None], Iterator[Reading]]
-    # (path, its header, the columns wanted, the column of the target)
+    rows: Callable[[Path, Sequence[str], Sequence[str], str | None, str | None], Iterator[Reading]]
+    # (path, its header, the columns wanted, the column of the target, the column that may hold lists)
 
 
 def format_of(path: Path) -> Format | None:
@@ -38,24 +38,32 @@ def format_of(path: Path) -> Format | None:
     return BY_SUFFIX.get(suffix)
 
 
-def _conll(path: Path, header: Sequence[str], wanted: Sequence[str], label: str | None) -> Iterator[Reading]:
+def _conll(
+    path: Path, header: Sequence[str], wanted: Sequence[str], label: str | None, words: str | None
+) -> Iterator[Reading]:
     for found in conll.columns_of(path, header, wanted):
         yield found if isinstance(found, Bad) else (found[0], found[1], 0, found[2])
 
 
-def _parquet(path: Path, header: Sequence[str], wanted: Sequence[str], label: str | None) -> Iterator[Reading]:
-    return map(_without_lines, parquet.rows(path, wanted, label))
+def _parquet(
+    path: Path, header: Sequence[str], wanted: Sequence[str], label: str | None, words: str | None
+) -> Iterator[Reading]:
+    return map(_without_lines, parquet.rows(path, wanted, label, words))
 
 
-def _hub(path: Path, header: Sequence[str], wanted: Sequence[str], label: str | None) -> Iterator[Reading]:
-    return map(_without_lines, hub.rows(path, wanted, label))
+def _hub(
+    path: Path, header: Sequence[str], wanted: Sequence[str], label: str | None, words: str | None
+) -> Iterator[Reading]:
+    return map(_without_lines, hub.rows(path, wanted, label, words))
 
 
 def _without_lines(found: tuple[int, Cells] | Bad) -> Reading:
     return found if isinstance(found, Bad) else (*found, 0, 0)
 
 
-def _brat(path: Path, header: Sequence[str], wanted: Sequence[str], label: str | None) -> Iterator[Reading]:
+def _brat(
+    path: Path, header: Sequence[str], wanted: Sequence[str], label: str | None, words: str | None
+) -> Iterator[Reading]:
     places = [brat.HEADER.index(name) for name in wanted]
     for found in brat.rows(path):
         if isinstance(found, Bad):
@@ -65,12 +73,16 @@ def _brat(path: Path, header: Sequence[str], wanted: Sequence[str], label: str |
             yield line, tuple(cells[place] for place in places), rounded, last
 
 
-def _folder(path: Path, header: Sequence[str], wanted: Sequence[str], label: str | None) -> Iterator[Reading]:
+def _folder(
+    path: Path, header: Sequence[str], wanted: Sequence[str], label: str | None, words: str | None
+) -> Iterator[Reading]:
     return ((number, tuple(cells[name] for name in wanted), 0, 0) for number, cells in folder.rows(path))
 
 
 def _named(rows: Callable[[Path], Iterator[tuple[int, dict[str, Any], int, int] | Bad]]) -> Any:
-    def read(path: Path, header: Sequence[str], wanted: Sequence[str], label: str | None) -> Iterator[Reading]:
+    def read(
+        path: Path, header: Sequence[str], wanted: Sequence[str], label: str | None, words: str | None
+    ) -> Iterator[Reading]:
         for found in rows(path):
             if isinstance(found, Bad):
                 yield found

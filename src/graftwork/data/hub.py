@@ -64,7 +64,9 @@ def header_of(path: Path) -> tuple[str, ...]:
     return tuple(_set(path).column_names)
 
 
-def rows(path: Path, wanted: Sequence[str], label: str | None) -> Iterator[tuple[int, tuple[Any, ...]] | Bad]:
+def rows(
+    path: Path, wanted: Sequence[str], label: str | None, words: str | None = None
+) -> Iterator[tuple[int, tuple[Any, ...]] | Bad]:
     """Number (1 is the first) and `wanted` cells of every row, as a row of JSONL has them.
 
     A row is bad whose class is not published, or that has a cell that is no text.
@@ -81,7 +83,7 @@ def rows(path: Path, wanted: Sequence[str], label: str | None) -> Iterator[tuple
             except DataError as error:
                 yield Bad(path, number, error)
             else:
-                yield row_of(values, wanted, label, path, number)
+                yield row_of(values, wanted, label, words, path, number)
 
 
 def hub_commit(path: Path) -> str | None:

@@ -26,26 +26,29 @@ def header_of(path: Path) -> tuple[str, ...]:
     return tuple(_open(path).schema_arrow.names)
 
 
-def rows(path: Path, wanted: Sequence[str], label: str | None) -> Iterator[tuple[int, tuple[Any, ...]] | Bad]:
+def rows(
+    path: Path, wanted: Sequence[str], label: str | None, words: str | None = None
+) -> Iterator[tuple[int, tuple[Any, ...]] | Bad]:
     """Number (1 is the first) and `wanted` cells of every row, as a row of JSONL has them.
 
-    Texts and lists of texts are taken as they are, numbers and yes or no in the column `label` as JSON writes them;
-    with anything else a row is bad.
+    Texts are taken as they are, in the column `words` lists of texts too, and in the column `label` lists, numbers and
+    yes or no as JSON writes them; with anything else a row is bad.
     """
     number = 0
     for columns in _batches(path, wanted):
         for cells in zip(*columns, strict=True):
             number += 1
-            yield row_of(cells, wanted, label, path, number)
+            yield row_of(cells, wanted, label, words, path, number)
 
 
 def row_of(
-    values: Sequence[Any], wanted: Sequence[str], label: str | None, path: Path, number: int
+    values: Sequence[Any], wanted: Sequence[str], label: str | None, words: str | None, path: Path, number: int
 ) -> tuple[int, tuple[Any, ...]] | Bad:
     """Row `number` of values as cells, or what is wrong with it."""
     where = f"{path}:{number}"
     try:
-        return number, tuple(cell_of(value, name, label, where) for value, name in zip(values, wanted, strict=True))
+        cells = (_cell(value, name, label, words, where) for value, name in zip(values, wanted, strict=True))
+        return number, tuple(cells)
     except DataError as error:
         return Bad(path, number, error)
 
@@ -58,23 +61,29 @@ def _batches(path: Path, wanted: Sequence[str]) -> Iterator[list[list[Any]]]:
             yield [batch.column(batch.schema.get_field_index(name)).to_pylist() for name in wanted]
 
 
-def cell_of(value: Any, column: str, label: str | None, where: str) -> str | tuple[str, ...]:
-    """A value as a cell; of the column `label` a number or yes or no as JSON writes it. Raises `DataError`."""
+def _cell(value: Any, column: str, label: str | None, words: str | None, where: str) -> str | tuple[str, ...]:
+    """A value as a cell. Raises `DataError`."""
     if isinstance(value, str):
         return value
-    if isinstance(value, list) and all(isinstance(item, str) for item in value):
-        return tuple(value)
+    if isinstance(value, list) and column in (label, words):
+        items = [repr(item) if column == label and _is_number(item) else item for item in value]
+        if all(isinstance(item, str) for item in items):
+            return tuple(items)
     if column == label and isinstance(value, bool):
         return "true" if value else "false"
-    if column == label and isinstance(value, int | float) and math.isfinite(value):
+    if column == label and _is_number(value):
         return repr(value)
     raise DataError(
         f"the value of {column!r} is {'null' if value is None else 'no number' if _is_nan(value) else 'no text'}",
         where=where,
         got=clip(repr(value)),
-        expected="a string, or of the target a number, true or false, or a list of strings",
+        expected="a string, or of the target a number, true or false, or a list of strings or numbers",
         do="remove the row or fill the value in" if value is None or _is_nan(value) else "write it as a string",
     )
+
+
+def _is_number(value: Any) -> bool:
+    return type(value) is int or (isinstance(value, float) and math.isfinite(value))
 
 
 def _is_nan(value: Any) -> bool:

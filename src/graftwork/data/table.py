@@ -50,12 +50,13 @@ class Table:
 
         In JSONL every cell must be a string, but for the column `label`, which may also be a number, a boolean (its
         JSON text is taken) or a list of strings or numbers, and the column `words`, which must be a list of strings.
+        In Parquet and sets of the hub it may be a list.
         Raises `DataError` for what is wrong with the whole file, and at the end of one that has no rows.
         """
         own, empty = formats.format_of(self.path), True
         found: Iterator[Row | Bad]
         if own is not None:
-            of_format = own.rows(self.path, self.header, columns, label)
+            of_format = own.rows(self.path, self.header, columns, label, words)
             found = (reading if isinstance(reading, Bad) else Row(*reading) for reading in of_format)
         else:
             is_json = _format(self.path) == ".jsonl"
