@@ -88,6 +88,14 @@ def test_lists_of_parquet_are_those_of_jsonl(tmp_path: Path) -> None:
         read(path)
 
 
+def test_a_choice_that_the_first_line_lacks_is_not_dropped(tmp_path: Path) -> None:
+    lines = [{"text": text, "choice1": a, "choice2": b, "label": f"choice{1 + right}"} for text, (a, b), right in ROWS]
+    assert len(rows(read(write(tmp_path, [line | {"note3": "n"} for line in lines])))) == len(ROWS)
+    with pytest.raises(DataError, match=r"no key 'choice3'[\s\S]*\"choices\": \[") as caught:
+        read(write(tmp_path, [*lines[:4], lines[4] | {"choice3": "c"}, *lines[5:]]))
+    assert caught.value.where.endswith(":5")
+
+
 def test_where_labels_count_from_is_said_or_certain(tmp_path: Path) -> None:
     from_one = write(tmp_path, [{**line, "label": line["label"] + 1} for line in lists()], "one.jsonl")
     with pytest.raises(DataError, match=r"one.jsonl:2: the label '2' is no choice") as caught:

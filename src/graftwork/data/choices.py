@@ -116,7 +116,8 @@ def choice_rows(table: Table, task: Task) -> Iterator[Row | Bad]:
     columns = [*texts, *task.choices, *([task.label] if task.label else [])]
     single = len(task.choices) == 1
     of_lists = single and (_is_json(table) or table.holds_lists(task.choices[0]))
-    found = table.readings(columns, label=task.label, words=task.choices[0] if of_lists else None)
+    listed = task.choices[0] if of_lists else None
+    found = table.readings(columns, label=task.label, words=listed, family=_family(task.choices))
     rows = (row if isinstance(row, Bad) else _joined(row, texts, task.choices, of_lists, table) for row in found)
     if single and not of_lists:
         yield from _grouped(rows, table)
@@ -131,6 +132,12 @@ def choice_rows(table: Table, task: Task) -> Iterator[Row | Bad]:
             yield Bad(table.path, row.line, error, row.last)
         else:
             yield marked
+
+
+def _family(choices: Sequence[str]) -> re.Pattern[str] | None:
+    """What columns are called that go on with the numbers of these; None where they have none."""
+    numbered = _NUMBERED.fullmatch(choices[-1])
+    return re.compile(f"{numbered[1]}_?[0-9]{{1,2}}") if numbered and len(choices) > 1 else None
 
 
 def _marked(row: Row, columns: Sequence[str], task: Task, where: str) -> Row:

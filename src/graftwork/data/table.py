@@ -5,6 +5,7 @@ Nothing is guessed into another type: a cell is the text that stands in the file
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -44,13 +45,18 @@ class Table:
         return none_bad(self.readings(columns, label, words))
 
     def readings(
-        self, columns: Sequence[str], label: str | None = None, words: str | None = None
+        self,
+        columns: Sequence[str],
+        label: str | None = None,
+        words: str | None = None,
+        family: re.Pattern[str] | None = None,
     ) -> Iterator[Row | Bad]:
         """The cells of `columns` of every row, in file order, one row in memory at a time; or what is wrong with it.
 
         In JSONL every cell must be a string, but for the column `label`, which may also be a number, a boolean (its
         JSON text is taken) or a list of strings or numbers, and the column `words`, which must be a list of strings.
-        In Parquet and sets of the hub it may be a list.
+        In Parquet and sets of the hub it may be a list. A row of JSONL that has a key of this `family` which the first
+        line lacks is bad.
         Raises `DataError` for what is wrong with the whole file, and at the end of one that has no rows.
         """
         own, empty = formats.format_of(self.path), True
@@ -60,7 +66,7 @@ class Table:
             found = (reading if isinstance(reading, Bad) else Row(*reading) for reading in of_format)
         else:
             is_json = _format(self.path) == ".jsonl"
-            found = self._objects(columns, label, words) if is_json else self._records(columns)
+            found = self._objects(columns, label, words, family) if is_json else self._records(columns)
         for row in found:
             empty = False
             yield row
@@ -91,11 +97,15 @@ class Table:
             else:
                 yield Bad(self.path, line, self._wrong_width(line, fields), last)
 
-    def _objects(self, columns: Sequence[str], label: str | None, words: str | None) -> Iterator[Row | Bad]:
+    def _objects(
+        self, columns: Sequence[str], label: str | None, words: str | None, family: re.Pattern[str] | None
+    ) -> Iterator[Row | Bad]:
         for line, item in json_objects(self.path):
             try:
                 if isinstance(item, DataError):
                     raise item
+                if family is not None:
+                    self._refuse_further(family, item, line)
                 row = Row(line, tuple(self._cells(item, columns, label, words, line)), 0, line)
             except DataError as error:
                 yield Bad(self.path, line, error, line)
@@ -112,6 +122,17 @@ class Table:
             is_words = column == words
             yield (
                 _words(item[column], column, where) if is_words else _cell(item[column], column, column == label, where)
+            )
+
+    def _refuse_further(self, family: re.Pattern[str], item: dict[str, Any], line: int) -> None:
+        further = [key for key in item if key not in self.header and family.fullmatch(key)]
+        if further:
+            raise DataError(
+                f"the first line has no key {clip(further[0])}",
+                where=f"{self.path}:{line}",
+                got=f"keys: {', '.join(item)}",
+                expected=f"the keys of the first line: {', '.join(self.header)}",
+                do='for rows that have more of them than others write lists: "choices": ["…", "…", "…"]',
             )
 
     def _wrong_width(self, line: int, fields: list[str]) -> DataError:
