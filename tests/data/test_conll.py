@@ -209,6 +209,13 @@ def test_without_a_kind_the_right_one_is_named(tmp_path: Path) -> None:
     assert "--kind tagging" in caught.value.do
 
 
+def test_words_are_no_text(tmp_path: Path) -> None:
+    path = conll(tmp_path, ROWS)
+    with pytest.raises(DataError, match="words, where a text is needed") as caught:
+        load(Task.from_file(path, kind="multilabel", text="tokens", label="tags"))
+    assert caught.value.where == f"{path}:1"
+
+
 def test_a_pair_has_no_words(tmp_path: Path) -> None:
     assert "a pair has no words" in refusal(ConfigError, conll(tmp_path, ROWS), text_a="tokens", text_b="tags").what
     csv = write(tmp_path, "tokens,tags\n" + "a b,O O\n" * 10, "t.csv")

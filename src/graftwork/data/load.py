@@ -220,7 +220,15 @@ def _record(row: Row, number: int, roles: Sequence[str], task: Task, kind: Kind,
             inputs[role] = media_of(given, role, path, where)
         elif role == "words":
             check_words(given, where)
-        elif role != "choices" and not text_of(given).strip():
+        elif role != "choices" and not isinstance(given, str):
+            raise DataError(
+                "words, where a text is needed",
+                where=where,
+                got=f"{getattr(task, role)} = {clip(text_of(given))}",
+                expected="a text in one piece",
+                do="name another column, or tag each word: --kind tagging",
+            )
+        elif role != "choices" and not given.strip():
             raise DataError(
                 "the text is empty",
                 where=where,
