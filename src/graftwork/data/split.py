@@ -73,12 +73,13 @@ def with_every_label(
     Rows with labels that it lacks go back to it in the order of their hashes, with those of the same inputs, until it
     lacks none.
     """
+    trained = {label for name, found in zip(names, labels, strict=True) if name == "train" for label in found}
+    if all(label in trained for found in labels for label in found):
+        return list(names)
     keys = _keys(inputs, salt)
     labels_of: defaultdict[bytes, set[str]] = defaultdict(set)
-    trained: set[str] = set()
-    for key, name, found in zip(keys, names, labels, strict=True):
+    for key, found in zip(keys, labels, strict=True):
         labels_of[key].update(found)
-        trained.update(found if name == "train" else ())
     back: set[bytes] = set()
     for key in sorted(labels_of):
         if not labels_of[key] <= trained:
