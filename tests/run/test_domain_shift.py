@@ -9,12 +9,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.stats import ttest_ind
 
 import graftwork as gw
 from graftwork.core.task import Task
 from graftwork.errors import ConfigError
 from graftwork.files import read_json, write_json
 from graftwork.run.confidence import Moments, confidence_of
+from graftwork.run.domain_shift import verdict
 from graftwork.run.task_module import TaskModule
 
 GOOD, BAD, FILLER = ["good", "fine", "warm"], ["bad", "sad", "cold"], [f"thing{i}" for i in range(300)]
@@ -145,8 +147,31 @@ def test_confidence_of_every_sort_of_answer() -> None:
 
 
 def test_a_difference_of_means_has_its_interval() -> None:
-    a, b = Moments.of([1.0, 2.0, 3.0, 4.0]), Moments.of([1.0, 1.0, 2.0])
+    rows, others = [1.0, 2.0, 3.0, 4.0], [1.0, 1.0, 2.0]
+    a, b = Moments.of(rows), Moments.of(others)
     assert a is not None and b is not None and Moments.of([1.0]) is None
-    found = a.less(b)
-    spread = (np.var([1, 2, 3, 4], ddof=1) / 4 + np.var([1, 1, 2], ddof=1) / 3) ** 0.5
-    assert found == pytest.approx({"change": 7 / 6, "low": 7 / 6 - 1.96 * spread, "high": 7 / 6 + 1.96 * spread})
+    wanted = ttest_ind(rows, others, equal_var=False).confidence_interval()
+    assert a.less(b) == pytest.approx({"change": 7 / 6, "low": wanted.low, "high": wanted.high})
+    alike = Moments(1.0, 0.0, 2)
+    assert alike.less(Moments(0.5, 0.0, 9)) == {"change": 0.5, "low": 0.5, "high": 0.5}
+
+
+@pytest.mark.parametrize(
+    ("rows", "low", "said"),
+    [
+        (19, 0.1, []),
+        (20, 0.1, ["Its answers are surer than to texts held out from its training: +20.0 points [+10.0, +30.0]."]),
+        (
+            20,
+            -0.1,
+            [
+                "Cannot tell whether its answers are surer or less sure than to texts held out from its training: "
+                "+20.0 points [-10.0, +30.0]."
+            ],
+        ),
+    ],
+)
+def test_how_sure_answers_are_is_said_of_enough_texts(rows: int, low: float, said: list[str]) -> None:
+    sides = {"new": {"rows": rows}, "held_out": {"rows": 80}}
+    found = {"confidence": sides | {"change": 0.2, "low": low, "high": 0.3}, "unreachable": "no file"}
+    assert verdict(found)[1:] == said

@@ -9,11 +9,12 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.stats import t as student
 
 from graftwork.core.example import Example, text_of
 from graftwork.core.media import Media
 
-Z = 1.96
+LEVEL = 0.95
 
 
 @dataclass(frozen=True)
@@ -31,9 +32,12 @@ class Moments:
         return cls(float(listed.mean()), float(listed.std(ddof=1)), len(listed)) if len(listed) > 1 else None
 
     def less(self, other: Moments) -> dict[str, float]:
-        """Its mean less that of another sample, with the 95 % interval (normal, unequal variances)."""
-        change, spread = self.mean - other.mean, math.hypot(self.sd / self.rows**0.5, other.sd / other.rows**0.5)
-        return {"change": change, "low": change - Z * spread, "high": change + Z * spread}
+        """Its mean less that of another sample, with the 95 % interval (Welch 1947: Student's t, unequal variances)."""
+        parts = [(of.sd**2 / of.rows, of.rows - 1) for of in (self, other)]
+        change, spread = self.mean - other.mean, math.sqrt(sum(part for part, _ in parts))
+        shares = sum((part / spread**2) ** 2 / freedom for part, freedom in parts) if spread else 0.0
+        half = float(student.ppf((1 + LEVEL) / 2, 1 / shares)) * spread if shares else 0.0
+        return {"change": change, "low": change - half, "high": change + half}
 
 
 def confidence_of(answer: Mapping[str, Any]) -> float | None:

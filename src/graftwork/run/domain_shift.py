@@ -264,14 +264,15 @@ def _apart_in_words(found: Mapping[str, Any]) -> list[str]:
 
 
 def _sure_in_words(found: Mapping[str, Any]) -> list[str]:
+    """Nothing of fewer than 20 texts, whose spread hardly says what other texts would do."""
     sure = found.get("confidence")
-    if not sure or "change" not in sure:
+    if not sure or "change" not in sure or min(sure[side]["rows"] for side in ("new", "held_out")) < FEWEST:
         return []
     span = f"{100 * sure['change']:+.1f} points [{100 * sure['low']:+.1f}, {100 * sure['high']:+.1f}]"
     if sure["low"] > 0 or sure["high"] < 0:
         than = "surer" if sure["change"] > 0 else "less sure"
-        return [f"Its answers are {than} than to texts it was tested on: {span}."]
-    return [f"Its answers are about as sure as to texts it was tested on: {span}."]
+        return [f"Its answers are {than} than to texts held out from its training: {span}."]
+    return [f"Cannot tell whether its answers are surer or less sure than to texts held out from its training: {span}."]
 
 
 def _p(value: float) -> str:
