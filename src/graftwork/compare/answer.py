@@ -86,6 +86,16 @@ def enough(board: Board) -> Mapping[str, Any] | None:
     return min(priced, key=lambda row: (_price(row), -row["scores"][metric]["mean"]), default=best)
 
 
+def majority_stands(board: Board) -> bool:
+    """Whether the majority class is among the equals of the best method, and nothing is shown to beat it."""
+    rows, found = scored(board), enough(board)
+    if found is None:
+        return False
+    pairs = [pair for pair in board["differences"] if rows[0]["method"] in (pair["a"], pair["b"])]
+    known = any(pair["p"] is not None for pair in pairs)
+    return known and MAJORITY in _equals(rows[0], pairs) and found["method"] not in _beating_majority(board)
+
+
 def _equals(best: Mapping[str, Any], pairs: Sequence[Mapping[str, Any]]) -> set[str]:
     """The best method, and those that are not shown to be another."""
     return {best["method"]} | {other(pair, best["method"]) for pair in pairs if pair["verdict"] == "cannot tell"}
@@ -112,9 +122,9 @@ def _best(board: Board) -> str:
         return f"The highest score is {top}; so few runs cannot say which method is better."
     cheapest = enough(board)
     assert cheapest is not None
+    if majority_stands(board):
+        return f"No method is shown to beat the majority class; the highest score is {top}."
     if MAJORITY in _equals(best, pairs):
-        if cheapest["method"] not in _beating_majority(board):
-            return f"No method is shown to beat the majority class; the highest score is {top}."
         return (
             f"The cheapest method that is shown to beat the majority class is {cheapest['method']} with {metric} "
             f"{points(cheapest, metric)}; the highest score, {top}, is not shown to."

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import rankdata
 
-from graftwork.compare.answer import answer
+from graftwork.compare.answer import answer, majority_stands
 from graftwork.compare.answer import enough as cheapest
 from graftwork.compare.statistics import LEVEL, Spread, holm
 from graftwork.units import percent
@@ -184,6 +184,7 @@ def _task(name: str, board: Board) -> dict[str, Any]:
         "backbone": board["backbone"]["id"] if board["backbone"] else None,
         "best": {"method": best[0], "mean": best[1]},
         "enough": enough(board),
+        "majority_stands": majority_stands(board),
         "answer": answer(board),
     }
 
@@ -193,11 +194,14 @@ def _lost(name: str, why: str) -> dict[str, Any]:
 
 
 def enough(board: Board) -> str | None:
-    """The method that costs least to train of those that the board can't tell from its best; None without verdicts."""
+    """The method that costs least to train of those that the board can't tell from its best.
+
+    None without verdicts, and where nothing is shown to beat the majority class.
+    """
     means = _means(board)
     best = max(means, key=lambda name: means[name])
     told = any(pair["p"] is not None for pair in board["differences"] if best in (pair["a"], pair["b"]))
-    found = cheapest(board) if told else None
+    found = cheapest(board) if told and not majority_stands(board) else None
     return None if found is None else str(found["method"])
 
 
