@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from graftwork.core.run import RunResult, RunSpec
-from graftwork.run.rows import row_of
+from graftwork.run.rows import TOLERANCE, band_of, row_of
 from graftwork.run.store import write_run
 
 SPEC = RunSpec({"kind": "classification"}, "data", None, {"name": "lora"}, {"epochs": 1}, 0, {"threads": 1})
@@ -24,3 +24,11 @@ def test_a_row_is_of_all_seeds_and_of_nothing_else(tmp_path: Path) -> None:
     varied = [SPEC.id, order.id, replace(order, seed=3).id]  # seed 0 is the same run either way
     assert [folder.name for folder, _ in row_of(tmp_path, order)] == varied
     assert row_of(tmp_path / "none", SPEC) == []
+
+
+def test_runs_that_are_all_alike_have_no_band_but_a_tolerance() -> None:
+    alike, few = band_of([0.8] * 5, 0.8), band_of([0.8] * 3, 0.8)
+    assert alike == few and alike.runs == 0
+    assert alike.holds(0.8 + 0.9 * TOLERANCE) and not alike.holds(0.8 + 1.1 * TOLERANCE)
+    spread = band_of([0.8, 0.81, 0.79, 0.8, 0.8], 0.8)
+    assert spread.runs == 5 and not spread.holds(0.85)

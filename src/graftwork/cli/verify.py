@@ -163,7 +163,8 @@ def _because(found: Verification) -> str:
     told = f"{percent(found.band.low, 2)} to {percent(found.band.high, 2)}"
     if found.band.runs:
         return f": {told} is where the {found.band.runs} runs of this row expect one more, in 95 of 100 cases"
-    return f": no band is known with so few runs of this row; within 1 point of the score would be {told}"
+    why = "so few runs of this row, or runs all alike"
+    return f": no band is known from {why}; within 1 point of the score would be {told}"
 
 
 def _named(differences: Sequence[Difference]) -> str:

@@ -16,6 +16,7 @@ from graftwork.run.store import RunStore, read_result
 
 FEWEST_RUNS = 5  # that a band is known from
 LEVEL = 0.95
+ROUNDING = 1e-12  # scores that differ by less are alike
 TOLERANCE = 0.01  # of a score, where no band is known: what another seed may do (Reimers & Gurevych 2017, D17-1035)
 
 
@@ -55,12 +56,12 @@ def _is_in_row(own: RunSpec, spec: RunSpec) -> bool:
 def band_of(scores: list[float], recorded: float) -> Band:
     """The 95 % prediction interval for one more run: mean ± t · sd · sqrt(1 + 1/n).
 
-    With fewer than five runs the recorded score and a tolerance.
+    The recorded score and a tolerance with fewer than five runs, and where all are alike: a method without luck of
+    seeds says nothing of what another processor's rounding does.
     """
     count = len(scores)
-    if count < FEWEST_RUNS:
+    if count < FEWEST_RUNS or max(scores) - min(scores) < ROUNDING:
         return Band(recorded - TOLERANCE, recorded + TOLERANCE, 0)
     mean, sd = statistics.fmean(scores), statistics.stdev(scores)
     half = float(t.ppf((1 + LEVEL) / 2, count - 1)) * sd * math.sqrt(1 + 1 / count)
-    rounding = 1e-12  # runs that are all alike leave no room for the mean's own rounding
-    return Band(mean - half - rounding, mean + half + rounding, count)
+    return Band(mean - half, mean + half, count)
