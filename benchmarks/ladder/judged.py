@@ -41,6 +41,7 @@ def mean_of(rows: Sequence[Row]) -> Row:
         by_seed=np.mean([row.by_seed for row in rows], axis=0),
         drawn=np.mean([row.drawn for row in rows], axis=0),
         examples=sum(row.examples for row in rows),
+        least=sum(row.least for row in rows) / len(rows),
     )
 
 

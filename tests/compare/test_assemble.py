@@ -110,6 +110,28 @@ def test_too_few_runs_are_said(seeds: int, said: bool) -> None:
     assert any("not enough runs to rank" in note for note in made["notes"]) is said
 
 
+def of_rows(method: str, share: float, rows: int, alike: bool = False) -> RowRuns:
+    """A row over a test split of few rows; with runs all alike, where a method has no luck of seeds."""
+    runs = []
+    for seed in range(5):
+        right = hits(share, 0 if alike else seed, rows)
+        result = RunResult(f"{method}-{seed}", seed, "ok", dict.fromkeys(METRICS, float(right.mean())), costs=price(1))
+        runs.append((result, dict.fromkeys(METRICS, right)))
+    return RowRuns(method, {}, "ok", tuple(runs))
+
+
+@pytest.mark.parametrize(("rows", "said"), [(12, True), (20, False)])
+def test_a_short_test_split_is_said(rows: int, said: bool) -> None:
+    notes = board([of_rows("full", 0.9, rows), of_rows("majority", 0.3, rows)])["notes"]
+    assert any(note.startswith("the test split has 12 rows") for note in notes) is said
+
+
+@pytest.mark.parametrize("alike", [True, False])
+def test_runs_that_are_all_alike_give_no_second_opinion(alike: bool) -> None:
+    (pair,) = board([of_rows("svm", 0.9, 100, alike), of_rows("majority", 0.3, 100, alike=True)])["differences"]
+    assert (pair["aso"] is None) is alike
+
+
 def test_one_run_each_gives_no_verdict() -> None:
     made = board([row("full", 0.9, 10, 1), row("adapter", 0.4, 5, 1)])
     assert [pair["verdict"] for pair in made["differences"]] == ["cannot tell"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import resource
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,6 +12,8 @@ from boards import Share, hits
 
 from graftwork.compare import statistics
 from graftwork.compare.statistics import Sample, Spread, bootstrap, holm, smallest_detectable
+from graftwork.core.task import Task
+from graftwork.registry import metrics
 
 
 def simulated(rng: np.random.Generator, seeds: int, seed_sd: float, examples: int = 300) -> tuple[np.ndarray, ...]:
@@ -129,6 +132,41 @@ def test_a_few_examples_that_differ_alike_are_no_certainty() -> None:
     right, wrong = np.ones((3, 1)), np.zeros((3, 1))
     found = bootstrap([Sample("a", (right,) * 3), Sample("b", (wrong,) * 3)], Share(), draws=200)
     assert [pair.verdict for pair in found.differences()] == ["cannot tell"]
+
+
+@pytest.mark.parametrize("rows", [4, 5])
+def test_under_six_rows_nothing_is_told_apart(rows: int) -> None:
+    right, wrong = np.ones((rows, 1)), np.zeros((rows, 1))
+    wrong[0] = 1.0
+    found = bootstrap([Sample("a", (right,) * 5), Sample("b", (wrong,) * 5)], Share()).difference("a", "b")
+    assert found.p is not None and found.p >= 2 * 0.5**rows and found.verdict == "cannot tell"
+    assert -1 <= found.low <= found.delta <= found.high <= 1
+
+
+def test_the_error_over_a_few_examples_is_unbiased() -> None:
+    """Draws out of 6 see five sixths of their variance; over tasks, which are no examples, no sign test bounds p."""
+    right = np.array([1.0, 1, 1, 1, 0, 0])[:, None]
+    boot = bootstrap([Sample("a", (right,) * 5), Sample("b", (np.zeros((6, 1)),) * 5)], Share())
+    spread = statistics._spread_of_difference(boot.rows["a"], boot.rows["b"])
+    assert spread.error == pytest.approx(float(right.std(ddof=1)) / 6**0.5, rel=0.02)
+    assert Spread(0.001, 3).p_value(1.0) < 0.001 < Spread(0.001, 3, examples=4).p_value(1.0) == 0.125
+
+
+def test_intervals_end_where_the_metric_does() -> None:
+    """A correlation goes down to -1: an interval that is cut at the lowest draw, or at 0, would be too short."""
+    rng = np.random.default_rng(2)
+    task = Task("t", Path("t.csv"), kind="regression")
+    pearson, targets = metrics.get("pearson"), rng.normal(size=12)
+    low, other = (
+        tuple(pearson.statistics(targets, sign * targets + rng.normal(0, noise, 12), task) for noise in (0.3, 1, 9))
+        for sign in (-1, 1)
+    )
+    boot = bootstrap([Sample("low", low), Sample("other", other)], pearson, draws=50)
+    score, pair = boot.score("low"), boot.difference("low", "other")
+    assert score.low == -1 < boot.rows["low"].drawn.min()
+    assert -2 <= pair.low < -1
+    undeclared = bootstrap([Sample("a", (np.array([[-0.9], [0.1], [-0.5]]),))], Share(), draws=50)
+    assert undeclared.rows["a"].least == -np.inf
 
 
 def test_different_examples_are_refused() -> None:

@@ -56,10 +56,11 @@ def test_scale_and_shift_move_the_difference_and_not_the_verdict(
     plain = drawn(*rows).difference("a", "b")
     moved = drawn(*(changed(row, scale, shift) for row in rows)).difference("a", "b")
     assert moved.delta == pytest.approx(scale * plain.delta, abs=1e-9)
-    assert (moved.low, moved.high) == (
-        pytest.approx(scale * plain.low, abs=1e-6),
-        pytest.approx(scale * plain.high, abs=1e-6),
-    )
+    if max(abs(plain.low), abs(plain.high)) < 1:  # else it is cut to what an accuracy allows
+        assert (moved.low, moved.high) == (
+            pytest.approx(scale * plain.low, abs=1e-6),
+            pytest.approx(scale * plain.high, abs=1e-6),
+        )
     if plain.p is None or moved.p is None:
         assert plain.p == moved.p
     elif abs(plain.delta) > 1e-9:

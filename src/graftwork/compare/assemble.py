@@ -28,6 +28,7 @@ from graftwork.train.seeds import SOURCES
 
 FORMAT = 1
 ENOUGH_RUNS = 5  # to show a ranking
+ENOUGH_ROWS = 20  # of the test split: an interval over fewer is rough
 HEADLINE_DRAWS = 10_000
 OTHER_DRAWS = 1_000  # for the intervals of metrics that decide nothing
 ROUNDING = 1e-9  # of a score: less is not below the majority class
@@ -241,10 +242,13 @@ def _differences(boot: Bootstrap, entries: Sequence[Mapping[str, Any]], headline
 
 
 def _second_opinion(pair: Difference, boot: Bootstrap, pairs: int) -> dict[str, Any] | None:
-    """How nearly the runs of the row with the higher mean dominate the other's; None with too few of them."""
+    """How nearly the runs of the row with the higher mean dominate the other's.
+
+    None with too few of them, and where each row's are all alike: one number a row has no order to speak of.
+    """
     order = (pair.a, pair.b) if pair.delta >= 0 else (pair.b, pair.a)
     of, beside = (boot.rows[method].points for method in order)
-    if min(len(of), len(beside)) < FEWEST_RUNS:
+    if min(len(of), len(beside)) < FEWEST_RUNS or max(np.ptp(of), np.ptp(beside)) < ROUNDING:
         return None
     return {"of": order[0], **asdict(almost_stochastic_order(of, beside, confidence=1 - LEVEL / pairs))}
 
@@ -270,7 +274,7 @@ def _expected_best(
 def _notes(rows: Sequence[RowRuns], entries: Sequence[Mapping[str, Any]], counts: bool) -> list[str]:
     """What a reader must know before trusting the order of the rows. `counts`: failed runs count as the majority's."""
     made = [len(row.runs) if counts else len(row.scored) for row in rows if row.scored]
-    notes = []
+    notes = _short(rows)
     if made and min(made) < ENOUGH_RUNS:
         fewest = min(made)
         runs = "1 run" if fewest == 1 else f"{fewest} runs"
@@ -287,6 +291,17 @@ def _notes(rows: Sequence[RowRuns], entries: Sequence[Mapping[str, Any]], counts
             )
     notes += [note for row in rows if (note := _parted(row))]
     return [*notes, *(_diverged(entry) for entry in entries if entry["n_diverged"])]
+
+
+def _short(rows: Sequence[RowRuns]) -> list[str]:
+    """That the test split has few rows."""
+    few = min((len(of) for row in rows for _, stats in row.scored for of in stats.values()), default=ENOUGH_ROWS)
+    if few >= ENOUGH_ROWS:
+        return []
+    told = (
+        f"the test split has {few} row{'' if few == 1 else 's'}: under {ENOUGH_ROWS} intervals and verdicts are rough"
+    )
+    return [f"{told}, under 6 nothing can be told apart"]
 
 
 def _parted(row: RowRuns) -> str:

@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import t as student
 
-from graftwork.core.metric import Metric, Score
+from graftwork.core.metric import BelowZero, Metric, Score
 
 Floats = NDArray[np.float64]
 
@@ -71,6 +71,7 @@ class Spread:
     error: float
     freedom: float
     known: bool = True  # False: under 3 runs of a row, or a single example
+    examples: int | None = None  # that the sign test bounds p by; None: no bound
 
     @property
     def quantile(self) -> float:
@@ -80,13 +81,15 @@ class Spread:
     def p_value(self, delta: float) -> float | None:
         """Two-sided p of a difference of `delta`; None when the spread isn't known.
 
-        Without any error all that was drawn differs alike, and that is no certainty: the sign test over it decides.
+        Examples that nearly all differ alike are no certainty: p is never less than the sign test gives where they all
+        do, and that where there is no error at all.
         """
         if not self.known:
             return None
         if self.error < NEGLIGIBLE:
-            return 1.0 if abs(delta) < NEGLIGIBLE else min(1.0, 2 * 0.5 ** (self.freedom + 1))
-        return float(2 * student.sf(abs(delta) / self.error, self.freedom))
+            return 1.0 if abs(delta) < NEGLIGIBLE else _sign_test(self.freedom + 1)
+        floor = 0.0 if self.examples is None else _sign_test(self.examples)
+        return max(floor, float(2 * student.sf(abs(delta) / self.error, self.freedom)))
 
 
 @dataclass(frozen=True)
@@ -97,6 +100,7 @@ class Row:
     by_seed: Floats  # (D, S) score of each run on each draw of examples
     drawn: Floats  # (D,) mean score over a draw of seeds, on the same draws of examples
     examples: int  # N
+    least: float = 0.0  # the lowest score there is
 
 
 @dataclass(frozen=True)
@@ -113,7 +117,7 @@ class Bootstrap:
         low, high = _interval(row.drawn, float(row.points.mean()), spread)
         sd = float(row.points.std(ddof=1)) if len(row.points) > 1 else 0.0
         # A stretched interval may leave the metric's range: no metric passes 1, few go below 0.
-        return Score(float(row.points.mean()), sd, max(low, min(0.0, float(row.drawn.min()))), min(high, 1.0))
+        return Score(float(row.points.mean()), sd, max(low, row.least), min(high, 1.0))
 
     def difference(self, a: str, b: str) -> Difference:
         """Row `a` minus row `b`, not yet corrected for other pairs."""
@@ -122,6 +126,8 @@ class Bootstrap:
         drawn = one.drawn - two.drawn
         spread = replace(_spread_of_difference(one, two), known=self._known(one) and self._known(two))
         low, high = _interval(drawn, delta, spread)
+        widest = max(abs(delta), 1 - min(one.least, two.least))  # that two scores of the metric can lie apart
+        low, high = max(low, -widest), min(high, widest)
         stretched = _stretched(drawn, delta, spread)
         share = float(np.mean(stretched > 0) + np.mean(stretched == 0) / 2)
         p = spread.p_value(delta)
@@ -169,7 +175,8 @@ def bootstrap(
         picks = np.random.default_rng([seed, seeds]).integers(0, seeds, (draws, seeds))  # (D, S): equal S, equal draws
         drawn = np.take_along_axis(by_seed[sample.name], picks, axis=1).mean(axis=1)
         points = np.array([float(metric.value(np.asarray(run, np.float64).mean(axis=0))) for run in sample.runs])
-        rows[sample.name] = Row(points, by_seed[sample.name], drawn, examples)
+        least = _least(metric, min(float(points.min()), float(by_seed[sample.name].min())))
+        rows[sample.name] = Row(points, by_seed[sample.name], drawn, examples, least)
     return Bootstrap(rows, fewest_runs)
 
 
@@ -189,6 +196,18 @@ def smallest_detectable(spread: Spread) -> float | None:
     t(0.975) is 1.96 when the examples decide the spread, and 2.78 when 5 seeds do.
     """
     return (spread.quantile + _POWER_QUANTILE) * spread.error if spread.known else None
+
+
+def _least(metric: Metric, seen: float) -> float:
+    """The metric's lowest score: as it says, else 0, and unknown where it has been `seen` below that."""
+    if isinstance(metric, BelowZero):
+        return metric.least
+    return 0.0 if seen >= 0 else -math.inf
+
+
+def _sign_test(examples: float) -> float:
+    """Two-sided p of examples that all differ alike."""
+    return min(1.0, float(2 * 0.5**examples))
 
 
 def _verdict(delta: float, p: float | None) -> str:
@@ -244,12 +263,18 @@ def _combined(over_examples: float, over_seeds: Sequence[tuple[float, float, int
 
 
 def _spread(row: Row) -> Spread:
-    return _combined(float(row.by_seed.mean(axis=1).var()), [_seed_variance(row)], row.examples)
+    return _combined(_over_examples(row.by_seed, row.examples), [_seed_variance(row)], row.examples)
 
 
 def _spread_of_difference(a: Row, b: Row) -> Spread:
-    over_examples = float((a.by_seed.mean(axis=1) - b.by_seed.mean(axis=1)).var())
-    return _combined(over_examples, [_seed_variance(a), _seed_variance(b)], a.examples)
+    drawn = a.by_seed.mean(axis=1, keepdims=True) - b.by_seed.mean(axis=1, keepdims=True)
+    seeds = [_seed_variance(a), _seed_variance(b)]
+    return replace(_combined(_over_examples(drawn, a.examples), seeds, a.examples), examples=a.examples)
+
+
+def _over_examples(by_seed: Floats, examples: int) -> float:
+    """Variance over draws of the mean of (D, S); draws out of N examples see (N - 1) / N of it."""
+    return float(by_seed.mean(axis=1).var()) * examples / max(1, examples - 1)
 
 
 def _stretched(drawn: Floats, point: float, spread: Spread) -> Floats:

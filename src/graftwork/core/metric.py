@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +20,13 @@ class Metric(Protocol):
 
     def value(self, means: NDArray[np.float64]) -> NDArray[np.float64]:
         """(…, K) means over a sample of examples -> (…) scores; undefined ones are 0, as in scikit-learn."""
+
+
+@runtime_checkable
+class BelowZero(Protocol):
+    """What a metric is too whose scores go below 0."""
+
+    least: float  # the lowest score there is
 
 
 def score(metric: Metric, targets: Numbers, predictions: Numbers, task: Task) -> float:

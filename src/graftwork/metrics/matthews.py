@@ -13,6 +13,8 @@ from graftwork.registry import metrics
 class Matthews:
     """Equal to `sklearn.metrics.matthews_corrcoef`."""
 
+    least = -1.0
+
     def statistics(
         self, targets: NDArray[np.generic], predictions: NDArray[np.generic], task: Task
     ) -> NDArray[np.float64]:

@@ -13,6 +13,8 @@ from graftwork.registry import metrics
 class Pearson:
     """Equal to `scipy.stats.pearsonr`; 0 for constant predictions."""
 
+    least = -1.0
+
     def statistics(
         self, targets: NDArray[np.generic], predictions: NDArray[np.generic], task: Task
     ) -> NDArray[np.float64]:

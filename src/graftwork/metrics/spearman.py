@@ -18,6 +18,8 @@ class Spearman:
     resample anew, a close approximation from some hundred examples on.
     """
 
+    least = -1.0
+
     def statistics(
         self, targets: NDArray[np.generic], predictions: NDArray[np.generic], task: Task
     ) -> NDArray[np.float64]:
