@@ -39,7 +39,13 @@ def test_not_reached_and_reached_at_once() -> None:
     assert none.needed is None and none.times is None and none.reached == 0.0
     assert "svm does not reach that with all 1,000 (nor in any resample of the draws)" in sentence(vars(none), "f1")
     once = saving(svm, 0, "10%", probe)
-    assert once.at_most and once.needed == 10 and "with its smallest size, 10" in sentence(vars(once), "f1")
+    assert (
+        once.at_most
+        and once.needed == 10
+        and sentence(vars(once), "f1").endswith("with its smallest size, 10 (at most)")
+    )
+    wide = vars(once) | {"high": 40.0}
+    assert sentence(wide, "f1").endswith("(95 % interval over draws: at most 10 to 40)")
 
 
 def test_an_interval_that_ends_at_not_reached() -> None:

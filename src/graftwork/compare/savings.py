@@ -116,9 +116,12 @@ def _sure(one: Mapping[str, Any]) -> str:
         return ""
     if one["reached"] == 0:
         return " (nor in any resample of the draws)"
+    if one["at_most"] and one["high"] == one["needed"]:
+        return " (at most)"  # smaller sizes were not tried, so draws can't say how far below it is
     high = "not reached" if one["high"] is None else f"{one['high']:,.0f}"
     low = "not reached" if one["low"] is None else f"{one['low']:,.0f}"
-    return f" (95 % interval over draws: {low} to {high})"
+    least = "at most " if one["at_most"] and one["low"] is not None else ""
+    return f" (95 % interval over draws: {least}{low} to {high})"
 
 
 def _known(value: float) -> float | None:
