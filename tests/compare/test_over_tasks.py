@@ -10,7 +10,7 @@ from boards import RowRuns, board, broken, dropped, partly, row
 from scipy.stats import gmean, ttest_rel
 
 from graftwork.compare.answer import answer
-from graftwork.compare.many_table import enough_lines
+from graftwork.compare.many_table import enough_lines, verdicts
 from graftwork.compare.over_tasks import enough, over_tasks
 
 SHARES = {"one": (0.9, 0.8), "two": (0.7, 0.72), "three": (0.85, 0.6), "four": (0.8, 0.65)}
@@ -150,3 +150,8 @@ def test_where_nothing_beats_the_majority_class_nothing_is_enough() -> None:
     assert [one["name"] for one in content["tasks"] if one["majority_stands"]] == ["vain"]
     assert enough_lines(content)[-1] == "Nothing is shown to beat the majority class on 1: vain"
     assert not any("majority on" in line for line in enough_lines(content))
+
+
+def test_a_verdict_says_that_its_interval_is_of_the_pair_alone() -> None:
+    (line,) = (line for line in verdicts(CONTENT) if line.startswith("full over tfidf_svm"))
+    assert ", cannot tell (corrected for all pairs); of this pair alone over such tasks [" in line

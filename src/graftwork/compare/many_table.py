@@ -116,13 +116,15 @@ def verdicts(content: Content) -> list[str]:
 
 
 def sentence(pair: Mapping[str, Any]) -> str:
-    """`full over lora: 0.8; over such tasks [0.2, 1.5], on these [0.5, 1.1]; cannot tell; above on 3, below on 1 …`."""
+    """`full over lora: 0.8, cannot tell (of all pairs); this pair alone: over such tasks [0.2, 1.5], on these …`."""
     over = "unknown" if pair["low"] is None else f"[{percent(pair['low'])}, {percent(pair['high'])}]"
     here = f"[{percent(pair['low_here'])}, {percent(pair['high_here'])}]"
     shown = f"shown on {pair['tasks_better']} and {pair['tasks_worse']}"
+    above = f"above on {pair['tasks_above']} and below on {pair['tasks_below']} tasks"
+    verdict = pair["verdict"] + ("" if pair["low"] is None else " (corrected for all pairs)")
     return (
-        f"{pair['a']} over {pair['b']}: {percent(pair['delta'])}, {pair['verdict']}; over such tasks {over}, on these "
-        f"{here}; above on {pair['tasks_above']} and below on {pair['tasks_below']} tasks, {shown}"
+        f"{pair['a']} over {pair['b']}: {percent(pair['delta'])}, {verdict}; of this pair alone over such tasks "
+        f"{over}, on these {here}; {above}, {shown}"
     )
 
 
