@@ -181,7 +181,7 @@ def test_the_checklist_answers_every_question(graft: Graft, board: Any) -> None:
     answers = re.findall(r"^- \*\*(.+\?)\*\* (.+)$", out, flags=re.MULTILINE)
     assert len(answers) == 11 and all(len(answer) > 20 for _, answer in answers)
     assert "3 runs with seeds 0, 1, 2, of which 0 failed" in out
-    assert "accuracy" in out and "± " in out
+    assert "accuracy" in out and ("± " in out or "all runs score alike" in out)
 
 
 def test_a_receipt_that_was_changed_is_not_shown(graft: Graft, board: Any) -> None:

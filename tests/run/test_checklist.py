@@ -50,3 +50,15 @@ def test_a_file_has_its_hash_and_a_set_of_the_hub_its_commit(receipt: dict[str, 
     hub = deepcopy(receipt)
     hub["data"]["files"] = {"train": {"path": "hub:films", "files": 0, "bytes": 0, "sha256": None, "commit": "ab12"}}
     assert "train hub:films, commit ab12; rows as read" in told(hub, "Which data")
+
+
+def test_a_version_is_no_hyper_parameter(receipt: dict[str, Any]) -> None:
+    assert "version" not in told(receipt, "Every hyper-parameter")
+
+
+def test_runs_that_are_all_alike_have_no_spread(receipt: dict[str, Any]) -> None:
+    said = next(line for line in checklist(Row([receipt] * 3)).splitlines() if "Which result" in line)
+    assert "±" not in said and "all runs score alike" in said
+    other = deepcopy(receipt)
+    other["outcome"]["scores"]["accuracy"] += 0.1
+    assert "±" in next(line for line in checklist(Row([receipt, other])).splitlines() if "Which result" in line)

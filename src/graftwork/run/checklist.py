@@ -136,9 +136,12 @@ def _rejected(data: Mapping[str, Any]) -> str:
 
 
 def _settings(receipt: Receipt) -> str:
-    told = {**receipt["method"]["config"], **receipt["method"]["recipe"]}
-    told = {name: value for name, value in told.items() if value is not None and name != "name"}
-    return "; ".join(f"{name.replace('_', ' ')}: {_value(value)}" for name, value in told.items())
+    method = receipt["method"]
+    told = {**method["config"], **method["recipe"]}
+    told = {name: value for name, value in told.items() if value is not None and name not in ("name", "version")}
+    return (
+        "; ".join(f"{name.replace('_', ' ')}: {_value(value)}" for name, value in told.items()) or "it was given none"
+    )
 
 
 def _trained(receipt: Receipt) -> str:
@@ -161,7 +164,7 @@ def _trained(receipt: Receipt) -> str:
 def _search(receipt: Receipt) -> str:
     search, chosen = receipt["method"]["search"], receipt["method"]["selection"]
     if not search["trials"]:
-        return "nothing was tried before on this data by the command that ran it"
+        return "no other run was tried before on this data by the command that ran it"
     space = "; ".join(
         f"{name.replace('_', ' ')} of {', '.join(map(_value, values))}" for name, values in search["space"].items()
     )
@@ -184,11 +187,14 @@ def _result(row: Row) -> str:
     told = []
     for metric in row.metrics:
         scores = row.scores(metric)
-        spread = f" ± {number(statistics.stdev(scores))}" if len(scores) > 1 else ""
-        rest = f" (median {number(statistics.median(scores))}, least {number(min(scores))})" if len(scores) > 1 else ""
+        varied = max(scores) > min(scores)
+        spread = f" ± {number(statistics.stdev(scores))}" if varied else ""
+        rest = f" (median {number(statistics.median(scores))}, least {number(min(scores))})" if varied else ""
         told.append(f"{metric.replace('_', ' ')} {number(statistics.fmean(scores))}{spread}{rest}")
     split = "test" if row.first["outcome"]["scores"] else "validation"
     spread = " (mean ± sd over seeds)" if len(row.finished) > 1 else "; of one run: its spread over seeds is unknown"
+    if len(row.finished) > 1 and all(max(row.scores(metric)) == min(row.scores(metric)) for metric in row.metrics):
+        spread = "; all runs score alike: over seeds there is no luck to see, and this says nothing of other examples"
     return f"on {split}, {', '.join(told)}{spread}"
 
 
