@@ -102,6 +102,6 @@ def test_settings_that_make_no_sense_are_errors_before_any_run(files: list[Path]
 
 def test_tasks_that_share_a_name_are_called_by_their_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    tasks = [write(tmp_path / name / "train.csv", name) for name in ("tea", "milk")]
+    tasks = [write(tmp_path / name / "drinks.csv", name) for name in ("tea", "milk")]
     over = gw.compare_tasks(tasks, methods="majority", seeds=1, **QUICK)
-    assert over.content["counted"] == ["tea_train", "milk_train"]
+    assert over.content["counted"] == ["tea_drinks", "milk_drinks"]

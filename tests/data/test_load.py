@@ -34,6 +34,16 @@ def ids(data: Dataset, name: str) -> list[str]:
     return [example.id for example in data.splits[name].examples]
 
 
+def test_a_task_is_called_by_what_tells_it_from_others(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """So the boards of two files called train stand in two folders."""
+    named = {"a/tickets.csv.gz": "tickets", "mrpc/train.tsv": "mrpc", "rte/Training.jsonl": "rte", "a/dev.tsv": "dev"}
+    assert {path: Task.from_file(path).name for path in named} == named
+    (tmp_path / "wnli").mkdir()
+    monkeypatch.chdir(tmp_path / "wnli")
+    assert Task.from_file("train.tsv").name == "wnli"
+    assert Task.from_file("train.tsv", name="mine").name == "mine"
+
+
 def test_one_file_is_split_70_10_20(tmp_path: Path) -> None:
     data = load(Task.from_file(table(tmp_path, ROWS)))
     assert {name: len(split.examples) for name, split in data.splits.items()} == {

@@ -117,8 +117,10 @@ def builtin_names() -> list[str]:
 
 
 def _stem(path: Path) -> str:
-    """`data/tickets.csv.gz` is `tickets`, `hub:glue:cola` is `hub-glue-cola`."""
-    return (path.name or path.resolve().name).split(".")[0].replace(":", "-")
+    """`data/tickets.csv.gz` is `tickets`, `hub:glue:cola` is `hub-glue-cola`; `mrpc/train.tsv` is `mrpc`: what every
+    data set calls one of its files would put the board of one over that of another."""
+    name = (path.name or path.resolve().name).split(".")[0].replace(":", "-")
+    return path.absolute().parent.name or name if name.lower() in SPLIT_NAMES["train"] else name
 
 
 _TASK_KEYS: Mapping[str, type] = {
