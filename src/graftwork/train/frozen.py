@@ -153,9 +153,7 @@ class FrozenStore:
         found = self.disk.obtain(wanted, wait) if self.disk else None
         bench.charged.add(Phase(-waited.wall_seconds, -waited.cpu_seconds))  # no work: alone the run would not wait
         if isinstance(found, Kept):
-            bench.charged.add(found.cost)  # its reading of the texts included, which is not to be paid for twice
-            if not read_before:
-                bench.charged.add(Phase(-reading.wall_seconds, -reading.cpu_seconds))
+            bench.charged.add(found.cost)
             return Pass(encoded, found)
         if read_before:
             bench.charged.add(reading)
