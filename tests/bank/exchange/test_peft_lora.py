@@ -373,5 +373,6 @@ def test_a_lora_off_the_hub(
     base = AutoModelForSequenceClassification.from_pretrained(network, num_labels=2, dtype=torch.float32)
     expected = answers(peft.PeftModel.from_pretrained(base, theirs).eval(), network, texts)
     module = imported(theirs, network, tmp_path / "ours", labels=("negative", "positive"))
-    torch.testing.assert_close(logits(module), expected, atol=1e-5, rtol=1e-5)
+    # Six blocks of 768 in fp32 round: 4e-5 on a processor without AVX512.
+    torch.testing.assert_close(logits(module), expected, atol=1e-4, rtol=1e-4)
     assert module.description["imported"]["backbone"] == "distilbert-base-uncased"
