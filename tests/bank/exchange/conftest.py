@@ -110,6 +110,20 @@ def logits() -> Callable[[TaskModule], Tensor]:
 
 
 @pytest.fixture
+def rounds_alike() -> Callable[[Tensor, Tensor, Tensor], None]:
+    """What large networks are held to in fp32: how far it rounds differs with the processor.
+
+    Ours may be as far from the other library's own answers in fp64 as three times its fp32, and at least 1e-5.
+    """
+
+    def check(ours: Tensor, theirs: Tensor, exact: Tensor) -> None:
+        rounding = float((theirs - exact).abs().max())
+        torch.testing.assert_close(ours.double(), exact.double(), atol=max(1e-5, 3 * rounding), rtol=0)
+
+    return check
+
+
+@pytest.fixture
 def texts() -> list[str]:
     """What `logits` answers: short, long and empty ones, so that a batch has padding."""
     return TEXTS

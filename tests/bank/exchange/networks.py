@@ -30,6 +30,7 @@ CONFIGS: dict[str, dict[str, Any]] = {
     "distilbert": TOKENS | {"dim": 16, "n_layers": 3, "n_heads": 2, "hidden_dim": 32},
     "mpnet": SHAPE,
 }
+LARGE = {"hidden_size": 768, "num_hidden_layers": 12, "num_attention_heads": 12, "intermediate_size": 64}
 TEXTS = ["the film was good", "bad", "the film was not very good it was very very long", ""]
 
 

@@ -2,7 +2,7 @@
 
 theirs.py make ROOT                 networks, and adapters with heads over them; each with the logits of `TEXTS`
 theirs.py answer NETWORK FOLDER …   what the lines in the README of each exported FOLDER compute, on its NETWORK
-theirs.py load NETWORK FOLDER       a network as large as the adapter in FOLDER wants, and the logits of both
+theirs.py load NETWORK FOLDER       a network as large as the adapter in FOLDER wants; logits of both, fp32 and fp64
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 import adapters
 import torch
 from adapters import AutoAdapterModel, BnConfig, DoubleSeqBnConfig, SeqBnConfig
-from networks import CONFIGS, TEXTS, write_network
+from networks import CONFIGS, LARGE, TEXTS, write_network
 from torch import nn
 from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
@@ -41,7 +41,6 @@ CASES: dict[str, tuple[str, Any, dict[str, Any]]] = {  # name -> architecture, a
         {"activation_function": "gelu"},
     ),
 }  # fmt: skip
-LARGE = {"hidden_size": 768, "num_hidden_layers": 12, "num_attention_heads": 12, "intermediate_size": 64}
 STATIC = ("bert", "roberta", "distilbert")  # with the heads of transformers' own classifiers
 
 
@@ -56,7 +55,7 @@ def main(command: str, *places: str) -> None:
     write_network(network, "xlm-roberta", **LARGE)
     model = AutoAdapterModel.from_pretrained(network)
     model.active_head = model.load_adapter(str(folder), set_active=True)
-    print(json.dumps(answers(model, network)))
+    print(json.dumps([answers(model, network), answers(model.double(), network)]))
 
 
 def follow(network: str, folder: str) -> list[list[float]]:
