@@ -179,7 +179,7 @@ def test_the_checklist_answers_every_question(graft: Graft, board: Any) -> None:
     run = board.run_of("top_layers:k=1").name
     out = graft("receipt", run, "--checklist").out
     answers = re.findall(r"^- \*\*(.+\?)\*\* (.+)$", out, flags=re.MULTILINE)
-    assert len(answers) == 11 and all(len(answer) > 20 for _, answer in answers)
+    assert len(answers) == 12 and all(len(answer) > 20 for _, answer in answers)
     assert "3 runs with seeds 0, 1, 2, of which 0 failed" in out
     assert "accuracy" in out and ("± " in out or "all runs score alike" in out)
 

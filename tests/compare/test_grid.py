@@ -154,7 +154,11 @@ def test_the_race_is_told_whole(shop: Shop) -> None:
     assert race["looks"] == 1
     assert [drop["method"] for drop in race["dropped"]] == ["poor"]
     assert race["search_costs"]["runs"]["value"] == 9
-    assert content["search_costs"]["runs"]["value"] == len(made.runs) == 9 + 6
+    searched = {name: cost["value"] for name, cost in content["search_costs"].items()}
+    assert searched["runs"] == len(made.runs) == 9 + 6
+    took, alone = (sum(getattr(one, name).wall_seconds for one in made.runs) for name in ("spent", "alone"))
+    assert searched["wall_seconds"] == pytest.approx(took + shop.load.wall_seconds)
+    assert searched["separate_total_seconds"] == pytest.approx(alone)
     json.dumps(content)
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from graftwork.core.run import Recipe
 from graftwork.core.task import Task
-from graftwork.run.checklist import Row, checklist
+from graftwork.run.checklist import Row, checklist, paragraph
 from graftwork.run.execute import execute
 from graftwork.run.methods import parse_method
 from graftwork.run.receipt import read_receipt
@@ -62,3 +62,29 @@ def test_runs_that_are_all_alike_have_no_spread(receipt: dict[str, Any]) -> None
     other = deepcopy(receipt)
     other["outcome"]["scores"]["accuracy"] += 0.1
     assert "±" in next(line for line in checklist(Row([receipt, other])).splitlines() if "Which result" in line)
+
+
+def test_what_fitting_chose_is_told_of_every_run(receipt: dict[str, Any]) -> None:
+    assert "nothing that was recorded" in told(receipt, "What did fitting choose")
+    runs = [deepcopy(receipt) for _ in range(2)]
+    for run, epoch in zip(runs, (3, 1), strict=True):
+        run["method"]["recipe"] = {"learning_rate": 0.001}
+        chosen = {"learning_rate": 0.001, "best_epoch": epoch, "head_start": {"used": True, "strength": 0.3}}
+        run["outcome"]["facts"] = chosen | {"validation_by_epoch": [0.1, 0.2]}
+    said = next(line for line in checklist(Row(runs)).splitlines() if "What did fitting choose" in line)
+    assert said.endswith("** best epoch 3, 1; head start strength 0.3.")
+    assert "What fitting chose and counted, by run: best epoch 3, 1; head start strength 0.3." in paragraph(Row(runs))
+    for run in runs:
+        del run["outcome"]["facts"]  # a receipt of before
+    assert "nothing that was recorded" in checklist(Row(runs))
+
+
+def test_a_run_keeps_what_its_fitting_chose(tmp_path: Path) -> None:
+    rows = [f"{'good' if row % 2 else 'bad'} film {row},{'yes' if row % 2 else 'no'}" for row in range(60)]
+    (tmp_path / "films.csv").write_text("\n".join(["text,label", *rows]) + "\n", encoding="utf-8")
+    method = parse_method("tfidf_svm")
+    shop = open_shop(Task.from_file(tmp_path / "films.csv"), [method], Setup(runs=str(tmp_path / "runs")))
+    result, _ = execute(shop, method, Recipe(), 0, lambda done, text: None)
+    receipt = read_receipt(shop.store.root / result.id)
+    assert receipt["outcome"]["facts"] == result.facts and "strength" in result.facts
+    assert f"strength {result.facts['strength']:.4g}" in told(receipt, "What did fitting choose")

@@ -15,6 +15,7 @@ import pytest
 import torch
 
 from graftwork import locks
+from graftwork.core.meter import Phase
 from graftwork.core.method import Workbench
 from graftwork.core.metric import score
 from graftwork.core.run import Recipe, RunResult
@@ -199,6 +200,17 @@ def test_shared_work_is_charged_to_each_run_in_full(open_tiny: OpenShop) -> None
     assert flops[0] == pytest.approx(flops[1], rel=0.2)  # only the mix differs with the seed
     alone = run(open_tiny(runs="alone"), "linear_probe", seed=1)[0]
     assert alone.costs["train_flops"] == second.costs["train_flops"]
+
+
+def test_alone_a_run_would_have_taken_the_shared_work_too(open_tiny: OpenShop, during: During) -> None:
+    shop = dataclasses.replace(open_tiny(), load=Phase(5.0, 3.0))
+    during["charge"] = lambda bench: bench.charged.add(Phase(7.0, 6.0))  # as a pass that is there does
+    found = run(shop, "staged:act=charge")[0]
+    assert found.alone == found.spent + Phase(7.0, 6.0)  # without a backbone, which it has no use for
+    probe = run(shop, "linear_probe", seed=0)[0]
+    assert probe.alone.wall_seconds - probe.spent.wall_seconds == pytest.approx(5.0, abs=0.5)
+    again = read_result(shop.store.root / probe.id / "result.json")
+    assert (again.spent, again.alone) == (probe.spent, probe.alone)
 
 
 def test_the_log_has_a_line_per_step(kept_shop: OpenShop) -> None:

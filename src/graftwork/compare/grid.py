@@ -197,11 +197,10 @@ def split_statistics(
     return {name: metrics.get(name).statistics(dataset.splits[split].targets, predictions, task) for name in names}
 
 
-def spent(runs: Iterable[RunResult]) -> dict[str, Cost]:
-    """What these runs really took, whenever they ran, shared work counted once."""
-    listed, total = list(runs), Phase()
-    for run in listed:
-        total.add(run.spent)
+def spent(runs: Iterable[RunResult], opening: Phase | None = None) -> dict[str, Cost]:
+    """What these runs really took, whenever they ran, shared work counted once; and the opening of their backbone."""
+    listed = list(runs)
+    total = sum((run.spent for run in listed), start=opening or Phase())
     return {
         "wall_seconds": Cost(total.wall_seconds, "s", "meter"),
         "cpu_seconds": Cost(total.cpu_seconds, "s", "counter"),

@@ -30,6 +30,10 @@ class Phase:
         self.wall_seconds += other.wall_seconds
         self.cpu_seconds += other.cpu_seconds
 
+    def __add__(self, other: Phase) -> Phase:
+        """Both, one after the other."""
+        return Phase(self.wall_seconds + other.wall_seconds, self.cpu_seconds + other.cpu_seconds)
+
 
 class Stopwatch:
     """Starts when it is made."""

@@ -370,8 +370,7 @@ def finished(
         readings.stored_parameters = sum(tensor.numel() for tensor in safe_load(backbone / WEIGHTS).values())
     readings.stored_bytes = sum(path.stat().st_size for path in backbone.rglob("*") if path.is_file())
     costs = read_costs(order.session.marks, readings, order.session.prices)
-    spent = order.session.watch.read()
-    spent.add(readings.charged)  # by attempts before this one
+    spent = order.session.watch.read() + readings.charged  # the latter by attempts before this one
     return RunResult(
         id=spec.id,
         seed=spec.seed,
@@ -380,6 +379,7 @@ def finished(
         validation=scores,
         costs=costs,
         spent=spent,
+        alone=spent,
         facts=facts,
         environment=environment(),
     )

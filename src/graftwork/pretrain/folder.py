@@ -76,9 +76,7 @@ class Filling:
 
     def spent(self) -> Phase:
         """Of all attempts, on steps."""
-        now = self.watch.read()
-        now.add(self.earlier)
-        return now
+        return self.watch.read() + self.earlier
 
     def tell(self, progress: Progress, loss: float, price: Callable[[], str]) -> None:
         """The live line: step, loss, tokens a second, and the price so far."""

@@ -8,7 +8,7 @@ the count of some that do.
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -54,6 +54,7 @@ def checklist(row: Row) -> str:
         "Which data, and can it be told that it is the same?": _data(row.first),
         "How were the rows split, and does anything leak?": _splits(row.first),
         "Every hyper-parameter, with its value?": _settings(row.first),
+        "What did fitting choose and count, run by run?": _chosen(row),
         "What was tried before, and what was it chosen by?": _search(row.first),
         "How many runs, with which seeds, and how many failed?": _runs(row),
         "Which result, with its variation?": _result(row),
@@ -72,6 +73,7 @@ def paragraph(row: Row) -> str:
         f"We adapted {_what(first)}.",
         f"{_splits(first)[0].upper()}{_splits(first)[1:]}.",
         f"{_trained(first)}{_search(first)}.",
+        f"What fitting chose and counted, by run: {_chosen(row)}.",
         f"{_runs(row)[0].upper()}{_runs(row)[1:]}; {_result(row)}.",
         f"{_price(row)[0].upper()}{_price(row)[1:]}.",
         f"The software was {_versions(first)}.",
@@ -142,6 +144,26 @@ def _settings(receipt: Receipt) -> str:
     return (
         "; ".join(f"{name.replace('_', ' ')}: {_value(value)}" for name, value in told.items()) or "it was given none"
     )
+
+
+def _chosen(row: Row) -> str:
+    """Numbers and words among the facts of every run that went well; what they share is told once."""
+    told: dict[str, list[str]] = {}
+    for receipt in row.finished:
+        given = receipt["method"]["recipe"] | receipt["method"]["config"]
+        facts = receipt["outcome"].get("facts", {})  # receipts of before they were kept have none
+        for name, value in _flat({key: fact for key, fact in facts.items() if fact != given.get(key)}):
+            told.setdefault(name.replace("_", " "), []).append(_value(value))
+    lines = [f"{name} {', '.join(values if len(set(values)) > 1 else values[:1])}" for name, values in told.items()]
+    return "; ".join(lines) or "nothing that was recorded"
+
+
+def _flat(facts: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, Any]]:
+    for name, value in facts.items():
+        if isinstance(value, Mapping):
+            yield from _flat(value, f"{above}{name} ")
+        elif isinstance(value, int | float | str) and not isinstance(value, bool):
+            yield f"{above}{name}", value
 
 
 def _trained(receipt: Receipt) -> str:

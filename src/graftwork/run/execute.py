@@ -199,6 +199,7 @@ class _Execution:
         self.watch, self.profile = Stopwatch(), Profile()
         self.keeping: Keeping | None = None
         self.earlier, self.attempts = Phase(), 1  # what attempts took that were interrupted, and how many there were
+        self.found = Phase()  # what work would have taken that was there already
 
     def run(self) -> RunResult:
         """Everything, failures caught: a failed run has a price tag too."""
@@ -225,13 +226,13 @@ class _Execution:
             write_text(self.folder / "log.jsonl", self.log.getvalue())
             if (self.folder / "module" / "module.json").is_file():
                 add_price_tag(self.folder / "module", {name: asdict(cost) for name, cost in costs.items()})
-        spent = self.watch.read()
-        spent.add(self.earlier)
+        spent = self.watch.read() + self.earlier
         return RunResult(
             id=self.spec.id,
             seed=self.spec.seed,
             costs=costs,
             spent=spent,
+            alone=spent + self.found + self.readings.phases.get("load", Phase()),
             profile=self.profile.read(),
             environment=surroundings,
             **parts,
@@ -248,6 +249,7 @@ class _Execution:
                 fitted = self.method.method.fit(bench)
         finally:
             self.earlier, self.attempts = self.keeping.earlier, self.keeping.attempts
+            self.found.add(bench.charged)
             bench.charged.add(self.earlier)
             self.readings.charged = bench.charged
             self.readings.train_flops, self.readings.padding_flops = bench.tally.flops, bench.tally.padding_flops
@@ -284,6 +286,7 @@ class _Execution:
             return fitted.logits(test.examples)
         logits, charged = once.logits(fitted)
         self.readings.phases.setdefault("evaluate", Phase()).add(charged)
+        self.found.add(charged)
         return logits
 
     def bench(self) -> Workbench:

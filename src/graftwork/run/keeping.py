@@ -75,8 +75,7 @@ class Keeping:
 
     def _write(self, checkpoint: Checkpoint) -> None:
         """A checkpoint that can't be written is no reason to end the run."""
-        spent = self._watch.read()
-        spent.add(self.earlier)
+        spent = self._watch.read() + self.earlier
         account = {
             "attempts": self.attempts,
             "fit": asdict(spent),

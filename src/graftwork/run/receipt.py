@@ -152,6 +152,7 @@ def outcome_of(folder: Path, result: RunResult) -> dict[str, Any]:
         "failure": failure,
         "scores": dict(result.scores),
         "validation": dict(result.validation),
+        "facts": dict(result.facts),
         "log": _log(folder / "log.jsonl"),
         "predictions": _predictions(folder / "predictions.jsonl"),
         "weights": _weights(folder / "module"),

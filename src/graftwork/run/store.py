@@ -235,6 +235,7 @@ def read_result(path: Path) -> RunResult:
     content.pop("seeds", None)  # which only the receipt tells now
     content["costs"] = {name: Cost(**cost) for name, cost in content["costs"].items()}
     content["spent"] = Phase(**content["spent"])
+    content["alone"] = Phase(**content.get("alone", asdict(content["spent"])))
     return RunResult(**content)
 
 
