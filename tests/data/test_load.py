@@ -14,6 +14,7 @@ import pytest
 from graftwork.core.task import Dataset, Task
 from graftwork.data.load import load
 from graftwork.errors import ConfigError, DataError, GraftworkError, UnknownName
+from graftwork.registry import kinds
 
 ROWS = [(f"text number {i}", "abc"[i % 3]) for i in range(60)]
 
@@ -42,6 +43,25 @@ def test_a_task_is_called_by_what_tells_it_from_others(monkeypatch: pytest.Monke
     monkeypatch.chdir(tmp_path / "wnli")
     assert Task.from_file("train.tsv").name == "wnli"
     assert Task.from_file("train.tsv", name="mine").name == "mine"
+
+
+GIVEN: dict[str, Any] = {  # settings that only some kinds have a use for
+    "labels": ("a", "b"), "positive": "a", "thresholds": "half", "stray_tags": "refuse", "realign": True,
+    "choices": ("one", "two"), "count_from": "1",
+}  # fmt: skip
+
+
+def test_every_setting_of_few_kinds_is_given_here() -> None:
+    assert {setting for name in kinds.names() for setting in kinds.get(name).settings} == GIVEN.keys()
+
+
+@pytest.mark.parametrize(
+    ("kind", "setting"),
+    [(kind, setting) for kind in kinds.names() for setting in GIVEN if setting not in kinds.get(kind).settings],
+)
+def test_a_setting_of_other_kinds_is_refused(kind: str, setting: str, tmp_path: Path) -> None:
+    found = refusal(ConfigError, table(tmp_path, ROWS), kind=kind, **{setting: GIVEN[setting]})
+    assert f"a task of kind {kind} has no use for {setting}" in str(found) and "leave it out" in str(found)
 
 
 def test_one_file_is_split_70_10_20(tmp_path: Path) -> None:

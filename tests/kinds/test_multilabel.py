@@ -13,7 +13,7 @@ from sklearn.metrics import f1_score
 from graftwork.core.kind import ChoosesThresholds
 from graftwork.core.metric import score
 from graftwork.core.task import Task
-from graftwork.errors import ConfigError, DataError
+from graftwork.errors import DataError
 from graftwork.kinds.multilabel import best_threshold
 from graftwork.registry import kinds, metrics
 
@@ -48,8 +48,6 @@ def test_resolve() -> None:
     assert (task.labels, task.metrics, task.positive) == (("a", "b"), ("macro_f1", "accuracy"), None)
     with pytest.raises(DataError, match="no row has a label"):
         KIND.resolve(TASK, [(), ()])
-    with pytest.raises(ConfigError, match="no positive class"):
-        KIND.resolve(TASK.resolved(positive="a"), [("a",)])
 
 
 def test_strata_fall_back_to_the_rarest_label() -> None:

@@ -12,7 +12,7 @@ from graftwork.core.example import Example
 from graftwork.core.ragged import Ragged
 from graftwork.core.task import Task
 from graftwork.core.words import example_of
-from graftwork.errors import ConfigError, DataError
+from graftwork.errors import DataError
 from graftwork.registry import kinds
 from graftwork.testing import check_kind
 
@@ -44,8 +44,6 @@ def test_resolve() -> None:
     assert (PLAIN.labels, PLAIN.metrics) == (("NOUN", "VERB"), ("accuracy",))
     listed = KIND.resolve(TASK.resolved(labels=("O", "B-X"), metrics=("accuracy",)), [("O", "B-X")])
     assert (listed.labels, listed.metrics) == (("O", "B-X"), ("accuracy",))
-    with pytest.raises(ConfigError, match="no positive class"):
-        KIND.resolve(TASK.resolved(positive="O"), [("O", "B-X")])
 
 
 def test_the_rarest_tag_is_the_stratum() -> None:

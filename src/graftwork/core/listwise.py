@@ -27,6 +27,7 @@ class Listwise:
     """Targets are a mark per candidate, 1 where right. A kind adds its metrics (`resolve`), `strata` and answers."""
 
     per_word = False
+    settings: tuple[str, ...] = ("choices", "count_from")
     per_choice: Literal[True] = True
     mends = ""
 

@@ -59,6 +59,7 @@ def load(task: Task, checked: bool = True) -> Dataset:
     `StorageError` for one that cannot be read.
     """
     kind = kinds.get(task.kind)
+    _require_of_kind(task, kind)
     for name in task.metrics:
         metrics.get(name)
     task = with_splits(with_split_files(task))
@@ -88,6 +89,23 @@ def load(task: Task, checked: bool = True) -> Dataset:
     examples = {name: _examples(name, records[name]) for name in SPLITS}
     made = _how_made(files, records, task)
     return _dataset(task, kind, examples, files, made, _mended(records, kind), dropped, checked, rejects)
+
+
+def _require_of_kind(task: Task, kind: Kind) -> None:
+    """Raises `ConfigError` for a setting that only other kinds have a use for."""
+    usual = Task(task.name, task.data)
+    readers: dict[str, list[str]] = {}
+    for name in kinds.names():
+        for setting in kinds.get(name).settings:
+            readers.setdefault(setting, []).append(name)
+    for setting in sorted(readers.keys() - set(kind.settings)):
+        if getattr(task, setting) != getattr(usual, setting):
+            raise ConfigError(
+                f"a task of kind {task.kind} has no use for {setting}",
+                got=clip(str(getattr(task, setting))),
+                expected=f"{setting} for a task of kind {' or '.join(readers[setting])} only",
+                do="leave it out, or choose another --kind",
+            )
 
 
 @contextmanager

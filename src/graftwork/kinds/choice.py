@@ -11,7 +11,7 @@ from graftwork.core.example import Example
 from graftwork.core.listwise import Listwise
 from graftwork.core.ragged import Ragged
 from graftwork.core.task import Task
-from graftwork.errors import ConfigError, DataError
+from graftwork.errors import DataError
 from graftwork.registry import kinds
 
 METRICS = ("accuracy",)
@@ -34,9 +34,7 @@ class Choice(Listwise):
         return marks
 
     def resolve(self, task: Task, targets: Sequence[Any]) -> Task:
-        """Fill in the metrics. Raises `ConfigError` for a positive class or labels: a choice has neither."""
-        if task.positive is not None or task.labels:
-            raise ConfigError("a choice has no classes", do="remove --positive and labels")
+        """Fill in the metrics."""
         return task.resolved(metrics=task.metrics or METRICS)
 
     def strata(self, targets: Sequence[Any]) -> list[Hashable]:

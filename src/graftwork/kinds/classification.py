@@ -26,6 +26,7 @@ class Classification:
     """Targets are str, encoded as (N,) int64 classes; a logit per class; trained by cross entropy."""
 
     per_word = False
+    settings: tuple[str, ...] = ("labels", "positive")
     mends = ""
 
     def parse(self, text: str | tuple[str, ...], task: Task, where: str) -> str:

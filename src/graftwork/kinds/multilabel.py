@@ -16,7 +16,7 @@ from graftwork.core.example import Example
 from graftwork.core.head import PooledHead
 from graftwork.core.labels import label_indices, label_sentence, require_label, resolve_labels
 from graftwork.core.task import THRESHOLDS, Task
-from graftwork.errors import ConfigError, DataError, clip
+from graftwork.errors import DataError, clip
 from graftwork.registry import kinds
 
 SEPARATOR = "|"
@@ -29,6 +29,7 @@ class Multilabel:
     """Targets are sorted tuples of str, encoded as (N, C) float32 0/1; a yes-or-no logit per label."""
 
     per_word = False
+    settings: tuple[str, ...] = ("labels", "thresholds")
     mends = ""
 
     def parse(self, text: str | tuple[str, ...], task: Task, where: str) -> tuple[str, ...]:
@@ -51,9 +52,7 @@ class Multilabel:
         return target, 0
 
     def resolve(self, task: Task, targets: Sequence[Any]) -> Task:
-        """Fill in labels and metrics. Raises `DataError` when no row has a label, `ConfigError` for a `positive`."""
-        if task.positive is not None:
-            raise ConfigError("a multilabel task has no positive class", got=task.positive, do="remove --positive")
+        """Fill in labels and metrics. Raises `DataError` when no row has a label."""
         if not any(targets):
             raise DataError(
                 "no row has a label",

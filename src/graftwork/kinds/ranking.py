@@ -11,7 +11,7 @@ from graftwork.core.example import Example
 from graftwork.core.listwise import Listwise
 from graftwork.core.ragged import Ragged
 from graftwork.core.task import Task
-from graftwork.errors import ConfigError, DataError
+from graftwork.errors import DataError
 from graftwork.registry import kinds
 
 METRICS = ("mean_average_precision", "mean_reciprocal_rank")
@@ -21,12 +21,7 @@ class Ranking(Listwise):
     """Targets are a mark per candidate, 1 where relevant, be it none or several; a logit per candidate."""
 
     def resolve(self, task: Task, targets: Sequence[Any]) -> Task:
-        """Fill in the metrics.
-
-        Raises `ConfigError` for a positive class or labels, `DataError` where no query tells candidates apart.
-        """
-        if task.positive is not None or task.labels:
-            raise ConfigError("a ranking has no classes", do="remove --positive and labels")
+        """Fill in the metrics. Raises `DataError` where no query tells candidates apart."""
         if not any(0 < sum(target) < len(target) for target in targets):
             raise DataError(
                 "no query has both relevant candidates and others: there is nothing to learn",

@@ -15,7 +15,7 @@ from graftwork.core.example import Example
 from graftwork.core.head import PooledHead
 from graftwork.core.labels import is_number
 from graftwork.core.task import Task
-from graftwork.errors import ConfigError, DataError, clip
+from graftwork.errors import DataError, clip
 from graftwork.registry import kinds
 
 METRICS = ("pearson", "spearman")
@@ -26,6 +26,7 @@ class Regression:
     """Targets are float, encoded as (N,) float32 in units of the training targets' spread; trained by squared error."""
 
     per_word = False
+    settings: tuple[str, ...] = ()
     mends = ""
 
     def parse(self, text: str | tuple[str, ...], task: Task, where: str) -> float:
@@ -48,9 +49,7 @@ class Regression:
         return target, 0
 
     def resolve(self, task: Task, targets: Sequence[Any]) -> Task:
-        """Fill in scale and metrics. Raises `DataError` for constant targets, `ConfigError` for labels."""
-        if task.labels or task.positive is not None:
-            raise ConfigError("a regression task has numbers, no labels", do="remove labels and --positive")
+        """Fill in scale and metrics. Raises `DataError` for constant targets."""
         mean, sd = float(np.mean(targets)), float(np.std(targets))
         if min(targets) == max(targets) or not math.isfinite(sd) or sd == 0:
             raise DataError(

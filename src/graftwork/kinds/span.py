@@ -19,7 +19,7 @@ from graftwork.core.passages import Golds, Passage
 from graftwork.core.ragged import Ragged
 from graftwork.core.segments import cross_entropy_of_segments
 from graftwork.core.task import Task
-from graftwork.errors import ConfigError, DataError, clip
+from graftwork.errors import DataError, clip
 from graftwork.registry import kinds
 
 METRICS = ("span_f1", "exact_match")
@@ -35,6 +35,7 @@ class Span:
     """
 
     per_word = True
+    settings: tuple[str, ...] = ("realign",)
     mends = ""
     longest = 30  # words of an answer, at most: longer ones are rare, and wrong ends far from their start are not
 
@@ -52,12 +53,7 @@ class Span:
         return target, 0
 
     def resolve(self, task: Task, targets: Sequence[Golds]) -> Task:
-        """Fill in metrics, and whether questions may have no answer.
-
-        Raises `ConfigError` for labels, `DataError` where no question has an answer.
-        """
-        if task.labels or task.positive is not None:
-            raise ConfigError("answers are stretches of a text, there are no labels", do="remove labels and --positive")
+        """Fill in metrics, and whether questions may have no answer. Raises `DataError` where no question has one."""
         if not any(targets):
             raise DataError(
                 "no training question has an answer: there is nothing to learn",

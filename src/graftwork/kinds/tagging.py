@@ -19,7 +19,7 @@ from graftwork.core.ragged import Ragged
 from graftwork.core.spans import BEGIN, INSIDE, OUTSIDE, marks_spans, mended, spans_of
 from graftwork.core.task import Task
 from graftwork.core.words import word_places
-from graftwork.errors import ConfigError, DataError, clip
+from graftwork.errors import DataError, clip
 from graftwork.registry import kinds
 
 METRICS = ("accuracy",)
@@ -33,6 +33,7 @@ class Tagging:
     """
 
     per_word = True
+    settings: tuple[str, ...] = ("labels", "stray_tags")
     mends = "I- tags that continue nothing, read as B-"
 
     def parse(self, text: str | tuple[str, ...], task: Task, where: str) -> tuple[str, ...]:
@@ -82,11 +83,8 @@ class Tagging:
     def resolve(self, task: Task, targets: Sequence[Any]) -> Task:
         """Fill in labels and metrics.
 
-        Raises `DataError` for a single tag, or for some that mark spans and some that don't; `ConfigError` for a
-        positive class.
+        Raises `DataError` for a single tag, or for some that mark spans and some that don't.
         """
-        if task.positive is not None:
-            raise ConfigError("a tagging task has no positive class", got=task.positive, do="remove --positive")
         labels = resolve_labels(task, targets)
         if any(label.startswith((BEGIN, INSIDE)) for label in labels):
             _require_spans(labels, task)
