@@ -104,6 +104,15 @@ def test_the_facts_count_the_pairs_and_say_what_was_left() -> None:
     assert cut["steps"] == 3 and cut["epochs"] == 3 and cut["capped"] is True
 
 
+def test_padding_is_counted_by_the_share_of_every_batch() -> None:
+    bench = tiny_bench(DATA, BACKBONE)
+    replace(QUICK, epochs=3).fit(bench)
+    lengths = np.array([len(ids) for ids in BACKBONE.encode(DATA.train.examples).ids])
+    share = 1 - lengths.sum() / (len(lengths) * lengths.max())  # all rows are one batch
+    assert share > 0.05
+    assert bench.tally.padding_flops / bench.tally.flops == pytest.approx(share, rel=0.1)
+
+
 def test_a_text_is_encoded_once_a_step(monkeypatch: pytest.MonkeyPatch) -> None:
     real, read = contrast.read, list[int]()
     monkeypatch.setattr(contrast, "read", lambda *given: (read.extend(given[2]), real(*given))[1])

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,8 @@ from graftwork.core.run import RunResult
 from graftwork.core.task import Task
 from graftwork.errors import ConfigError, DataError, StorageError, UnknownName
 from graftwork.files import alone, file_digest, read_json
+from graftwork.pretrain import pretraining
+from graftwork.pretrain.parallel import Peers
 from graftwork.pretrain.pretraining import Pretrained
 from graftwork.pretrain.report import write_report
 from graftwork.run.records import read_spec
@@ -122,6 +125,13 @@ def test_going_on_from_a_run(made: Pretrained, corpus: Path, tmp_path: Path) -> 
     assert facts["after"]["general"]["nats"] < facts["before"]["general"]["nats"]
     with pytest.raises(ConfigError, match="longer than the backbone"):
         gw.pretrain(corpus, backbone=str(made.folder), recipe={"length": 48}, runs=tmp_path / "runs")
+
+
+def test_what_runs_in_one_process_says_so(corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pretraining, "peers", lambda: nullcontext(Peers(0, 2)))
+    with pytest.raises(ConfigError, match="one process only"):
+        gw.pretrain(corpus, objective="word_vectors", runs=tmp_path / "runs")
+    assert not list(tmp_path.glob("runs/*"))
 
 
 def test_causal_by_arithmetic(corpus: Path, size: str, tmp_path: Path) -> None:

@@ -111,10 +111,16 @@ def test_the_same_spec_gives_the_same_bytes(
 
 def test_a_method_with_a_schedule_of_its_own_has_it_in_the_receipt(open_tiny: OpenShop) -> None:
     shop = open_tiny()
-    slanted, linear = (shop.spec(parse_method(name), SHORT, 0).recipe for name in ("ulmfit:ratio=8", "full"))
+    names = ("ulmfit:ratio=8", "no_transfer:by=ulmfit:ratio=8", "full")
+    slanted, over, linear = (shop.spec(parse_method(name), SHORT, 0).recipe for name in names)
     assert (slanted["schedule"], slanted["cut_frac"], slanted["ratio"]) == ("slanted triangular", 0.1, 8.0)
     assert (linear["schedule"], linear["warm_up"]) == ("linear", 0.1)
     assert linear.keys() - slanted.keys() == {"warm_up"}
+    assert {over[name] for name in slanted if name in ("schedule", "cut_frac", "ratio")} == {
+        "slanted triangular",
+        0.1,
+        8.0,
+    }
 
 
 def test_another_seed_is_another_run(kept_shop: OpenShop) -> None:

@@ -250,6 +250,13 @@ def test_a_whole_climb_and_what_it_writes(write: Write, tmp_path: Path) -> None:
     assert any(text == "majority: measuring" for text in seen)
 
 
+def test_a_place_that_cannot_be_written_is_told_before_the_budget_is_spent(write: Write, tmp_path: Path) -> None:
+    (tmp_path / "out").write_text("a file", encoding="utf-8")
+    with pytest.raises(StorageError, match="out"):
+        climb_tiny(write(), tmp_path, "10min")
+    assert not list(tmp_path.glob("runs/*"))
+
+
 @dataclass
 class ProcessorWatch:
     """Takes processor seconds for wall-clock ones: real work, whatever else the machine is busy with."""

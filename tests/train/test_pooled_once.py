@@ -35,6 +35,21 @@ def test_the_backbone_runs_once_and_later_runs_are_charged(monkeypatch: pytest.M
     assert first.wall_seconds == 0 and second.wall_seconds > 0 and second.cpu_seconds > 0
 
 
+def test_what_finds_no_memory_goes_through_in_halves(monkeypatch: pytest.MonkeyPatch) -> None:
+    fitted: Any = parse_method("prototype").method.fit(tiny_bench(DATA, BACKBONE))
+    whole, read, real = fitted.logits(DATA.test.examples), list[int](), type(BACKBONE).states
+
+    def short(self: Any, inputs: Any) -> Any:
+        read.append(len(inputs["input_ids"]))
+        if read[-1] > 3:
+            raise RuntimeError("DefaultCPUAllocator: can't allocate memory")
+        return real(self, inputs)
+
+    monkeypatch.setattr(type(BACKBONE), "states", short)
+    np.testing.assert_allclose(PooledOnce(BACKBONE, DATA.test.examples).logits(fitted)[0], whole, atol=1e-5)
+    assert read[0] > 3 and sum(rows for rows in read if rows <= 3) == len(DATA.test.examples)
+
+
 def test_whom_it_serves(monkeypatch: pytest.MonkeyPatch) -> None:
     once = PooledOnce(BACKBONE, DATA.test.examples)
     assert once.serves(BACKBONE, DATA.test.examples)
