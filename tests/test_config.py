@@ -55,6 +55,7 @@ def test_an_unknown_key_is_named_with_the_nearest(tmp_path: Path) -> None:
     [
         'per_hour = "1"', "per_hour = -0.1", "per_hour = true", "per_hour = nan", "per_kwh = inf", "pue = 0.9",
         "watts_per_core = -1", "idle_watts = []", "carbon_year = 2023.0", "carbon_year = 23", "currency = 1",
+        'currency = "s"', 'currency = "€"', f"per_hour = {10**400}",
         'source = " "', 'date = "21.11.2026"', 'date = "20261121"', "date = 2026-11-21T10:00:00",
     ],
 )  # fmt: skip

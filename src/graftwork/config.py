@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import math
+import re
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date
@@ -55,6 +56,7 @@ class Prices:
 
 
 _TEXTS = ("currency", "date", "source", "country", "carbon_source")
+_CURRENCY = re.compile("[A-Z]{3}")  # as ISO 4217 has them, and as a budget names one
 _LEAST: Mapping[str, float] = {
     "per_hour": 0, "per_kwh": 0, "grams_per_kwh": 0, "carbon_year": 1900, "pue": 1,
     "watts_per_core": 0, "idle_watts": 0,
@@ -76,12 +78,15 @@ def _read(path: Path) -> dict[str, Any]:
 def _check_value(key: str, value: Any, where: str) -> None:
     """One key by itself: known, of its type, in its range."""
     if key in _TEXTS:
-        expected = "a date like 2026-11-21" if key == "date" else "a text that is not empty"
+        expected = {"date": "a date like 2026-11-21", "currency": "three capitals like EUR"}.get(
+            key, "a text that is not empty"
+        )
         good = isinstance(value, str) and bool(value.strip()) and (key != "date" or _is_date(value))
+        good = good and (key != "currency" or bool(_CURRENCY.fullmatch(value)))
     elif key in _LEAST:
         kinds = (int,) if key == "carbon_year" else (int, float)
         expected = f"a {'whole ' if key == 'carbon_year' else ''}number, {_LEAST[key]} or more"
-        good = type(value) in kinds and _LEAST[key] <= value < math.inf
+        good = type(value) in kinds and _LEAST[key] <= value <= sys.float_info.max
     else:
         raise UnknownName("price setting", key, [*_TEXTS, *_LEAST], where=where)
     if not good:

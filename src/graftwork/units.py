@@ -91,7 +91,8 @@ def read_amount(words: str) -> tuple[float, str]:
 
 def parse_bytes(text: str) -> int:
     """`"10GB"` is 10,000,000,000, `"1.5 GiB"` is 1,610,612,736, `"0"` is nothing. Raises `ConfigError`."""
-    found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([kmgt]?)(i?)b?", text.strip().lower())
-    if not found or (found[3] and not found[2]):
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*(?:([kmgt])(i?))?b?", text.strip().lower())
+    size = float(found[1]) * (1024 if found[3] else 1000) ** _BYTES[found[2] or ""] if found else math.inf
+    if size == math.inf:
         raise ConfigError("not a size", got=repr(text), expected="a number and a unit, like 10GB or 500MB; 0 for none")
-    return int(float(found[1]) * (1024 if found[3] else 1000) ** _BYTES[found[2]])
+    return int(size)

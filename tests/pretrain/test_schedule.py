@@ -9,7 +9,7 @@ import pytest
 from graftwork.config import Prices
 from graftwork.core.meter import Phase, Stopwatch
 from graftwork.errors import ConfigError, UnknownName
-from graftwork.pretrain.how_long import Allowance, Extent, flop_of, steps_of
+from graftwork.pretrain.how_long import Allowance, Extent, flop_of, paid_by, steps_of
 from graftwork.pretrain.objective import PretrainingRecipe
 from graftwork.pretrain.schedule import length_at, parts, positions, rate
 from graftwork.pretrain.sources import recipe_of
@@ -50,6 +50,19 @@ def test_extents() -> None:
     with pytest.raises(ConfigError, match="at least 1"):
         Extent(tokens=0)
     assert (flop_of("1e15FLOP"), flop_of("2.5 TFLOP"), flop_of("5min")) == (1e15, 2.5e12, None)
+
+
+@pytest.mark.parametrize("words", ["0FLOP", "0.0 TFLOP", "1e400FLOP"])
+def test_no_amount_of_arithmetic(words: str) -> None:
+    with pytest.raises(ConfigError, match="not an amount of FLOP"):
+        flop_of(words)
+
+
+def test_arithmetic_that_does_not_pay_for_a_step_is_refused() -> None:
+    assert (paid_by(6e6, 2e6), paid_by(7e6, 2e6)) == (3, 3)
+    with pytest.raises(ConfigError, match="does not pay for the first step") as caught:
+        paid_by(1.0, 2e6)
+    assert "1 FLOP" in str(caught.value) and "at least 2 MFLOP" in str(caught.value)
 
 
 class _Clock(Stopwatch):

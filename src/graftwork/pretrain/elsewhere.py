@@ -14,7 +14,7 @@ from graftwork.core.opening import PRETRAINED
 from graftwork.core.run import RunResult, RunSpec
 from graftwork.pretrain.checkpoint import Progress
 from graftwork.pretrain.executing import Order, allowance_of, filling_of, finished, notes_of, placed, text_of
-from graftwork.pretrain.how_long import Allowance, Extent, flop_of
+from graftwork.pretrain.how_long import Allowance, Extent, flop_of, paid_by
 from graftwork.pretrain.material import Material
 from graftwork.pretrain.objective import AtOnce, Bench
 from graftwork.train.signals import waiting
@@ -85,7 +85,7 @@ def _tokens(
         if allowance is not None:
             count = allowance.steps(1 / speed(), 0.0)
         elif flop is not None:
-            count = max(1, int(flop / flops))
+            count = paid_by(flop, flops)
         else:
             count = extent.tokens or passes * once
         progress.facts["tokens"] = count

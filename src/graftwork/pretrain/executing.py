@@ -21,7 +21,7 @@ from graftwork.errors import ConfigError
 from graftwork.files import file_digest, safe_load, storage_errors, sync_folder, sync_tree
 from graftwork.pretrain.checkpoint import Progress
 from graftwork.pretrain.folder import CHECKPOINT, Filling, price_so_far
-from graftwork.pretrain.how_long import Allowance, Extent, flop_of, mixed, steps_of
+from graftwork.pretrain.how_long import Allowance, Extent, flop_of, mixed, paid_by, steps_of
 from graftwork.pretrain.loop import Course, Keeping, Training, go_on
 from graftwork.pretrain.material import Material
 from graftwork.pretrain.objective import ByGradient, InOrder, Objective, Opened, PretrainingRecipe
@@ -223,7 +223,7 @@ def _plan(
         planned = allowance.steps(mixed(recipe, pilot.short[1], pilot.long[1]), validating)
         progress.steps = int(order.session.peers.told(planned))
     elif flop is not None:
-        progress.steps = max(1, int(flop / mixed(recipe, pilot.short[0], pilot.long[0])))
+        progress.steps = paid_by(flop, mixed(recipe, pilot.short[0], pilot.long[0]))
     else:
         progress.steps = extent.steps or steps_of(recipe, extent.tokens or len(material.own.train.ids))
     return allowance

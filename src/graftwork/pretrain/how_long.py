@@ -11,6 +11,7 @@ from graftwork.core.meter import Stopwatch
 from graftwork.errors import ConfigError
 from graftwork.pretrain.objective import PretrainingRecipe
 from graftwork.run.budget import Budget, Purse, parse_budget
+from graftwork.units import show
 
 FLOP = re.compile(r"(\d+(?:\.\d+)?(?:e\d+)?) ?([kMGTPE]?)FLOP")
 PREFIXES = {"": 1.0, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15, "E": 1e18}
@@ -55,9 +56,24 @@ def mixed(recipe: PretrainingRecipe, short: float, long: float) -> float:
 
 
 def flop_of(words: str) -> float | None:
-    """`"1e15FLOP"` or `"200TFLOP"`; None for an amount of another sort."""
+    """`"1e15FLOP"` or `"200TFLOP"`; None for an amount of another sort. Raises `ConfigError` for none, or too many."""
     found = FLOP.fullmatch(words.strip())
-    return float(found[1]) * PREFIXES[found[2]] if found else None
+    amount = float(found[1]) * PREFIXES[found[2]] if found else None
+    if amount is not None and not 0 < amount < math.inf:
+        raise ConfigError("not an amount of FLOP", got=repr(words), expected="a number above 0: 1e15FLOP or 200TFLOP")
+    return amount
+
+
+def paid_by(flop: float, each: float) -> int:
+    """How many steps, or tokens, of `each` FLOP so many pay for. Raises `ConfigError` where not one."""
+    if flop < each:
+        raise ConfigError(
+            "the budget does not pay for the first step",
+            got=show(flop, "FLOP"),
+            expected=f"at least {show(each, 'FLOP')}",
+            do="give a larger --budget, a smaller --size or fewer rows a step",
+        )
+    return int(flop / each)
 
 
 class Allowance:
