@@ -54,6 +54,19 @@ class Prices:
         _check_whole(content, str(path))
         return cls(**content)
 
+    def told(self) -> dict[str, str]:
+        """`{"prices": …}`: the figures that were given, with where they are from; empty where there are none."""
+        money = ((self.per_hour, "hour of the machine"), (self.per_kwh, "kWh"))
+        figures = [
+            f"{price:g} {self.currency} per {unit} ({self.source}, {self.date})"
+            for price, unit in money
+            if price is not None
+        ]
+        if self.grams_per_kwh is not None:
+            origin = f"{self.country} {self.carbon_year}, {self.carbon_source}"
+            figures.append(f"{self.grams_per_kwh:g} g CO2e per kWh ({origin})")
+        return {"prices": "; ".join([*figures, f"PUE {self.pue:g}"])} if figures else {}
+
 
 _TEXTS = ("currency", "date", "source", "country", "carbon_source")
 _CURRENCY = re.compile("[A-Z]{3}")  # as ISO 4217 has them, and as a budget names one

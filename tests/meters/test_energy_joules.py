@@ -58,6 +58,15 @@ def test_charged_work_is_scaled_in_by_core_seconds(powercap: Path) -> None:
     assert read(mark, CHARGED) == Cost(63.0, "J", "model")  # 42 x 12 / 8
 
 
+def test_what_was_loaded_before_the_counters_were_read_is_scaled_in(powercap: Path) -> None:
+    mark = meters.get("energy_joules")().begin()
+    spend(powercap)
+    assert read(mark, replace(SPENT, loaded_before=True)) == Cost(48.0, "J", "model")  # 42 x 8 / 7
+    assert read(mark, replace(CHARGED, loaded_before=True)) == Cost(72.0, "J", "model")  # 42 x 12 / 7
+    fit = Readings(phases={"fit": Phase(4, 7)}, loaded_before=True)
+    assert read(mark, fit) == Cost(42.0, "J", "counter")
+
+
 def test_of_what_runs_side_by_side_drew_each_bears_its_part(powercap: Path) -> None:
     mark = meters.get("energy_joules")().begin()
     spend(powercap)

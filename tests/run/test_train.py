@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from graftwork.core.meter import Cost
 from graftwork.core.method import Workbench
-from graftwork.core.run import Recipe
+from graftwork.core.run import Recipe, RunResult
 from graftwork.core.task import Task
 from graftwork.errors import ConfigError, DataError, GraftworkError, StorageError, UnknownName
 from graftwork.run.methods import parse_method
@@ -45,6 +46,30 @@ def test_settings_reach_the_run(write: Write, tmp_path: Path) -> None:
     assert run.result.seed == 3 and run.result.facts["epochs"] == 2 and run.result.facts["learning_rate"] == 0.01
     assert set(run.result.scores) == {"pearson", "spearman"} and seen[-1] == 1.0
     assert run.module.description["method"]["rank"] == 2 and run.module.description["precision"] == "fp32"
+
+
+def test_a_run_that_is_there_is_priced_by_the_list_that_is_given_now(write: Write, tmp_path: Path) -> None:
+    def asked(prices: Path | None) -> RunResult:
+        return train(write(), method="majority", runs=tmp_path / "runs", prices=prices).result
+
+    def listed(name: str, per_hour: float) -> Path:
+        path = tmp_path / name
+        path.write_text(
+            f'currency = "{name}"\nper_hour = {per_hour}\ndate = 2026-11-21\nsource = "a page"\n'
+            'grams_per_kwh = 400\ncountry = "DEU"\ncarbon_year = 2023\ncarbon_source = "a table"\n'
+        )
+        return path
+
+    without, euros, dollars = asked(None), asked(listed("EUR", 3.6)), asked(listed("USD", 7.2))
+    hours, energy = without.costs["total_seconds"].value, without.costs["energy_joules"].value
+    assert hours and energy and without.costs["money"].value is None and "prices" not in without.environment
+    assert euros.costs["money"] == Cost(pytest.approx(hours / 1000), "EUR", "model")  # type: ignore[arg-type]
+    assert dollars.costs["money"] == Cost(pytest.approx(hours / 500), "USD", "model")  # type: ignore[arg-type]
+    assert euros.costs["co2e_grams"].value == pytest.approx(energy / 9000)
+    assert dollars.environment["prices"] == (
+        "7.2 USD per hour of the machine (a page, 2026-11-21); 400 g CO2e per kWh (DEU 2023, a table); PUE 1"
+    )
+    assert asked(None) == without
 
 
 @pytest.mark.parametrize(

@@ -89,7 +89,7 @@ def command(corpus: tuple[str, ...], threads: int | None, as_json: bool, **flags
         return
     from graftwork.cli.show import pretraining_lines
 
-    click.echo(printable("\n".join(pretraining_lines(done.folder))))
+    click.echo(printable("\n".join(pretraining_lines(done.folder, done.result))))
     if done.reused:
         click.echo("This run was there already and cost nothing.")
     click.echo(f"Backbone: {done.folder}  (graft compare DATA --backbone {done.folder})")

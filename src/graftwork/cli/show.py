@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -12,6 +13,9 @@ from graftwork.cli.verify import named_folder
 from graftwork.errors import StorageError, printable
 from graftwork.files import read_json
 from graftwork.units import named_scores, show
+
+if TYPE_CHECKING:
+    from graftwork.core.run import RunResult
 
 
 @click.command("show")
@@ -54,9 +58,10 @@ def profile_lines(folder: Path) -> list[str]:
     ]
 
 
-def run_lines(folder: Path) -> list[str]:
-    """A run as a person reads it."""
-    spec, result = read_json(folder / "spec.json"), read_json(folder / "result.json")
+def run_lines(folder: Path, found: RunResult | None = None) -> list[str]:
+    """A run as a person reads it: as its folder has it, or as it was `found` there, by another price list."""
+    spec = read_json(folder / "spec.json")
+    result = read_json(folder / "result.json") if found is None else asdict(found)
     if spec["question"].get("kind") == "pretraining":
         return pretraining_lines(folder)
     method = spec["method"]
@@ -77,7 +82,7 @@ def run_lines(folder: Path) -> list[str]:
         if result[split]:
             lines.append(f"{'test' if split == 'scores' else split:<11}{named_scores(result[split])}")
     lines.append("price tag")
-    return lines + cost_lines(result["costs"])
+    return [*lines, *cost_lines(result["costs"]), *_prices_lines(result)]
 
 
 def _task_lines(module: Path) -> list[str]:
@@ -93,9 +98,10 @@ def _task_lines(module: Path) -> list[str]:
     return lines + ([f"backbone   {backbone['id']}"] if backbone else [])
 
 
-def pretraining_lines(folder: Path) -> list[str]:
-    """A pre-training as a person reads it."""
-    spec, result = read_json(folder / "spec.json"), read_json(folder / "result.json")
+def pretraining_lines(folder: Path, found: RunResult | None = None) -> list[str]:
+    """A pre-training as a person reads it: as its folder has it, or as it was `found` there."""
+    spec = read_json(folder / "spec.json")
+    result = read_json(folder / "result.json") if found is None else asdict(found)
     method, facts, costs = spec["method"], result["facts"], result["costs"]
     options = ", ".join(f"{key} {value}" for key, value in method.items() if key not in ("name", "version", "size"))
     lines = [f"run        {result['id']}  ({result['status']})"]
@@ -120,7 +126,7 @@ def pretraining_lines(folder: Path) -> list[str]:
     lines += [f"note       {note}" for note in facts.get("notes", [])]
     lines.append("price tag")
     told = {name: cost for name, cost in costs.items() if not name.startswith("predict_")}  # of answers to a task
-    return lines + cost_lines(told) + _shared_lines(costs)
+    return [*lines, *cost_lines(told), *_prices_lines(result), *_shared_lines(costs)]
 
 
 def _shared_lines(costs: dict[str, Any]) -> list[str]:
@@ -162,6 +168,12 @@ def module_lines(folder: Path) -> list[str]:
 def cost_lines(costs: dict[str, Any]) -> list[str]:
     """A price tag, a cost a line."""
     return [f"  {name:<26}{_amount(cost):>14}   {_grade(cost)}".rstrip() for name, cost in costs.items()]
+
+
+def _prices_lines(result: dict[str, Any]) -> list[str]:
+    """The price list that money and CO2e are by, where there was one."""
+    prices = result.get("environment", {}).get("prices")
+    return [f"prices     {prices}"] if prices else []
 
 
 def _amount(cost: dict[str, Any]) -> str:

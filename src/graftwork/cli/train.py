@@ -113,7 +113,7 @@ def _train(
         return
     from graftwork.cli.show import profile_lines, run_lines
 
-    lines = run_lines(run.folder) + (profile_lines(run.folder) if profile else []) + _about(run.warnings)
+    lines = run_lines(run.folder, run.result) + (profile_lines(run.folder) if profile else []) + _about(run.warnings)
     click.echo(printable("\n".join(lines)))
     for name in run.unused:
         click.echo(f"{method} is not trained by a recipe: {name} changed nothing.")

@@ -186,7 +186,7 @@ def _content(shop: Shop, grid: Grid, notes: tuple[str, ...], varied: tuple[str, 
     findings = Findings(
         data_report=shop.dataset.report,
         search_costs=_search_costs(grid.runs, shop.load),
-        environment=environment() | {"runs_at_once": shop.runs_at_once},
+        environment=environment() | {"runs_at_once": shop.runs_at_once} | shop.prices.told(),
         notes=notes,
         race=grid.race,
         command=command_line(),

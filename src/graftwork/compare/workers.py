@@ -28,6 +28,7 @@ from graftwork.errors import ConfigError, GraftworkError
 from graftwork.run.environment import usable_memory_bytes
 from graftwork.run.execute import SECONDS_BETWEEN_LOOKS, Shop, attempt, in_turn
 from graftwork.run.methods import Named
+from graftwork.run.price_tag import repriced
 from graftwork.run.receipt import NOTHING_TRIED, Search
 from graftwork.run.store import read_result
 from graftwork.run.worker import Opening
@@ -125,7 +126,7 @@ class Workers:
         for place, order in enumerate(orders):
             known = self.shop.store.find(self.shop.spec(order.item, order.recipe, order.seed).id)
             if known is not None:
-                yield place, known, True
+                yield place, repriced(known, self.shop.prices), True
             else:
                 waiting.append((place, order))
         while waiting or self._held or any(worker.order is not None for worker in self._workers):
@@ -185,7 +186,7 @@ class Workers:
             return None
         result = read_result(self.shop.store.root / said["done"] / "result.json")
         self._seconds[order.label] = result.spent.wall_seconds / order.recipe.share
-        return worker.place, result, said["known"]
+        return worker.place, repriced(result, self.shop.prices), said["known"]
 
     def _warn(self, message: str) -> None:
         """Once, however many workers say it."""

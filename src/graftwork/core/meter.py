@@ -62,6 +62,7 @@ class Readings:
     predict_flops_grade: str = "counter"
     predict_latency_seconds: float | None = None
     predict_per_second: float | None = None
+    loaded_before: bool = False  # "load" was spent before the meters began
     runs_at_once: int = 1  # runs that shared the machine; its counters hold the work of all of them
 
 

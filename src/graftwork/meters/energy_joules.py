@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 
 from graftwork.config import Prices
-from graftwork.core.meter import Cost, Readings
+from graftwork.core.meter import Cost, Phase, Readings
 from graftwork.registry import meters
 
 POWERCAP = Path("/sys/class/powercap")
@@ -26,16 +26,17 @@ class EnergyJoules:
         return time.monotonic(), read_zones()
 
     def end(self, mark: Mark, readings: Readings, costs: dict[str, Cost], prices: Prices) -> Cost:
-        """The cost in joules: "counter" as read; "model" with charged work scaled in, or as a part of what runs side by
-        side drew; "guess" without counters.
+        """The cost in joules: "counter" as read; "model" with work from before or charged scaled in, or as a part of
+        what runs side by side drew; "guess" without counters.
         """
         spent = sum(phase.cpu_seconds for phase in readings.phases.values())
         charged = readings.charged.cpu_seconds
-        measured = joules_since(mark)
-        if measured is not None and charged == 0 and readings.runs_at_once == 1:
+        loaded = readings.phases.get("load", Phase()).cpu_seconds if readings.loaded_before else 0.0
+        counted, measured = spent - loaded, joules_since(mark)
+        if measured is not None and charged == loaded == 0 and readings.runs_at_once == 1:
             return Cost(measured, "J", "counter")
-        if measured is not None and spent > 0:
-            return Cost(measured / readings.runs_at_once * (spent + charged) / spent, "J", "model")
+        if measured is not None and counted > 0:
+            return Cost(measured / readings.runs_at_once * (spent + charged) / counted, "J", "model")
         idle = prices.idle_watts * (costs["total_seconds"].value or 0.0)
         return Cost(prices.watts_per_core * (spent + charged) + idle, "J", "guess")
 

@@ -381,5 +381,5 @@ def finished(
         spent=spent,
         alone=spent,
         facts=facts,
-        environment=environment(),
+        environment=environment() | order.session.prices.told(),
     )

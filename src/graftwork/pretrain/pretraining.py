@@ -30,7 +30,7 @@ from graftwork.pretrain.sources import NamedObjective, folder_of, parse_objectiv
 from graftwork.pretrain.vocabulary import Vocabulary
 from graftwork.run.budget import parse_budget
 from graftwork.run.environment import numerics
-from graftwork.run.price_tag import begin_all
+from graftwork.run.price_tag import begin_all, repriced
 from graftwork.run.store import FORMAT, RunStore, read_result, write_run
 from graftwork.units import read_amount
 
@@ -140,11 +140,12 @@ def _run(order: Order, asked: Asked, runs: Path, root: Path) -> Pretrained:
     known = store.find(spec.id)
     group.wait()
     if known is not None:
-        return Pretrained(known, folder, True)
+        return Pretrained(repriced(known, order.session.prices), folder, True)
     with _alone(folder) if group.leads else nullcontext():
         known = store.find(spec.id)  # finished meanwhile
         if group.told(float(known is not None)):
-            return Pretrained(known or read_result(folder / "result.json"), folder, True)
+            known = known or read_result(folder / "result.json")
+            return Pretrained(repriced(known, order.session.prices), folder, True)
         if group.leads:
             write_json(folder / "spec.json", {"format": FORMAT} | asdict(spec))
         execute = at_once if isinstance(order.learner.objective, AtOnce) else by_gradient

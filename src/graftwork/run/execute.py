@@ -42,7 +42,7 @@ from graftwork.run.environment import environment
 from graftwork.run.keeping import Keeping, computed_in
 from graftwork.run.methods import Named
 from graftwork.run.once import Done
-from graftwork.run.price_tag import begin_all, read_costs
+from graftwork.run.price_tag import begin_all, read_costs, repriced
 from graftwork.run.receipt import NOTHING_TRIED, Search, data_of, write_receipt
 from graftwork.run.setup import OpenedBy
 from graftwork.run.shifted import shift_of, shifted
@@ -140,7 +140,7 @@ def attempt(
             if known is None:
                 return execute_spec(shop, method, spec, progress, search), False
     _forget(shop.store.checkpoint(spec.id))
-    return known, True
+    return repriced(known, shop.prices), True
 
 
 def in_turn(jobs: Sequence[Callable[[], T | None]]) -> Iterator[tuple[int, T]]:
@@ -192,9 +192,9 @@ class _Execution:
     def __init__(self, shop: Shop, method: Named, spec: RunSpec, folder: Path, progress: Progress):
         self.shop, self.method, self.spec, self.folder, self.progress = shop, method, spec, folder, progress
         task = shop.dataset.task
-        backbone = shop.backbone if method.method.uses_backbone else None
+        backbone, load = (shop.backbone, {"load": shop.load}) if method.method.uses_backbone else (None, {})
         self.setting = Setting(task, kinds.get(task.kind), backbone)
-        self.readings = Readings(phases={"load": shop.load} if backbone else {}, runs_at_once=shop.runs_at_once)
+        self.readings = Readings(load, loaded_before=True, runs_at_once=shop.runs_at_once)
         self.log = io.StringIO()
         self.watch, self.profile = Stopwatch(), Profile()
         self.keeping: Keeping | None = None
@@ -221,7 +221,7 @@ class _Execution:
             parts["facts"] = {**parts.get("facts", {}), "attempts": self.attempts}
         with self.profile.phase("meter"):
             costs = read_costs(marks, self.readings, self.shop.prices)
-            surroundings = environment() | {"runs_at_once": self.shop.runs_at_once}
+            surroundings = environment() | {"runs_at_once": self.shop.runs_at_once} | self.shop.prices.told()
         with self.profile.phase("write"):
             write_text(self.folder / "log.jsonl", self.log.getvalue())
             if (self.folder / "module" / "module.json").is_file():

@@ -297,7 +297,7 @@ class Climber:
             },
             "rules": RULES,
             "notes": notes,
-            "environment": environment(),
+            "environment": environment() | self.purse.prices.told(),
         }
 
     def _entry(self, rung: Rung, chosen: bool) -> dict[str, Any]:

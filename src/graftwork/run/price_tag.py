@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from graphlib import TopologicalSorter
 from typing import Any
 
 from graftwork.config import Prices
 from graftwork.core.meter import Cost, Meter, Readings
+from graftwork.core.run import RunResult
 from graftwork.errors import UnknownName
 from graftwork.registry import meters
+
+PRICED = ("co2e_grams", "money")  # meters that read other costs and the price list, and nothing else
 
 
 def begin_all() -> dict[str, Any]:
@@ -27,6 +31,15 @@ def read_costs(marks: Mapping[str, Any], readings: Readings, prices: Prices) -> 
         needed = {need: costs[need] for need in meter.needs}
         costs[name] = meter.end(marks[name], readings, needed, prices)
     return {name: costs[name] for name in sorted(costs)}
+
+
+def repriced(result: RunResult, prices: Prices) -> RunResult:
+    """A finished run by the price list that is given now: its money and CO2e. Energy stays as it was known then."""
+    costs = dict(result.costs)
+    for name, meter in {name: meters.get(name)() for name in PRICED if name in costs}.items():
+        costs[name] = meter.end(None, Readings(), {need: costs[need] for need in meter.needs}, prices)
+    kept = {name: value for name, value in result.environment.items() if name != "prices"}
+    return replace(result, costs=costs, environment=kept | prices.told())
 
 
 def by_need(parts: Mapping[str, Meter]) -> dict[str, Meter]:

@@ -72,7 +72,7 @@ def write_receipt(folder: Path, shop: Shop, spec: RunSpec, result: RunResult, se
             "resumes": resumes,
         },
         "rerun": rerun_of(shop),
-    }
+    } | shop.prices.told()
     write_json(folder / NAME, sealed(content))
 
 
