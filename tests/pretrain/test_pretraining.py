@@ -70,6 +70,11 @@ def test_a_run_and_what_it_leaves(made: Pretrained) -> None:
     assert "perplexity" in page
 
 
+def test_the_price_is_of_all_that_the_run_took(made: Pretrained) -> None:
+    total = made.result.costs["total_seconds"].value
+    assert total == pytest.approx(made.result.spent.wall_seconds)
+
+
 def test_the_same_again_is_found(made: Pretrained, corpus: Path, size: str) -> None:
     again = gw.pretrain(corpus, size=size, steps=6, recipe=RECIPE, validation=0.1, runs=made.folder.parent)
     assert again.reused

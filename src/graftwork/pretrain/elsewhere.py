@@ -23,7 +23,7 @@ from graftwork.train.signals import waiting
 def at_once(order: Order, spec: RunSpec, folder: Path, material: Material) -> RunResult:
     """Let the objective train, from the last checkpoint where there is one. Raises `IncompatibleModule`."""
     objective = cast(AtOnce, order.learner.objective)
-    filling = filling_of(order, folder)
+    loading, filling = order.session.watch.read(), filling_of(order, folder)
     found = filling.resume()
     progress = found[0] if found else Progress()
     allowance = allowance_of(order, progress)
@@ -59,7 +59,8 @@ def at_once(order: Order, spec: RunSpec, folder: Path, material: Material) -> Ru
             learned = objective.learn(bench)
         finally:
             filling.close()
-    readings = Readings(phases={"fit": filling.watch.read()}, charged=filling.earlier, train_flops=learned.flops)
+    phases = {"load": loading, "fit": filling.watch.read()}
+    readings = Readings(phases=phases, charged=filling.earlier, train_flops=learned.flops)
     readings.train_flops_grade = "model"  # no operator of another library is counted
     readings.trained_parameters = learned.trained_parameters
     facts = dict(learned.facts) | {"text": text_of(material), "attempts": progress.attempts}

@@ -13,7 +13,7 @@ from typing import Any, cast
 import torch
 
 from graftwork.config import Prices
-from graftwork.core.meter import Readings, Stopwatch
+from graftwork.core.meter import Phase, Readings, Stopwatch
 from graftwork.core.model_folder import READ_WITH
 from graftwork.core.opening import FOLDER, PRETRAINED, open_backbone
 from graftwork.core.run import RunResult, RunSpec
@@ -94,7 +94,7 @@ def by_gradient(order: Order, spec: RunSpec, folder: Path, material: Material) -
     """Train in the loop, from the last checkpoint where there is one. Raises `Diverged`, `IncompatibleModule`."""
     objective, recipe = cast(ByGradient, order.learner.objective), order.learner.recipe
     assert recipe is not None
-    load, filling = Stopwatch(), filling_of(order, folder)
+    filling = filling_of(order, folder)
     opened = _opened(order, objective, recipe, material)
     course = _course(order, objective, recipe, material)
     found = filling.resume() if order.session.peers.leads else None
@@ -108,7 +108,7 @@ def by_gradient(order: Order, spec: RunSpec, folder: Path, material: Material) -
         if found:
             training.restore(found[1])
         allowance = _plan(order, recipe, pilot, progress, material, _validating_seconds(course, pilot))
-        loading = load.read()
+        loading = order.session.watch.read()  # reading the text, too
         filling.begin(recipe, progress)
         go_on(training, progress, _every(order, course, progress), _keeping(order, filling, progress, allowance))
     readings = Readings(phases={"load": loading, "fit": filling.watch.read()}, charged=filling.earlier)
@@ -369,8 +369,10 @@ def finished(
         facts["weights_sha256"] = file_digest(backbone / WEIGHTS)
         readings.stored_parameters = sum(tensor.numel() for tensor in safe_load(backbone / WEIGHTS).values())
     readings.stored_bytes = sum(path.stat().st_size for path in backbone.rglob("*") if path.is_file())
+    whole, before = order.session.watch.read(), sum(readings.phases.values(), start=Phase())
+    readings.phases["save"] = Phase(whole.wall_seconds - before.wall_seconds, whole.cpu_seconds - before.cpu_seconds)
     costs = read_costs(order.session.marks, readings, order.session.prices)
-    spent = order.session.watch.read() + readings.charged  # the latter by attempts before this one
+    spent = whole + readings.charged  # the latter by attempts before this one
     return RunResult(
         id=spec.id,
         seed=spec.seed,
