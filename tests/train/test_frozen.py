@@ -164,6 +164,19 @@ def test_reading_the_texts_is_part_of_the_charge(
     assert user.charged.wall_seconds > 0.05
 
 
+def test_a_run_that_opens_several_passes_is_charged_for_one_reading(
+    backbone: Backbone, store: FrozenStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read_slowly(monkeypatch)
+    first, second = bench(backbone), bench(backbone)
+    depths = range(1, backbone.card.blocks + 1)
+    costs = [store.get(backbone, "data", DATA.train, depth, first).kept.cost.wall_seconds for depth in depths]
+    assert len(costs) > 1 and first.charged.wall_seconds == pytest.approx(0)
+    for depth in depths:
+        store.get(backbone, "data", DATA.train, depth, second)
+    assert second.charged.wall_seconds <= sum(costs) - 0.05 * (len(costs) - 1)
+
+
 def test_states_bring_the_pooled_features_along(backbone: Backbone, store: FrozenStore) -> None:
     user = bench(backbone)
     kept = store.get(backbone, "data", DATA.train, 1, user)

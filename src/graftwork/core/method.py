@@ -110,6 +110,7 @@ class Workbench:
     progress: Progress = silent  # fraction of the fit, what goes on
     tally: Tally = field(default_factory=Tally)
     charged: Phase = field(default_factory=Phase)  # shared work that an earlier run had paid for
+    tokenised: set[tuple[str, str, str]] = field(default_factory=set)  # splits whose tokens are in the price
     profile: Profile = field(default_factory=Profile)
     shared: Once | None = None  # None: nothing is kept for other runs
     memory: Memory = field(default_factory=Memory)  # how batches are cut
