@@ -42,6 +42,11 @@ def test_every_mode_becomes_rgb(tmp_path: Path, mode: str) -> None:
     assert decode_image(tmp_path / "a.tiff").mode == "RGB"
 
 
+def test_a_palette_with_transparent_colours_is_read_without_a_warning(tmp_path: Path) -> None:
+    Image.fromarray(GRADIENT).convert("P").save(tmp_path / "a.png", transparency=b"\x00\x80")
+    assert decode_image(tmp_path / "a.png").mode == "RGB"
+
+
 def test_an_image_stands_upright(tmp_path: Path) -> None:
     exif = Image.Exif()
     exif[0x0112] = 6  # turned by a quarter

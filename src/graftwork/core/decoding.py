@@ -149,6 +149,8 @@ def _in_rgb(path: Path, image: Image) -> Image:
             expected="8 bits a channel, grey or in colour",
             do="save it with 8 bits a channel",
         )
+    if image.mode == "P" and "transparency" in image.info:
+        image = image.convert("RGBA")  # on the way to RGB Pillow would ask for it with a warning
     return image.convert("RGB")
 
 

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 AREA, RATIO = (0.5, 1.0), (3 / 4, 4 / 3)  # of a random crop: share of the image, width by height
 PREPARED = "preprocessor_config.json"
 LARGEST_SIDE = 2048  # pixels that an image is brought to
+MOST_RESIZED = 1 << 25  # pixels of an image whose shorter side was brought to its size
 PATCH = 16  # pixels: where maps shrink from block to block, an image counts as so many positions as it has patches
 
 
@@ -72,8 +73,9 @@ class Preparation:
 
     def prepared(self, image: Image) -> NDArray[np.uint8]:
         """(3, side, side)."""
-        width, height = image.size
         if isinstance(self.resize, int):
+            image = _middle(image, MOST_RESIZED // self.resize**2)
+            width, height = image.size
             short, long = sorted(image.size)
             lengths = (self.resize, int(self.resize * long / short))
             target = lengths if width <= height else lengths[::-1]
@@ -149,6 +151,15 @@ class ImageReader:
     def _prepared(self, image: Media) -> NDArray[np.uint8]:
         made: NDArray[np.uint8] = self.kept.get(image, lambda: self.preparation.prepared(decode_image(image.path)))
         return made
+
+
+def _middle(image: Image, times: int) -> Image:
+    """Of an image more than so many times as long as wide the middle: its ends would be cut off all the same."""
+    width, height = (min(side, times * min(image.size)) for side in image.size)
+    if (width, height) == image.size:
+        return image
+    left, top = (image.width - width) // 2, (image.height - height) // 2
+    return image.crop((left, top, left + width, top + height))
 
 
 def _array(image: Image) -> NDArray[np.uint8]:
