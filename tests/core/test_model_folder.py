@@ -85,7 +85,8 @@ def test_what_names_code_is_refused(folder: Path, name: str, key: str, value: An
 @pytest.mark.parametrize(
     ("key", "value"),
     [("attn_implementation", "evil/kernel"), ("_attn_implementation", 1), ("_attn_implementation_autoset", "evil"),
-     ("torch_dtype", "load"), ("dtype", "hub"), ("dtype", 32)],
+     ("torch_dtype", "load"), ("dtype", "hub"), ("dtype", 32),
+     ("position_embedding_type", "relative_key")],
 )  # fmt: skip
 def test_words_that_are_not_known_are_refused(folder: Path, key: str, value: Any) -> None:
     edit(folder / "config.json", lambda content: content.update({key: value}))

@@ -25,6 +25,7 @@ DTYPES = (None, "auto", "float32", "float16", "bfloat16", "float64")
 ONE_OF: Mapping[str, tuple[Any, ...]] = {
     "_attn_implementation": ATTENTIONS, "attn_implementation": ATTENTIONS, "dtype": DTYPES, "torch_dtype": DTYPES,
     "_attn_implementation_autoset": (True, False),
+    "position_embedding_type": (None, "absolute"),  # transformers 5 takes relative ones for absolute
 }  # fmt: skip
 REPEATED = (  # how often parts are built: a network of a million empty layers takes hours
     "num_hidden_layers", "n_layer", "n_layers", "num_hidden_groups", "inner_group_num", "num_adapter_layers", "layers",
