@@ -21,7 +21,7 @@ from graftwork.errors import ConfigError
 from graftwork.methods.adapter import Adapter
 from graftwork.methods.bitfit import BitFit
 from graftwork.methods.lora import Lora
-from graftwork.testing import check_backbone, check_method
+from graftwork.testing import check_backbone, check_method, networks
 from graftwork.testing.media import tiny_media
 from graftwork.testing.networks import write_network
 
@@ -88,6 +88,13 @@ def test_sounds_have_transformers_features(tmp_path: Path, model_type: str) -> N
             torch.testing.assert_close(features.sequence[row, : len(states)], states, atol=NEAR, rtol=1e-4)
             torch.testing.assert_close(features.pooled[row], expected, atol=NEAR, rtol=1e-4)
             assert int(encoded.lengths[row]) == len(states)
+
+
+def test_a_norm_before_the_convolution_of_positions_lifts_no_padding(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(networks.CONFIGS, "hubert", networks.CONFIGS["hubert"] | {"conv_pos_batch_norm": True})
+    test_sounds_have_transformers_features(tmp_path, "hubert")
 
 
 @pytest.mark.parametrize("model_type", IMAGES)

@@ -81,8 +81,19 @@ def _from_waves(network: Any, inputs: Inputs) -> Tensor:
     ]
     projected = network.feature_projection(nn.utils.rnn.pad_sequence(heard, batch_first=True))
     state: Tensor = (projected[0] if isinstance(projected, tuple) else projected) * real
-    state = state + network.encoder.pos_conv_embed(state)
+    state = state + _of_places(network.encoder.pos_conv_embed, state, real)
     return state if network.config.do_stable_layer_norm else network.encoder.layer_norm(state)
+
+
+def _of_places(convolution: Any, state: Tensor, real: Tensor) -> Tensor:
+    """(S, T, D) that say where a position is. A batch norm before the convolution would lift padding above zero."""
+    norm = getattr(convolution, "batch_norm", None)
+    if norm is None:
+        said: Tensor = convolution(state)
+    else:
+        normed = norm(state.transpose(1, 2)) * real.transpose(1, 2)  # (S, D, T)
+        said = convolution.activation(convolution.padding(convolution.conv(normed))).transpose(1, 2)
+    return said
 
 
 def _last_norm(network: Any) -> Any:
