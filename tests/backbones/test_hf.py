@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -359,3 +360,26 @@ def test_attention_weights_are_the_networks_own(backbone: TransformerBackbone, b
     assert found.blocks == backbone.card.blocks
     torch.testing.assert_close(torch.from_numpy(found.weights), expected, atol=2e-6, rtol=2e-6)
     torch.testing.assert_close(expected.sum(dim=1), torch.ones(len(expected)))
+
+
+def test_positions_that_begin_nowhere_are_refused(tmp_path: Path) -> None:
+    config = save_folder(tmp_path, "roberta") / "config.json"
+    config.write_text(json.dumps(json.loads(config.read_text()) | {"pad_token_id": None}))
+    with pytest.raises(ConfigError, match="which token is padding"):
+        open_backbone(f"hf:{tmp_path}", precision="fp32")
+
+
+@pytest.mark.parametrize("name", ["sentence_bert_config.json", "sentence_xlm-roberta_config.json"])
+def test_a_sentence_encoder_reads_in_the_case_and_length_of_its_folder(tmp_path: Path, name: str) -> None:
+    folder = save_folder(tmp_path, "xlm-roberta")
+    (folder / "1_Pooling").mkdir()
+    (folder / "1_Pooling" / "config.json").write_text('{"pooling_mode_mean_tokens": true}')
+    shouted = [Example("train/1", {"text": "The FILM was Good"})]
+    seen = {}
+    for lower in (False, True):
+        (folder / name).write_text(json.dumps({"max_seq_length": 5, "do_lower_case": lower}))
+        seen[lower] = open_backbone(f"hf:{folder}", precision="fp32")
+    assert {backbone.card.max_length for backbone in seen.values()} == {5}
+    assert [*seen[True].encode(shouted).ids] == [[2, *map(WORDS.index, ("the", "film", "was")), 3]]
+    assert [*seen[False].encode(shouted).ids] == [[2, 0, 0, WORDS.index("was"), 3]]
+    assert seen[True].card.revision != seen[False].card.revision

@@ -20,6 +20,7 @@ class Layout:
     skipped: tuple[str, ...] = ("embeddings",)  # modules that have nothing to do once block 0 is skipped
     pooling: str = "first"  # "mean", "first" or "last"
     towers: int = 1  # sequences that a pair becomes
+    lower_case: bool = False  # texts are put into lower case, whatever the tokenizer does
     token_types: bool = False  # the network can tell the two texts of a pair by `token_type_ids`
     positions_after_padding: bool = False  # positions count from pad_token_id + 1 (RoBERTa's inheritance)
     separate_by_end: bool = False  # no template of its own: a pair is joined by the end-of-text token

@@ -12,6 +12,8 @@ from typing import Any
 import torch
 from safetensors import SafetensorError
 from tokenizers import Tokenizer
+from tokenizers.normalizers import Lowercase
+from tokenizers.normalizers import Sequence as InTurn
 from tokenizers.processors import TemplateProcessing
 from transformers import AutoModel, GenerationConfig, PreTrainedConfig, PreTrainedModel
 from transformers.utils import logging
@@ -32,7 +34,7 @@ from graftwork.core.model_folder import (
 from graftwork.core.tokenizer_file import unreadable
 from graftwork.core.tokenizer_folder import open_tokenizer
 from graftwork.core.transformer import TransformerBackbone
-from graftwork.errors import GraftworkError, IncompatibleModule, StorageError
+from graftwork.errors import ConfigError, GraftworkError, IncompatibleModule, StorageError
 from graftwork.files import digest
 
 KNOWN = (  # what transformers raises over a bad folder
@@ -109,10 +111,12 @@ def assemble(
     if module.is_backend_compatible():
         module.set_attn_implementation(ATTENTION)
     layout = replace(layout, token_types=layout.token_types and getattr(config, "type_vocab_size", 2) > 1)
-    max_length = min(max_length, _positions(config, layout))
+    max_length = min(max_length, _positions(config, layout, name))
     tokenizer.no_padding()
     tokenizer.enable_truncation(max_length, strategy="longest_first")
-    reading = {"pooling": layout.pooling, "towers": layout.towers, "max_length": max_length}
+    reading: dict[str, Any] = {"pooling": layout.pooling, "towers": layout.towers, "max_length": max_length}
+    if layout.lower_case:
+        reading["lower_case"] = True
     card = BackboneCard(
         id=name if random_seed is None else f"random:{name}",
         revision=digest({**identity, "random_seed": random_seed, "reading": reading}),
@@ -204,6 +208,9 @@ def _tokenizer(folder: Path, layout: Layout) -> tuple[Tokenizer, int, int]:
     """The tokenizer, the token to pad with, and the length it was made for."""
     outer = open_tokenizer(folder)
     tokenizer: Tokenizer = outer.backend_tokenizer
+    if layout.lower_case:
+        own = tokenizer.normalizer
+        tokenizer.normalizer = Lowercase() if own is None else InTurn([Lowercase(), own])
     end, end_id = outer.eos_token, outer.eos_token_id
     if layout.separate_by_end and end is not None and tokenizer.num_special_tokens_to_add(True) == 0:
         tokenizer.post_processor = TemplateProcessing(
@@ -213,12 +220,22 @@ def _tokenizer(folder: Path, layout: Layout) -> tuple[Tokenizer, int, int]:
     return tokenizer, pad_id, outer.model_max_length
 
 
-def _positions(config: PreTrainedConfig, layout: Layout) -> int:
-    """Tokens that the network has positions for."""
+def _positions(config: PreTrainedConfig, layout: Layout, name: str) -> int:
+    """Tokens that the network has positions for. Raises `ConfigError` where it is not said where they begin."""
     positions: int = getattr(config, "max_position_embeddings", -1)
     if positions <= 0:
         return UNSTATED_LENGTH
-    return positions - (config.pad_token_id + 1 if layout.positions_after_padding else 0)
+    if not layout.positions_after_padding:
+        return positions
+    if config.pad_token_id is None:
+        raise ConfigError(
+            "config.json does not say which token is padding, behind whose number positions begin",
+            where=name,
+            got="pad_token_id null",
+            expected="pad_token_id, the number of a token",
+            do="use the config.json that belongs to the weights",
+        )
+    return positions - (int(config.pad_token_id) + 1)
 
 
 @contextlib.contextmanager

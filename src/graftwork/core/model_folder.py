@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import huggingface_hub
 from huggingface_hub.errors import HfHubHTTPError
@@ -28,10 +28,14 @@ INDEX = "model.safetensors.index.json"
 MODULES = "modules.json"
 MOST_SHARDS = 1_000
 MOST_BYTES = 64 << 20  # of a file beside the weights
+SENTENCE_SETTINGS = tuple(  # sentence-transformers named them by the network once; the first that is there counts
+    f"sentence_{network}_config.json"
+    for network in ("bert", "roberta", "distilbert", "camembert", "albert", "xlm-roberta", "xlnet")
+)
 READ_WITH = (
     "config.json", "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json",
     "vocab.txt", "vocab.json", "merges.txt", "spiece.model", "spm.model", "sentencepiece.bpe.model",
-    "modules.json", "sentence_bert_config.json", "1_Pooling/config.json", "preprocessor_config.json",
+    "modules.json", *SENTENCE_SETTINGS, "1_Pooling/config.json", "preprocessor_config.json",
 )  # fmt: skip
 COMMIT = re.compile(r"[0-9a-f]{40}")
 HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?")
@@ -171,7 +175,7 @@ def reading_files(folder: Path) -> dict[str, str]:
 
 
 def read_as_trained(folder: Path, layout: Layout) -> tuple[Layout, int | None]:
-    """The layout with the pooling that a sentence-transformers folder states, and its length limit if it has one.
+    """The layout with the pooling and case that a sentence-transformers folder states, and its length limit if any.
 
     Of a network pre-trained here config.json states the pooling.
     """
@@ -191,8 +195,8 @@ def read_as_trained(folder: Path, layout: Layout) -> tuple[Layout, int | None]:
             got=", ".join(sorted(modes)) or "none",
             expected=f"one of {', '.join(SENTENCE_POOLINGS)}",
         )
-    limits = model_file(folder, "sentence_bert_config.json")
-    length = checked_json(limits).get("max_seq_length") if limits.is_file() else None
+    limits, told = _sentence_settings(folder)
+    length = told.get("max_seq_length")
     if length is not None and not (type(length) is int and length > 0):
         raise ConfigError(
             "max_seq_length is no number of tokens",
@@ -200,7 +204,16 @@ def read_as_trained(folder: Path, layout: Layout) -> tuple[Layout, int | None]:
             got=clip(str(length)),
             expected="a whole number above 0",
         )
-    return replace(layout, pooling=SENTENCE_POOLINGS[modes.pop()], towers=SENTENCE_TOWERS), length
+    lower_case = told.get("do_lower_case") is True
+    layout = replace(layout, pooling=SENTENCE_POOLINGS[modes.pop()], towers=SENTENCE_TOWERS, lower_case=lower_case)
+    return layout, length
+
+
+def _sentence_settings(folder: Path) -> tuple[Path, dict[str, Any]]:
+    """The file in which sentence-transformers keeps how texts are read, and what it says: nothing where it is not."""
+    paths = [model_file(folder, name) for name in SENTENCE_SETTINGS]
+    found = next((path for path in paths if path.is_file()), None)
+    return (paths[0], {}) if found is None else (found, checked_json(found))
 
 
 def _pooling(folder: Path) -> str:
