@@ -186,5 +186,11 @@ def test_python_in_documents_compiles_and_names_real_things() -> None:
         assert set(re.findall(r"\bgw\.(\w+)", block)) <= set(graftwork.__all__), path
 
 
+def test_the_glossary_has_each_word_once() -> None:
+    rows = re.findall(r"^\| (\*\*.+?) \|", (CHECKOUT / "docs" / "glossary.md").read_text(), flags=re.MULTILINE)
+    words = [word for row in rows for word in re.findall(r"\*\*(.+?)\*\*", row)]
+    assert words and sorted(words) == sorted(set(words))
+
+
 def test_readme_is_there() -> None:
     assert (CHECKOUT / "README.md") in DOCUMENTS
