@@ -16,8 +16,8 @@ from graftwork.units import percent, show
 @click.option("--runs", default="runs", show_default=True, metavar="DIR", help="Where runs are kept.")
 @click.option("--trials", is_flag=True, help="Of runs: the trials of races too.")
 def command(what: str, runs: str, trials: bool) -> None:
-    """WHAT is runs (the default) or builtin, or backbones, kinds, methods, metrics, meters, suites, objectives or
-    tokenizers: each with what it is, in a sentence.
+    """WHAT is runs (the default), backbones or builtin; or kinds, methods, metrics, meters, suites, objectives or
+    tokenizers, each with what it is, in a sentence.
     """
     from graftwork import registry
 
