@@ -49,6 +49,18 @@ class StorageError(GraftworkError):
     """A file or folder cannot be read or written."""
 
 
+class NotAModule(StorageError):
+    """There is no task module in a folder."""
+
+    def __init__(self, where: str):
+        super().__init__(
+            "not a task module",
+            where=where,
+            expected="a folder with module.json in it",
+            do="check the path; the one of a run is RUNS/ID/module",
+        )
+
+
 class UnknownName(ConfigError):
     """A name that nothing is registered under; what to do where none looks like it is `else_do`."""
 
@@ -64,9 +76,9 @@ class UnknownName(ConfigError):
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
-    """The known name that looks most like `name`, or None when nothing does."""
+    """The known name that looks most like `name`, or None when none shares more than half of its letters with it."""
     by_lower = {candidate.lower(): candidate for candidate in known}
-    close = difflib.get_close_matches(name.lower(), by_lower, n=1, cutoff=0.5)
+    close = difflib.get_close_matches(name.lower(), by_lower, n=1, cutoff=0.51)
     return by_lower[close[0]] if close else None
 
 

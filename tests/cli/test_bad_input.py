@@ -47,6 +47,12 @@ FILES: dict[str, tuple[str | bytes, tuple[str, ...], list[str]]] = {
         (),
         ["data.csv:1: no column 'text'", "text, sentence, or text_a and text_b", "--text txet?"],
     ),
+    "no column that looks like the text": (
+        GOOD.replace("text,label", "message,team"),
+        (),
+        ["columns: message, team", "do:       name it: --text COLUMN"],
+    ),
+    "a flag that looks like no column": (GOOD, ("--label", "team"), ["no column 'team'", "name it: --label COLUMN"]),
     "no header": (
         GOOD.removeprefix("text,label\n").replace("text number", "a text of some words, number").replace(", n", " n"),
         (),

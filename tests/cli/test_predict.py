@@ -185,7 +185,8 @@ def test_what_makes_no_sense_is_refused(graft: Graft, module: Path, flags: list[
 
 
 def test_what_is_no_module_is_refused(graft: Graft, module: Path) -> None:
-    assert "not a task module" in graft("predict", "nowhere", "a text").err
+    said = graft("predict", "nowhere", "a text").err
+    assert "not a task module" in said and "the one of a run is RUNS/ID/module" in said
     Path("half").mkdir()
     assert graft("predict", "half", "a text").code == 2
 

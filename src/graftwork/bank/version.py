@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from graftwork.errors import IncompatibleModule, StorageError
+from graftwork.errors import IncompatibleModule, NotAModule, StorageError
 from graftwork.files import digest, file_digest, read_json, storage_errors, writing
 from graftwork.limited import MODULE
 from graftwork.plain_files import require_plain_folder
@@ -20,7 +20,7 @@ def module_folder(folder: Path) -> Path:
     for place in (folder / "module", folder):
         if (place / "module.json").is_file():
             return place
-    raise StorageError("not a task module", where=str(folder), expected="a folder with module.json in it")
+    raise NotAModule(str(folder))
 
 
 def copy_module(module: Path, folder: Path, board: Path | None = None) -> None:

@@ -20,7 +20,7 @@ from graftwork.core.method import SHIFT, Fitted, Logits, Setting
 from graftwork.core.opening import open_backbone
 from graftwork.core.ragged import flat, from_lists
 from graftwork.core.task import Task
-from graftwork.errors import ConfigError, IncompatibleModule, StorageError
+from graftwork.errors import ConfigError, IncompatibleModule, NotAModule
 from graftwork.files import file_digest, header_of, read_json, write_json, write_tensors, write_text
 from graftwork.registry import kinds
 from graftwork.run.bulk import predict_many
@@ -67,7 +67,7 @@ class TaskModule:
         if (folder / "module" / "module.json").is_file():
             folder = folder / "module"
         if not (folder / "module.json").is_file():
-            raise StorageError("not a task module", where=str(folder), expected="a folder with module.json in it")
+            raise NotAModule(str(folder))
         description = read_description(folder)
         try:
             _check_format(folder, description)
