@@ -32,6 +32,8 @@ SIZES: dict[str, dict[str, Any]] = {
     "awd_lstm": {"embedding_size": 16, "hidden_size": 24, "layers": 2},
     "causal": {"n_embd": 32, "n_layer": 2, "n_head": 2, "resid_pdrop": 0.1},
     "masked": {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 64},
+    "replaced_token": {"hidden_size": 32, "embedding_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2,
+                       "intermediate_size": 64},
 }  # fmt: skip
 OBJECTIVES = {  # name here -> the objective, and what it is told more
     "word_vectors": ("word_vectors", ("--tokens", "3200000", "--checkpoint-every", "0")),
@@ -43,6 +45,7 @@ OBJECTIVES = {  # name here -> the objective, and what it is told more
     "causal": ("causal", ()),
     "masked": ("masked", ()),
     "masked, next sentence": ("masked:second=next_sentence", ("--short-length", "16")),
+    "replaced_token": ("replaced_token", ()),
 }  # fmt: skip
 STEPS = 150
 EARLIEST, LATEST = 0.1, 0.8  # of the steps, between which it is killed
