@@ -49,18 +49,6 @@ class StorageError(GraftworkError):
     """A file or folder cannot be read or written."""
 
 
-class NotAModule(StorageError):
-    """There is no task module in a folder."""
-
-    def __init__(self, where: str):
-        super().__init__(
-            "not a task module",
-            where=where,
-            expected="a folder with module.json in it",
-            do="check the path; the one of a run is RUNS/ID/module",
-        )
-
-
 class UnknownName(ConfigError):
     """A name that nothing is registered under; what to do where none looks like it is `else_do`."""
 

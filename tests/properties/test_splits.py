@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from graftwork.core.task import SPLITS, Task
 from graftwork.data.load import load
 from graftwork.data.split import draw, salt_of
+from graftwork.registry import kinds
 
 ROWS = st.lists(st.tuples(st.text("abc", max_size=3), st.sampled_from("xy")), min_size=1, max_size=40)
 FRACTIONS = {"test": 0.2, "validation": 0.1}
@@ -52,17 +53,21 @@ def test_shares_are_those_asked_for(count: int, seed: int) -> None:
 
 SETTINGS: dict[str, list[Any]] = {
     "name": ["a", "b"], "metrics": [("macro_f1",), ("accuracy", "macro_f1")], "positive": ["x", "y"],
-    "labels": [("x", "y"), ("y", "x")], "thresholds": [None, "half"], "realign": [True, False],
-    "stray_tags": ["repair", "refuse"], "rejects": [None, ""],
+    "labels": [("x", "y"), ("y", "x")], "thresholds": [None, "half"], "rejects": [None, ""],
 }  # fmt: skip
+OF_ANY_KIND = SETTINGS.keys() - {"positive", "labels", "thresholds"}
 
 
-@given(chosen=st.fixed_dictionaries({}, optional={key: st.sampled_from(values) for key, values in SETTINGS.items()}))
-def test_settings_about_something_else_move_no_row(place: Path, chosen: dict[str, Any]) -> None:
+@given(
+    kind=st.sampled_from(["classification", "multilabel"]),
+    chosen=st.fixed_dictionaries({}, optional={key: st.sampled_from(values) for key, values in SETTINGS.items()}),
+)
+def test_settings_about_something_else_move_no_row(place: Path, kind: str, chosen: dict[str, Any]) -> None:
+    chosen = {name: value for name, value in chosen.items() if name in {*OF_ANY_KIND, *kinds.get(kind).settings}}
     path = place / "t.csv"
     path.write_text("text,label\n" + "".join(f"number {n},{'xy'[n % 2]}\n" for n in range(30)))
 
     def ids(task: Task) -> dict[str, list[str]]:
         return {name: [one.id for one in split.examples] for name, split in load(task, checked=False).splits.items()}
 
-    assert ids(Task(**{"name": "t", "data": path, **chosen})) == ids(Task("t", path))
+    assert ids(Task(**{"name": "t", "data": path, "kind": kind, **chosen})) == ids(Task("t", path, kind=kind))

@@ -31,7 +31,6 @@ from graftwork.bank.version import (
     digest_of,
     identity_after,
     is_intact,
-    module_folder,
     require_digest,
     require_there,
 )
@@ -39,6 +38,7 @@ from graftwork.errors import ConfigError, GraftworkError, IncompatibleModule, St
 from graftwork.files import read_json, storage_errors, sync_folder, write_json
 from graftwork.limited import MODULE
 from graftwork.plain_files import inside, require_plain_folder
+from graftwork.run.module_place import module_folder
 
 if sys.platform != "win32":
     import fcntl

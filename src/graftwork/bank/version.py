@@ -7,20 +7,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from graftwork.errors import IncompatibleModule, NotAModule, StorageError
+from graftwork.errors import IncompatibleModule, StorageError
 from graftwork.files import digest, file_digest, read_json, storage_errors, writing
 from graftwork.limited import MODULE
 from graftwork.plain_files import require_plain_folder
 
 BOARD = "leaderboard.json"  # of the comparison behind a module, beside its own files
-
-
-def module_folder(folder: Path) -> Path:
-    """The module in `folder`, which is one or a run's. Raises `StorageError` when there is none."""
-    for place in (folder / "module", folder):
-        if (place / "module.json").is_file():
-            return place
-    raise NotAModule(str(folder))
 
 
 def copy_module(module: Path, folder: Path, board: Path | None = None) -> None:

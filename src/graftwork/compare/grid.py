@@ -197,10 +197,11 @@ def split_statistics(
     return {name: metrics.get(name).statistics(dataset.splits[split].targets, predictions, task) for name in names}
 
 
-def spent(runs: Iterable[RunResult], opening: Phase | None = None) -> dict[str, Cost]:
-    """What these runs really took, whenever they ran, shared work counted once; and the opening of their backbone."""
+def spent(runs: Iterable[RunResult]) -> dict[str, Cost]:
+    """What these runs really took, whenever they ran, shared work and the opening of their backbone counted once."""
     listed = list(runs)
-    total = sum((run.spent for run in listed), start=opening or Phase())
+    opening = max((run.opening for run in listed), key=lambda phase: phase.wall_seconds, default=Phase())
+    total = sum((run.spent for run in listed), start=opening)
     return {
         "wall_seconds": Cost(total.wall_seconds, "s", "meter"),
         "cpu_seconds": Cost(total.cpu_seconds, "s", "counter"),

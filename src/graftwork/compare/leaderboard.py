@@ -15,7 +15,7 @@ from graftwork.compare.grid import Grid, run_grid, spent
 from graftwork.compare.report import write_report
 from graftwork.compare.shortcuts import shortcuts
 from graftwork.compare.workers import at_once, crew_of
-from graftwork.core.meter import Cost, Phase
+from graftwork.core.meter import Cost
 from graftwork.core.progress import Progress, silent
 from graftwork.core.run import RunResult
 from graftwork.core.settings import BY
@@ -185,7 +185,7 @@ def _content(shop: Shop, grid: Grid, notes: tuple[str, ...], varied: tuple[str, 
     described["rows"] = {name: len(split.examples) for name, split in shop.dataset.splits.items()}
     findings = Findings(
         data_report=shop.dataset.report,
-        search_costs=_search_costs(grid.runs, shop.load),
+        search_costs=_search_costs(grid.runs),
         environment=environment() | {"runs_at_once": shop.runs_at_once} | shop.prices.told(),
         notes=notes,
         race=grid.race,
@@ -210,10 +210,10 @@ def command_line() -> str:
     return shlex.join(["graft", *sys.argv[1:]]) if ours else ""
 
 
-def _search_costs(runs: Sequence[RunResult], opening: Phase) -> dict[str, Cost]:
-    """What all runs really took, shared work and `opening` of the backbone counted once; and what one by one."""
-    alone = sum(run.alone.wall_seconds for run in runs)
-    return spent(runs, opening) | {"separate_total_seconds": Cost(alone, "s", "meter")}
+def _search_costs(runs: Sequence[RunResult]) -> dict[str, Cost]:
+    """What all runs really took, and what they would take one by one, each opening the backbone and sharing nothing."""
+    alone = sum((run.spent + run.shared + run.opening).wall_seconds for run in runs)
+    return spent(runs) | {"separate_total_seconds": Cost(alone, "s", "meter")}
 
 
 def _receipts(rows: Sequence[RowRuns]) -> list[dict[str, Any]]:

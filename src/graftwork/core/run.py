@@ -58,7 +58,8 @@ class RunResult:
     validation: Mapping[str, float] = field(default_factory=dict)  # metric -> validation score
     costs: Mapping[str, Cost] = field(default_factory=dict)  # the price tag: what it would cost alone
     spent: Phase = field(default_factory=Phase)  # what it really took, without the shared work that was there already
-    alone: Phase = field(default_factory=Phase)  # the same with that work, and with the opening of the backbone
+    shared: Phase = field(default_factory=Phase)  # that work: what it would have taken more, all by itself
+    opening: Phase = field(default_factory=Phase)  # of the backbone, once for all runs of a process
     facts: Mapping[str, Any] = field(default_factory=dict)  # JSON: chosen block, epochs run, tokens, head start …
     profile: Mapping[str, float] = field(default_factory=dict)  # phase -> wall seconds; they add up to the run's
     environment: Mapping[str, Any] = field(default_factory=dict)

@@ -381,7 +381,6 @@ def finished(
         validation=scores,
         costs=costs,
         spent=spent,
-        alone=spent,
         facts=facts,
         environment=environment() | order.session.prices.told(),
     )

@@ -226,13 +226,13 @@ class _Execution:
             write_text(self.folder / "log.jsonl", self.log.getvalue())
             if (self.folder / "module" / "module.json").is_file():
                 add_price_tag(self.folder / "module", {name: asdict(cost) for name, cost in costs.items()})
-        spent = self.watch.read() + self.earlier
         return RunResult(
             id=self.spec.id,
             seed=self.spec.seed,
             costs=costs,
-            spent=spent,
-            alone=spent + self.found + self.readings.phases.get("load", Phase()),
+            spent=self.watch.read() + self.earlier,
+            shared=self.found,
+            opening=self.readings.phases.get("load", Phase()),
             profile=self.profile.read(),
             environment=surroundings,
             **parts,

@@ -234,8 +234,7 @@ def read_result(path: Path) -> RunResult:
         raise StorageError("written by another version of Graftwork", where=str(path), expected=f"format {FORMAT}")
     content.pop("seeds", None)  # which only the receipt tells now
     content["costs"] = {name: Cost(**cost) for name, cost in content["costs"].items()}
-    content["spent"] = Phase(**content["spent"])
-    content["alone"] = Phase(**content.get("alone", asdict(content["spent"])))
+    content |= {name: Phase(**content.get(name, {})) for name in ("spent", "shared", "opening")}
     return RunResult(**content)
 
 

@@ -20,14 +20,21 @@ from graftwork.core.method import SHIFT, Fitted, Logits, Setting
 from graftwork.core.opening import open_backbone
 from graftwork.core.ragged import flat, from_lists
 from graftwork.core.task import Task
-from graftwork.errors import ConfigError, IncompatibleModule, NotAModule
+from graftwork.errors import ConfigError, IncompatibleModule
 from graftwork.files import file_digest, header_of, read_json, write_json, write_tensors, write_text
 from graftwork.registry import kinds
 from graftwork.run.bulk import predict_many
 from graftwork.run.environment import resolve_device
 from graftwork.run.given import Text, example_of_given
 from graftwork.run.methods import method_from_config
-from graftwork.run.module_files import media_file, read_delta, read_description, read_self_test, require_fitting
+from graftwork.run.module_files import (
+    media_file,
+    read_delta,
+    read_description,
+    read_self_test,
+    require_fitting,
+)
+from graftwork.run.module_place import module_folder
 from graftwork.run.shifted import shifted
 from graftwork.units import named_scores, show
 
@@ -63,11 +70,7 @@ class TaskModule:
         `ConfigError` for a device that is not there.
         """
         device = resolve_device(device)
-        folder = Path(folder)
-        if (folder / "module" / "module.json").is_file():
-            folder = folder / "module"
-        if not (folder / "module.json").is_file():
-            raise NotAModule(str(folder))
+        folder = module_folder(Path(folder))
         description = read_description(folder)
         try:
             _check_format(folder, description)
