@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from graftwork.core.task import Dataset, Task
+from graftwork.core.task import OF_SOME_KINDS, Dataset, Task
 from graftwork.data.load import load
 from graftwork.errors import ConfigError, DataError, GraftworkError, UnknownName
 from graftwork.registry import kinds
@@ -53,6 +53,7 @@ GIVEN: dict[str, Any] = {  # settings that only some kinds have a use for
 
 def test_every_setting_of_few_kinds_is_given_here() -> None:
     assert {setting for name in kinds.names() for setting in kinds.get(name).settings} == GIVEN.keys()
+    assert set(OF_SOME_KINDS) == GIVEN.keys()
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,7 @@ class Kind(Protocol):
     """
 
     per_word: bool  # its examples are words, and each has an answer; otherwise texts, and an example has one
-    settings: tuple[str, ...]  # of a task, of those that only some kinds have a use for: `labels`, `thresholds` …
+    settings: tuple[str, ...]  # of a task, which of `OF_SOME_KINDS` it has a use for
     mends: str  # what `settle` may change about a target, as the data report calls it
 
     def parse(self, text: str | tuple[str, ...], task: Task, where: str) -> Any:

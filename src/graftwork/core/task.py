@@ -24,6 +24,7 @@ SPLIT_NAMES: Mapping[str, tuple[str, ...]] = {  # what files, folders and sets o
 STRAYS = ("repair", "refuse")
 COUNTS = ("0", "1")
 THRESHOLDS = ("validation", "half")
+OF_SOME_KINDS = ("labels", "positive", "thresholds", "stray_tags", "realign", "choices", "count_from")
 
 
 @dataclass(frozen=True)

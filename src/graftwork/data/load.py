@@ -14,7 +14,7 @@ from graftwork.core.example import Example, Input, plain, text_of
 from graftwork.core.kind import AsksPassages, Kind, OfChoices
 from graftwork.core.labels import is_number, labels_of
 from graftwork.core.media import MEDIA
-from graftwork.core.task import SPLITS, Dataset, Split, Task
+from graftwork.core.task import OF_SOME_KINDS, SPLITS, Dataset, Split, Task
 from graftwork.data.checks import report
 from graftwork.data.choices import choice_rows, find_choice_columns
 from graftwork.data.columns import column_of, find_columns
@@ -94,16 +94,13 @@ def load(task: Task, checked: bool = True) -> Dataset:
 def _require_of_kind(task: Task, kind: Kind) -> None:
     """Raises `ConfigError` for a setting that only other kinds have a use for."""
     usual = Task(task.name, task.data)
-    readers: dict[str, list[str]] = {}
-    for name in kinds.names():
-        for setting in kinds.get(name).settings:
-            readers.setdefault(setting, []).append(name)
-    for setting in sorted(readers.keys() - set(kind.settings)):
-        if getattr(task, setting) != getattr(usual, setting):
+    for setting in OF_SOME_KINDS:
+        if setting not in kind.settings and getattr(task, setting) != getattr(usual, setting):
+            users = [name for name in kinds.names() if setting in kinds.get(name).settings]
             raise ConfigError(
                 f"a task of kind {task.kind} has no use for {setting}",
                 got=clip(str(getattr(task, setting))),
-                expected=f"{setting} for a task of kind {' or '.join(readers[setting])} only",
+                expected=f"{setting} for a task of kind {' or '.join(users)} only",
                 do="leave it out, or choose another --kind",
             )
 

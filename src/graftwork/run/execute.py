@@ -199,7 +199,7 @@ class _Execution:
         self.watch, self.profile = Stopwatch(), Profile()
         self.keeping: Keeping | None = None
         self.earlier, self.attempts = Phase(), 1  # what attempts took that were interrupted, and how many there were
-        self.found = Phase()  # what work would have taken that was there already
+        self.shared = Phase()  # what work would have taken that was there already
 
     def run(self) -> RunResult:
         """Everything, failures caught: a failed run has a price tag too."""
@@ -231,7 +231,7 @@ class _Execution:
             seed=self.spec.seed,
             costs=costs,
             spent=self.watch.read() + self.earlier,
-            shared=self.found,
+            shared=self.shared,
             opening=self.readings.phases.get("load", Phase()),
             profile=self.profile.read(),
             environment=surroundings,
@@ -249,7 +249,7 @@ class _Execution:
                 fitted = self.method.method.fit(bench)
         finally:
             self.earlier, self.attempts = self.keeping.earlier, self.keeping.attempts
-            self.found.add(bench.charged)
+            self.shared.add(bench.charged)
             bench.charged.add(self.earlier)
             self.readings.charged = bench.charged
             self.readings.train_flops, self.readings.padding_flops = bench.tally.flops, bench.tally.padding_flops
@@ -286,7 +286,7 @@ class _Execution:
             return fitted.logits(test.examples)
         logits, charged = once.logits(fitted)
         self.readings.phases.setdefault("evaluate", Phase()).add(charged)
-        self.found.add(charged)
+        self.shared.add(charged)
         return logits
 
     def bench(self) -> Workbench:
