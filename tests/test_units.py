@@ -62,7 +62,25 @@ def test_amounts_are_read_in_si(words: str, amount: tuple[float, str]) -> None:
 
 @pytest.mark.parametrize(
     "words",
-    ["", "5", "d", "0s", "-3s", "5 minutes", "5m", "5Min", "1h30min", "1,5h", "1.2.3h", "nans", "1e3s", "2eur", "20KJ"],
+    [
+        "",
+        "5",
+        "d",
+        "0s",
+        "-3s",
+        "5 minutes",
+        "5m",
+        "5Min",
+        "1h30min",
+        "1,5h",
+        "1.2.3h",
+        "nans",
+        "1e3s",
+        "2eur",
+        "20KJ",
+        "5MIN",
+        "5KWH",
+    ],
 )
 def test_no_amount_is_guessed(words: str) -> None:
     with pytest.raises(ConfigError, match="a number above 0 and its unit: 90s, 5min, 1h"):

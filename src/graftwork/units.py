@@ -78,7 +78,7 @@ def read_amount(words: str) -> tuple[float, str]:
     if unit in _SPENT:
         factor, unit = _SPENT[unit]
         value *= factor
-    elif not (len(unit) == 3 and unit.isupper()):
+    elif not (len(unit) == 3 and unit.isupper()) or unit.lower() in map(str.lower, _SPENT):  # MIN is no currency
         value = math.nan
     if not 0 < value < math.inf:
         raise ConfigError(

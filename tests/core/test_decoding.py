@@ -55,6 +55,11 @@ def test_an_image_stands_upright(tmp_path: Path) -> None:
     assert np.array_equal(upright, np.rot90(GRADIENT, -1))
 
 
+def test_an_image_whose_exif_is_broken_lies_as_it_was_saved(tmp_path: Path) -> None:
+    Image.fromarray(GRADIENT).save(tmp_path / "a.jpg", exif=b"Exif\x00\x00" + b"no directory")
+    assert decode_image(tmp_path / "a.jpg").size == (24, 16)
+
+
 def test_bad_images_are_refused(tmp_path: Path) -> None:
     whole = io.BytesIO()
     Image.fromarray(np.random.default_rng(0).integers(0, 255, (64, 64, 3), dtype=np.uint8)).save(whole, "JPEG")
@@ -103,6 +108,20 @@ def test_bad_sounds_are_refused(tmp_path: Path) -> None:
     assert "no numbers" in refusal(path, "sound").what
     path.write_bytes(b"not a sound")
     assert "not a sound" in refusal(path, "sound").what
+
+
+@pytest.mark.parametrize("form", ["WAV", "FLAC"])
+def test_a_recording_that_is_cut_off_is_not_read_as_a_shorter_one(tmp_path: Path, form: str) -> None:
+    path = tmp_path / "a"
+    soundfile.write(path, np.random.default_rng(0).uniform(-0.5, 0.5, 8000), 8000, format=form)
+    whole = path.read_bytes()
+    path.write_bytes(whole[: len(whole) // 2])
+    assert refusal(path, "sound").what == "not a sound that can be decoded"
+    if form == "WAV":
+        assert "cut off" in refusal(path, "sound").got
+        for told in (0xFFFFFFFF, len(whole)):  # of a pipe's, whose length nobody knew; of those that count all
+            path.write_bytes(whole[:4] + told.to_bytes(4, "little") + whole[8:])
+            assert identify(path, "sound").size == (8000, 8000)
 
 
 def test_copies_are_small_and_stay_decodable(tmp_path: Path) -> None:

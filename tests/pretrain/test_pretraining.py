@@ -289,3 +289,15 @@ def test_minilm_gets_a_head_and_says_so(corpus: Path, tmp_path: Path) -> None:
     assert any("a masked-LM head was added" in note for note in done.result.facts["notes"])
     card = open_backbone(str(done.folder), precision="fp32").card
     assert (card.pooling, card.towers) == ("mean", 2)  # read as it was before
+
+
+@pytest.mark.slow
+def test_a_budget_of_arithmetic_pays_for_the_head_too(corpus: Path, tmp_path: Path) -> None:
+    recipe = {**RECIPE, "head_steps": 3, "short_length": 0}
+    done = gw.pretrain(corpus, backbone="minilm", steps=2, recipe=recipe, validation=0.1, runs=tmp_path / "runs")
+    spent = done.result.costs["train_flops"].value
+    assert spent is not None
+    again = gw.pretrain(
+        corpus, backbone="minilm", budget=f"{spent + 1:.0f}FLOP", recipe=recipe, validation=0.1, runs=tmp_path / "runs"
+    )
+    assert again.result.costs["train_flops"].value == spent

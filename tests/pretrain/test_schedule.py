@@ -59,7 +59,9 @@ def test_no_amount_of_arithmetic(words: str) -> None:
 
 
 def test_arithmetic_that_does_not_pay_for_a_step_is_refused() -> None:
-    assert (paid_by(6e6, 2e6), paid_by(7e6, 2e6)) == (3, 3)
+    assert (paid_by(6e6, 2e6), paid_by(7e6, 2e6), paid_by(7e6, 2e6, before=2e6)) == (3, 3, 2)
+    with pytest.raises(ConfigError, match="does not pay for the first step"):
+        paid_by(3e6, 2e6, before=2e6)
     with pytest.raises(ConfigError, match="does not pay for the first step") as caught:
         paid_by(1.0, 2e6)
     assert "1 FLOP" in str(caught.value) and "at least 2 MFLOP" in str(caught.value)

@@ -31,7 +31,7 @@ def command(action: str, cache: str | None, older_than: str | None) -> None:
     from graftwork.train.cache_folder import CacheFolder, cache_folder
 
     if action not in ("ls", "clear"):
-        raise UnknownName("action", action, ["ls", "clear"])
+        raise UnknownName("action", action, ["ls", "clear"], else_do="graft cache --help says what each does")
     if older_than is not None and action != "clear":
         raise ConfigError("--older-than says what to clear", got=f"graft cache {action}", do="graft cache clear")
     unused = _seconds(older_than) if older_than is not None else 0.0
@@ -48,7 +48,9 @@ def command(action: str, cache: str | None, older_than: str | None) -> None:
 def _seconds(words: str) -> float:
     amount, unit = read_amount(words)
     if unit != "s":
-        raise ConfigError("--older-than takes a time", got=words, expected="a number and its unit, like 7d or 12h")
+        raise ConfigError(
+            "--older-than takes a time", got=words, expected="like 7d or 12h", do="name hours, days or weeks"
+        )
     return amount
 
 

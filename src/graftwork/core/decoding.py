@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import math
+import struct
 import threading
 from collections import OrderedDict
 from collections.abc import Callable
@@ -27,6 +28,7 @@ KEPT_BYTES = 1 << 30
 MOST_PIXELS = 89_478_485  # Pillow's own limit against decompression bombs
 MOST_BYTES = 1 << 29  # of a file: more than so many pixels take unpacked
 MOST_SAMPLES = 100_000_000  # of all channels of a recording: 17 minutes in stereo at 48 kHz
+MOST_TOLD = 1 << 30  # bytes of a WAV whose length was known when it was begun
 FORMATS = ("JPEG", "PNG", "WEBP", "BMP", "GIF", "TIFF")  # of images
 SOUNDS = (b"RIFF", b"RF64", b"fLaC", b"OggS")  # first bytes of what is read, of all that libsndfile could
 
@@ -78,7 +80,7 @@ def decode_image(path: Path | str, roughly: bool = False) -> Image:
     With `roughly` a JPEG is decoded to the end, and kept at an eighth of its size only.
     Raises `DataError` for what is no image, damaged, too large, or deeper than 8 bits a channel.
     """
-    from PIL import Image, ImageOps, UnidentifiedImageError
+    from PIL import Image, UnidentifiedImageError
 
     path = Path(path)
     try:
@@ -89,7 +91,7 @@ def decode_image(path: Path | str, roughly: bool = False) -> Image:
         if roughly:
             image.draft("RGB", (1, 1))
         image.load()
-        return ImageOps.exif_transpose(_in_rgb(path, image))
+        return _upright(_in_rgb(path, image))
     except UnidentifiedImageError:
         _refuse_foreign(path, content)
     except (Image.DecompressionBombError, Image.DecompressionBombWarning):
@@ -154,6 +156,16 @@ def _in_rgb(path: Path, image: Image) -> Image:
     return image.convert("RGB")
 
 
+def _upright(image: Image) -> Image:
+    """Turned as its EXIF block says; as it lies where that block can't be read, as viewers show it."""
+    from PIL import ImageOps
+
+    try:
+        return ImageOps.exif_transpose(image)
+    except (OSError, SyntaxError, ValueError, LookupError, TypeError, struct.error):
+        return image
+
+
 def _refuse_large(path: Path, size: tuple[int, int]) -> None:
     if size[0] * size[1] > MOST_PIXELS:
         _refuse_bomb(path, f"{size[0]:,} x {size[1]:,} pixels")
@@ -190,6 +202,15 @@ def _refuse_long(path: Path, frames: int, channels: int) -> None:
         )
 
 
+def _refuse_cut(told: int, there: int) -> None:
+    """Where clearly less is there than a file's head tells: libsndfile reads what is left as a shorter recording.
+
+    Writers count the eight bytes before, or not; what is written to a pipe tells a number beyond all that is read.
+    """
+    if there + 8 < told < MOST_TOLD:
+        raise ValueError(f"it is cut off: its head tells of {told:,} bytes or samples, {there:,} are there")
+
+
 def _samples(path: Path) -> tuple[NDArray[np.float32], int]:
     """(T,) samples of a file as it is, and how many of them a second has."""
     import soundfile
@@ -197,11 +218,14 @@ def _samples(path: Path) -> tuple[NDArray[np.float32], int]:
     remedy = "record it again, or take it out of the data"
     with storage_errors(path), open_plain(path) as stream:
         try:
-            if stream.peek(4)[:4] not in SOUNDS:
+            begins = stream.peek(8)[:8]
+            if begins[:4] not in SOUNDS:
                 raise ValueError("none of these formats")
+            _refuse_cut(int.from_bytes(begins[4:], "little") if begins[:4] == b"RIFF" else 0, path.stat().st_size)
             with soundfile.SoundFile(stream) as sound:
                 _refuse_long(path, sound.frames, sound.channels)
                 channels, rate = sound.read(dtype="float32", always_2d=True), sound.samplerate
+                _refuse_cut(sound.frames, len(channels))
         except (soundfile.LibsndfileError, RuntimeError, ValueError) as error:
             raise DataError(
                 "not a sound that can be decoded",

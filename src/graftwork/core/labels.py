@@ -76,7 +76,7 @@ def positive_label(task: Task, labels: tuple[str, ...], counts: Counter[str]) ->
             raise ConfigError(
                 f"the positive class {task.positive!r} is no label of the data",
                 expected=f"one of {', '.join(labels)}",
-                do=f"did you mean {near!r}?" if near else "",
+                do=f"did you mean {near!r}?" if near else "name one of these, or leave it out",
             )
         return task.positive
     return min(reversed(labels), key=lambda label: counts[label]) if len(labels) == 2 else None

@@ -223,7 +223,8 @@ def _plan(
         planned = allowance.steps(mixed(recipe, pilot.short[1], pilot.long[1]), validating)
         progress.steps = int(order.session.peers.told(planned))
     elif flop is not None:
-        progress.steps = paid_by(flop, mixed(recipe, pilot.short[0], pilot.long[0]))
+        step = mixed(recipe, pilot.short[0], pilot.long[0])
+        progress.steps = paid_by(flop, step, progress.facts["head_flops"])
     else:
         progress.steps = extent.steps or steps_of(recipe, extent.tokens or len(material.own.train.ids))
     return allowance

@@ -30,7 +30,9 @@ class Extent:
         given = [name for name in ("steps", "tokens", "budget") if getattr(self, name) is not None]
         if len(given) > 1:
             raise ConfigError(
-                f"{' and '.join(f'--{name}' for name in given)} exclude each other", expected="one of them"
+                f"{' and '.join(f'--{name}' for name in given)} exclude each other",
+                expected="one of them",
+                do="leave the others out",
             )
         for name in ("steps", "tokens"):
             value = getattr(self, name)
@@ -64,16 +66,16 @@ def flop_of(words: str) -> float | None:
     return amount
 
 
-def paid_by(flop: float, each: float) -> int:
-    """How many steps, or tokens, of `each` FLOP so many pay for. Raises `ConfigError` where not one."""
-    if flop < each:
+def paid_by(flop: float, each: float, before: float = 0.0) -> int:
+    """How many steps, or tokens, of `each` FLOP are paid for by what `before` left. Raises `ConfigError` for none."""
+    if flop < before + each:
         raise ConfigError(
             "the budget does not pay for the first step",
             got=show(flop, "FLOP"),
-            expected=f"at least {show(each, 'FLOP')}",
+            expected=f"at least {show(before + each, 'FLOP')}",
             do="give a larger --budget, a smaller --size or fewer rows a step",
         )
-    return int(flop / each)
+    return int((flop - before) / each)
 
 
 class Allowance:
