@@ -122,6 +122,9 @@ def test_pages_that_are_let_go_are_read_again(root: Path, monkeypatch: pytest.Mo
         near = {"atol": 0.05, "rtol": 0.05}  # other batches
         assert torch.allclose(found.entering([3], mask).float(), expected.entering([3], mask).float(), **near)
     assert len(went) > passes
+    went.clear()
+    assert torch.equal(found.pooled(1), computed.pooled(1))
+    assert went == [1, 1]  # a depth that was read, of either
 
 
 def test_a_hit_is_charged_what_the_miss_took(root: Path) -> None:

@@ -24,7 +24,7 @@ def join_towers(pooled: Tensor, towers: int) -> Tensor:
     what differs and what is shared, whichever text comes first (after Conneau et al. 2017, arXiv:1705.02364, and
     Reimers & Gurevych 2019, arXiv:1908.10084); a linear layer on u * v holds the cosine.
     """
-    unit: Tensor = normalize(pooled, dim=-1) * pooled.shape[-1] ** 0.5
+    unit: Tensor = normalize(pooled, dim=-1).mul_(pooled.shape[-1] ** 0.5)
     if towers == 1:
         return unit
     u, v = unit[0::2], unit[1::2]  # each (B, D)

@@ -50,7 +50,10 @@ class Pass:
 
     def pooled(self, block: int) -> Tensor:
         """(N, P) fp32 after `block` blocks, or (W, P) of the words that are seen of `encoded.sampled`."""
-        return join_towers(self.kept.pooled[block], self.encoded.towers)
+        joined = join_towers(self.kept.pooled[block], self.encoded.towers)
+        if self.kept.mapped:
+            let_go([self.kept.pooled[block]])
+        return joined
 
     def entering(self, sequences: Sequence[int], mask: Tensor) -> Tensor:
         """(S, T, D) laid out as `mask` (S, T) says, whichever side the padding is on; zero at padding.

@@ -37,13 +37,27 @@ class LinearFit:
         return linear(features, self.weight, self.bias)
 
 
+@dataclass(frozen=True)
+class Standardised:
+    """Features of mean 0 and standard deviation 1, and what they had; those that never change are left at 0."""
+
+    inputs: Tensor  # (N, P)
+    mean: Tensor  # (P,)
+    sd: Tensor  # (P,)
+
+    @classmethod
+    def of(cls, features: Tensor) -> Standardised:
+        """From features (N, P) as they come."""
+        mean, sd = features.mean(dim=0), features.std(dim=0, correction=0)
+        sd = torch.where(sd < 1e-6, torch.ones_like(sd), sd)
+        return cls((features - mean).div_(sd), mean, sd)
+
+
 def fit_linear(
-    features: Tensor, targets: Tensor, kind: Kind, outputs: int, strength: float, start: LinearFit | None = None
+    features: Standardised, targets: Tensor, kind: Kind, outputs: int, strength: float, start: LinearFit | None = None
 ) -> LinearFit:
-    """Minimise the kind's loss + strength / 2 x |W|^2 over standardised features (N, P) by L-BFGS: convex, no seed."""
-    mean, sd = features.mean(dim=0), features.std(dim=0, correction=0)
-    sd = torch.where(sd < 1e-6, torch.ones_like(sd), sd)
-    inputs = (features - mean) / sd  # (N, P)
+    """Minimise the kind's loss + strength / 2 x |W|^2 over the features by L-BFGS: convex, no seed."""
+    inputs, mean, sd = features.inputs, features.mean, features.sd
     weight = torch.zeros(outputs, inputs.shape[1]) if start is None else start.weight * sd
     bias = torch.zeros(outputs) if start is None else start.bias + linear(mean, start.weight)
     weight.requires_grad_(True)
@@ -75,7 +89,7 @@ def fit_best_linear(
     strengths: Sequence[float] = STRENGTHS,
 ) -> tuple[LinearFit, float, float]:
     """The best of `strengths` on validation features (N, P): the fit, its score, and the FLOPs of all fits."""
-    features, targets = train
+    features, targets = Standardised.of(train[0]), train[1]
     best: tuple[float, LinearFit] | None = None
     previous: LinearFit | None = None
     evaluations = 0
@@ -86,7 +100,9 @@ def fit_best_linear(
         if best is None or reached > best[0]:
             best = (reached, previous)
     assert best is not None
-    flops = evaluations * 4.0 * features.numel() * outputs  # forward and weight gradient, 2 FLOP per multiply-add
+    flops = (
+        evaluations * 4.0 * features.inputs.numel() * outputs
+    )  # forward and weight gradient, 2 FLOP per multiply-add
     return best[1], best[0], flops
 
 
