@@ -36,10 +36,14 @@ from transformers import (
 
 from graftwork.backbones import hf_decoder, hf_text
 from graftwork.core.attention_weights import attention_weights
+from graftwork.core.backbone import ROLES
 from graftwork.core.example import Example
 from graftwork.core.opening import open_backbone
 from graftwork.core.transformer import TransformerBackbone, site_size
 from graftwork.errors import ConfigError
+from graftwork.methods.adapter import Adapter
+from graftwork.methods.lora import Lora
+from graftwork.testing import tiny_dataset
 
 WORDS = ["[UNK]", "[PAD]", "[CLS]", "[SEP]", "the", "a", "film", "was", "good", "bad", "very", "not"]
 WORDS += ["long", "short", "and", "or", "with", "plot", "of", "it"]
@@ -254,8 +258,12 @@ def test_roles_name_linear_maps_of_every_block(backbone: TransformerBackbone) ->
         assert len(backbone.sites(role)) == blocks
     assert backbone.sites("norm") and backbone.sites("embedding") and backbone.sites("nonsense") == {}
     assert all(backbone.module.get_submodule(name) is site for name, site in backbone.sites("norm").items())
+    assert backbone.card.lacks == tuple(role for role in ROLES if not backbone.sites(role))
     if backbone.card.family == "xlnet":  # bare parameters
+        assert "attention.qkv" in Lora().unfit(tiny_dataset().task, backbone.card)
+        assert "attention.output" in Adapter().unfit(tiny_dataset().task, backbone.card)
         return
+    assert Lora().unfit(tiny_dataset().task, backbone.card) == "" == Adapter().unfit(tiny_dataset().task, backbone.card)
     asked = backbone.sites("attention.query") or backbone.sites("attention.qkv")
     assert len(asked) == len(backbone.sites("attention.output")) == blocks
     assert {site_size(site)[0] for site in asked.values()} == {width}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from pathlib import Path
 from typing import Any
@@ -39,6 +40,13 @@ def test_class_folders_are_labels(tmp_path: Path, role: str) -> None:
     assert all(Path(example.inputs[role].path).parent.name == example.target for example in examples)
     assert not any("sorted" in warning for warning in data.report["warnings"])
     assert f"hash of the {role}" in data.report["splits"]
+
+
+def test_a_name_need_not_be_utf_8(tmp_path: Path) -> None:
+    folder = write_folder(tmp_path / "things", "image", 10)
+    first = sorted(folder.glob("*/*"))[0]
+    first.rename(first.with_name(os.fsdecode(b"\xe9t\xe9.png")))
+    assert sum(len(split.examples) for split in load(Task.from_file(folder)).splits.values()) == 20
 
 
 def test_a_list_is_the_same_data_as_its_folder(tmp_path: Path) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 import torch
 from torch import nn
@@ -85,3 +87,9 @@ def test_what_does_not_fit(method: AdapterHub, reason: str) -> None:
 def test_it_answers_classification_only() -> None:
     assert AdapterHub("mlp").unfit(DATA.task, BACKBONE.card) == ""
     assert "not tagging" in AdapterHub("mlp").unfit(tiny_dataset("tagging").task, BACKBONE.card)
+
+
+def test_a_first_token_that_sees_no_other_is_not_read() -> None:
+    for blind in (replace(BACKBONE.card, pooling="last"), replace(BACKBONE.card, modality="sound")):
+        assert "has not seen the others" in AdapterHub("mlp").unfit(DATA.task, blind)
+    assert AdapterHub("mlp").unfit(DATA.task, replace(BACKBONE.card, pooling="mean")) == ""

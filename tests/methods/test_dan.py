@@ -166,3 +166,23 @@ def test_cost_is_counted() -> None:
     layers = 3 * 4 + 4 + 4 * 2 + 2
     assert fitted.flops([Example("x", {"text": "a b b"})]) == (3 * 3 + 2 * layers, "model")
     assert fitted.trained_parameters == layers + 2 * 3
+
+
+def test_a_pair_is_read_in_the_order_of_its_roles() -> None:
+    data = tiny_dataset("classification", pair=True, rows=40)
+    fitted = QUICK.fit(tiny_bench(data, None))
+    given = {"text_a": "a good day", "text_b": "a bad one"}
+    one, other = Example("1", given), Example("1", dict(reversed(given.items())))
+    assert one.inputs == other.inputs and fitted.bags([one]) != fitted.bags([Example("1", {**given, "text_b": ""})])
+    assert np.array_equal(fitted.logits([one]), fitted.logits([other]))
+
+
+def test_words_are_learnt_as_they_are_read_however_their_accents_are_written() -> None:
+    data = tiny_dataset("classification", rows=40)
+    accented = [
+        replace(example, inputs={"text": example.inputs["text"] + " cafe\u0301"}) for example in data.train.examples
+    ]
+    data = replace(data, splits={**data.splits, "train": replace(data.train, examples=accented)})
+    fitted = QUICK.fit(tiny_bench(data, None))
+    assert "caf\u00e9" in fitted.facts["vocabulary"]
+    assert fitted.bags([Example("1", {"text": "cafe\u0301"})]) == [[fitted.facts["vocabulary"].index("caf\u00e9")]]

@@ -57,3 +57,9 @@ def test_it_reads_a_pair_as_one_sequence() -> None:
 def test_a_comparison_leaves_out_what_is_only_imported() -> None:
     unasked = [item.label for item in choose_methods(None) if item.method.unfit(DATA.task, None)]
     assert {"peft_lora", "adapterhub"} <= set(unasked)
+
+
+def test_a_first_token_that_sees_no_other_is_not_read() -> None:
+    for blind in (replace(BACKBONE.card, pooling="last"), replace(BACKBONE.card, modality="sound")):
+        assert "has not seen the others" in PeftLora("mlp.up").unfit(DATA.task, blind)
+    assert PeftLora("mlp.up").unfit(DATA.task, replace(BACKBONE.card, pooling="mean")) == ""

@@ -11,6 +11,7 @@ from sklearn.svm import LinearSVC
 
 from graftwork.core.example import Example
 from graftwork.core.method import Setting
+from graftwork.methods import tfidf_svm
 from graftwork.methods.tfidf_svm import STRENGTHS, TfidfSvm, features, make_vectorizer
 from graftwork.registry import kinds
 from graftwork.testing import tiny_bench, tiny_dataset
@@ -88,6 +89,11 @@ def test_a_single_label_that_some_rows_have() -> None:
 def test_punctuation_and_pairs_of_words_are_features() -> None:
     vectorizer = make_vectorizer().fit(["Good? Not bad!"])
     assert {"?", "!", "good", "good ?", "not bad"} <= set(vectorizer.get_feature_names_out())
+
+
+def test_the_most_frequent_features_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tfidf_svm, "MOST_FEATURES", 3)
+    assert set(make_vectorizer().fit(["a b a b", "a b c"]).vocabulary_) == {"a", "b", "a b"}
 
 
 def test_a_pair_is_what_differs_and_what_is_shared() -> None:

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 from torch.nn.functional import linear
 
 from graftwork.core.activation import ACTIVATIONS
-from graftwork.core.backbone import Features
+from graftwork.core.backbone import BackboneCard, Features
 from graftwork.core.model import Model
 
 NO_LAYER = "none"  # in the place of the hidden layer's activation
@@ -33,6 +33,13 @@ class ClassifierHead(nn.Module):
             if self.hidden is not None:
                 token = ACTIVATIONS[self.activation](self.hidden(token))
             return linear(token, self.out.weight, self.out.bias)
+
+
+def without_first(card: BackboneCard | None) -> str:
+    """Why the first position of a sequence can't stand for all of it, or an empty string."""
+    if card is None or (card.pooling != "last" and card.modality != "sound"):
+        return ""
+    return f"its head reads the first token, and that of {card.id} has not seen the others"
 
 
 def read_first_token(model: Model, activation: str) -> None:

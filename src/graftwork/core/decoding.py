@@ -9,6 +9,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable
 from importlib.metadata import version
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -58,8 +59,9 @@ class KeptArrays:
 
 
 def decoders() -> dict[str, str]:
-    """The versions of what decodes and resamples: another one may give other numbers."""
-    return {name: version(name) for name in ("pillow", "soundfile", "scipy")}
+    """The versions of what decodes, resamples and makes spectrograms: another one may give other numbers."""
+    optional = ("torchaudio",) if find_spec("torchaudio") else ()  # transformers takes it where it finds it
+    return {name: version(name) for name in ("pillow", "soundfile", "scipy", *optional)}
 
 
 def identify(path: Path, role: str) -> Media:
@@ -78,7 +80,8 @@ def decode_image(path: Path | str, roughly: bool = False) -> Image:
     """An image in RGB, upright as its camera says; of one with several frames the first.
 
     With `roughly` a JPEG is decoded to the end, and kept at an eighth of its size only.
-    Raises `DataError` for what is no image, damaged, too large, or deeper than 8 bits a channel.
+    Of colours with 16 bits the upper 8 are read. Raises `DataError` for what is no image, damaged, too large, or grey
+    of more than 8 bits.
     """
     from PIL import Image, UnidentifiedImageError
 

@@ -19,7 +19,7 @@ from transformers import AutoModel, GenerationConfig, PreTrainedConfig, PreTrain
 from transformers.utils import logging
 
 from graftwork.core.attention import NAME as ATTENTION
-from graftwork.core.backbone import BackboneCard
+from graftwork.core.backbone import ROLES, BackboneCard
 from graftwork.core.configuration import configuration, require_room
 from graftwork.core.layout import Layout
 from graftwork.core.linear_map import use_linear_maps
@@ -131,7 +131,9 @@ def assemble(
         shared_blocks=layout.shared_blocks,
         biased=any(name.endswith(".bias") for name, _ in module.named_parameters()),
     )
-    return TransformerBackbone(card, module, tokenizer, pad_id, layout)
+    opened = TransformerBackbone(card, module, tokenizer, pad_id, layout)
+    opened.card = replace(card, lacks=tuple(role for role in ROLES if not opened.sites(role)))
+    return opened
 
 
 def fresh(config: PreTrainedConfig, seed: int, bf16: bool) -> PreTrainedModel:

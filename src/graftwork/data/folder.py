@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -60,7 +61,7 @@ def media_of(cell: str, role: str, source: Path, where: str) -> Media:
     """
     folder = source if source.is_dir() else source.parent
     path = folder / cell
-    may_be = bool(cell.strip()) and len(path.name.encode()) <= LONGEST_NAME and len(bytes(path)) <= LONGEST_PATH
+    may_be = bool(cell.strip()) and len(os.fsencode(path.name)) <= LONGEST_NAME and len(bytes(path)) <= LONGEST_PATH
     if may_be and path.is_file():
         return identify(path, role)
     siblings = [entry.name for entry in path.parent.iterdir()] if may_be and path.parent.is_dir() else []

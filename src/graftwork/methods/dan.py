@@ -4,6 +4,7 @@ doi:10.3115/v1/P15-1162). What word vectors give without word order: seconds, an
 from __future__ import annotations
 
 import math
+import unicodedata
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -19,7 +20,7 @@ from torch.nn.functional import embedding_bag
 
 from graftwork.core.backbone import BackboneCard
 from graftwork.core.checkpoint import Checkpoint
-from graftwork.core.example import Example
+from graftwork.core.example import Example, texts_apart
 from graftwork.core.kind import OfChoices
 from graftwork.core.known_words import KnownWords
 from graftwork.core.method import Logits, Setting, Workbench
@@ -89,7 +90,7 @@ class Averaging:
 
     def bags(self, examples: Sequence[Example]) -> Bags:
         """One of each text, in order."""
-        return [self._known.read(text).rows for example in examples for text in example.inputs.values()]
+        return [self._known.read(text).rows for example in examples for text in texts_apart(example)]
 
     @torch.no_grad()
     def logits(self, examples: Sequence[Example]) -> Logits:
@@ -181,7 +182,7 @@ class Dan:
     words: int = 20_000  # of a file: its first so many are kept, and all that train has
     epochs: int = 40  # passes over train, at most
 
-    VERSION: ClassVar[int] = 1
+    VERSION: ClassVar[int] = 2
     uses_backbone: ClassVar[bool] = False
 
     def unfit(self, task: Task, card: BackboneCard | None) -> str:
@@ -237,7 +238,7 @@ class Dan:
             table: Table = bench.once(f"word vectors of {self}", lambda tally: self._given(bench))
             return table
         texts = (text for example in bench.train.examples for text in example.inputs.values())
-        counts = Counter(word for text in texts for word in cut_words(text.lower()))
+        counts = Counter(word for text in texts for word in cut_words(unicodedata.normalize("NFC", text).lower()))
         words = tuple(sorted(word for word, count in counts.items() if count >= SEEN))
         draw = torch.Generator().manual_seed(derive(bench.seed_of("init"), "vectors"))
         return words, SPREAD * torch.randn(len(words), self.size, generator=draw)

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from graftwork.core.activation import ACTIVATIONS
 from graftwork.core.backbone import BackboneCard, lacking
-from graftwork.core.classifier_head import NO_LAYER, read_first_token
+from graftwork.core.classifier_head import NO_LAYER, read_first_token, without_first
 from graftwork.core.low_rank import LowRank
 from graftwork.core.model import Model
 from graftwork.core.task import Task
@@ -49,7 +49,7 @@ class PeftLora:
             return f"its head answers classification, not {task.kind}"
         if card is not None and card.towers > 1 and task.text_a is not None:
             return f"its head reads a pair as one sequence, and {card.id} reads each text by itself"
-        return lacking(card, roles)
+        return without_first(card) or lacking(card, roles)
 
     def attach(self, model: Model) -> None:
         """Plug a low-rank map beside each of the maps, and read the first token."""

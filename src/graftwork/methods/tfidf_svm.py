@@ -23,6 +23,7 @@ from graftwork.core.task import Task
 from graftwork.registry import kinds, methods
 from graftwork.train.seeds import derive
 
+MOST_FEATURES = 4_000_000  # the most frequent ones: a module's description may hold about twice as many words
 STRENGTHS = (0.1, 0.3, 1.0, 3.0)  # the SVM's C, chosen on validation
 
 
@@ -58,7 +59,9 @@ class Svm:
 
 def make_vectorizer() -> Any:
     """Words and word pairs, lower-cased, punctuation kept as words: a question mark is a feature."""
-    return TfidfVectorizer(ngram_range=(1, 2), sublinear_tf=True, token_pattern=r"(?u)\w+|[^\w\s]")
+    return TfidfVectorizer(
+        ngram_range=(1, 2), sublinear_tf=True, token_pattern=r"(?u)\w+|[^\w\s]", max_features=MOST_FEATURES
+    )
 
 
 def features(vectorizer: Any, examples: Sequence[Example]) -> Any:
