@@ -122,6 +122,8 @@ def test_a_failed_run_fails_again(open_tiny: OpenShop) -> None:
     assert receipt["outcome"]["failure"]["class"] == "Diverged"
     assert verified(folder).verdict == EQUAL
     reseal(folder, lambda content: content["outcome"]["failure"].update({"class": "MemoryError"}))
+    assert named(verified(folder)) == {("outcome", "failure"), ("record", "failure")}
+    change(folder / "result.json", lambda content: content.update(failure="MemoryError"))
     assert named(verified(folder)) == {("outcome", "failure")}
 
 
@@ -205,6 +207,13 @@ def loss(path: Path) -> None:
         ("predictions", "predictions.jsonl", answer),
         ("delta", "module/delta.safetensors", flip),
         ("log", "log.jsonl", loss),
+        ("module", "module/module.json",
+         lambda path: change(path, lambda content: content["task"]["labels"].reverse())),
+        ("self-test", "module/selftest.json",
+         lambda path: change(path, lambda content: content["logits"][0].reverse())),
+        ("facts", "result.json", lambda path: change(path, lambda content: content["facts"].update(steps=1))),
+        ("wall time", "result.json",
+         lambda path: change(path, lambda content: content["spent"].update(wall_seconds=1.0))),
         ("scores", "result.json", lambda path: change(path, lambda content: content["scores"].update(accuracy=0.99))),
         ("price tag", "result.json",
          lambda path: change(path, lambda content: content["costs"]["train_seconds"].update(value=0.1))),
@@ -218,6 +227,16 @@ def test_what_changed_in_the_record_is_named_and_the_run_repeats(
     found = verified(lora)
     assert (found.verdict, found.executed) == (DIFFERENT, True)
     assert named(found) == {("record", about)}
+
+
+def test_a_receipt_from_before_a_field_is_read_as_ever(open_tiny: OpenShop) -> None:
+    folder = run(open_tiny(), "tfidf_svm")
+    reseal(folder, lambda content: content["outcome"]["weights"].pop("files"))
+    reseal(folder, lambda content: content["outcome"].pop("facts"))
+    assert verified(folder).verdict == EQUAL
+    reseal(folder, lambda content: content["outcome"]["weights"].update(files={"module.json": 1}))
+    with pytest.raises(StorageError, match=r"outcome\.weights\.files is not what it should be"):
+        verified(folder)
 
 
 @pytest.mark.slow

@@ -250,8 +250,10 @@ def _weights(module: Path) -> dict[str, Any] | None:
         group = name.partition(".")[0]
         groups[group] = groups.get(group, 0) + tensor.numel()
     description = read_json(module / "module.json")
+    beside = [path for path in sorted(module.iterdir()) if path.name not in ("delta.safetensors", "README.md")]
     return {
         "sha256": description["delta_sha256"],
+        "files": {path.name: file_digest(path) for path in beside},  # that the module answers and is tested by
         "tensors": len(tensors),
         "stored_parameters": sum(groups.values()),
         "trained_parameters": description["trained_parameters"],
