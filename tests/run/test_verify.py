@@ -127,6 +127,43 @@ def test_a_failed_run_fails_again(open_tiny: OpenShop) -> None:
     assert named(verified(folder)) == {("outcome", "failure")}
 
 
+@pytest.mark.parametrize("words", ["dan:vectors=words.txt:epochs=2", "partial_input:by=dan:vectors=words.txt:epochs=2"])
+def test_a_method_s_file_is_read_again_where_it_was(
+    words: str, open_tiny: OpenShop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    vectors, shop = tmp_path / "words.txt", open_tiny(pair=words.startswith("partial_input"))
+    vectors.write_text("".join(f"{word} {0.1 * place} 1.0\n" for place, word in enumerate(["a", "good", "bad"])))
+    monkeypatch.chdir(tmp_path)
+    folder = run(shop, words)
+    monkeypatch.chdir("/")
+    assert (found := verified(folder)).verdict == EQUAL and not found.differences
+    whole = read_json(folder / "receipt.json")
+    reseal(folder, lambda content: content["rerun"].pop("method"))
+    with pytest.raises(StorageError, match="does not say where the file is"):
+        verified(folder)
+    write_json(folder / "receipt.json", whole)
+    vectors.write_text(vectors.read_text() + "more 1.0 1.0\n")
+    with pytest.raises(StorageError, match="is another than it was"):
+        verified(folder)
+    vectors.unlink()
+    with pytest.raises(StorageError, match="no such file"):
+        verified(folder)
+
+
+def test_a_run_that_is_called_by_a_dot_is_held_against_its_row(
+    open_tiny: OpenShop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, asked = run(open_tiny(), "lora"), []
+    monkeypatch.setattr(module, "row_of", lambda root, spec: asked.append(root) or [])
+    monkeypatch.setattr(module, "_may_round", lambda receipt, kinds: True)
+    monkeypatch.setattr(module, "outcome_differences", lambda old, new: [module.Difference("x", "outcome", "1", "2")])
+    monkeypatch.chdir(folder)
+    found = verified(Path())
+    assert asked == [folder.parent.resolve()]
+    keep(Path(), found)
+    assert (folder / "verified.jsonl").is_file() and not list(folder.glob(".*"))
+
+
 def label(rows: list[list[str]]) -> None:
     other = next(row[-1] for row in rows[2:] if row[-1] != rows[1][-1])
     rows[1][-1] = other

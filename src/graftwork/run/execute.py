@@ -170,7 +170,7 @@ def execute_spec(
     data_of(shop)  # as the files are now, and not when the run ends: somebody may go on labelling meanwhile
     with shop.store.writing(spec.id) as folder:
         result = _Execution(shop, method, spec, folder, progress).run()
-        write_receipt(folder, shop, spec, result, search, began)
+        write_receipt(folder, shop, method, spec, result, search, began)
         write_run(folder, spec, result)
     _forget(shop.store.checkpoint(spec.id))
     return result
