@@ -285,7 +285,7 @@ class _Execution:
         if once is None or not isinstance(fitted, Probe) or not once.serves(fitted.backbone, test.examples):
             return fitted.logits(test.examples)
         logits, charged = once.logits(fitted)
-        self.readings.phases.setdefault("evaluate", Phase()).add(charged)
+        self.readings.charged_evaluate.add(charged)
         self.shared.add(charged)
         return logits
 
