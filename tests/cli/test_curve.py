@@ -59,6 +59,40 @@ def test_the_table_the_files_and_resuming(graft: Graft, tickets: Path, made: Any
     assert sum(line.startswith("method") for line in table_lines(curve, 30)) == 2
 
 
+@pytest.mark.slow
+def test_transfer_is_what_starts_from_pretrained_weights_saving_or_not(graft: Graft, tickets: Path, made: Any) -> None:
+    curve = json.loads(Path("curves/tickets/curve.json").read_text(encoding="utf-8"))
+    assert [one["transfers"] for one in curve["methods"]] == [False, False, True, False]
+    drawn = figure(curve | {"savings": []})["data"]
+    dashes = {trace["name"]: trace["line"]["dash"] for trace in drawn if trace["mode"] == "lines+markers"}
+    assert dashes == dict.fromkeys(METHODS.split(","), "dot") | {"prototype": "solid"}
+    flags = (*QUICK[2:], "--methods", "tfidf_svm,prototype", "--sizes", "3/class,100%")
+    fresh = json.loads(graft("curve", tickets, "--backbone", "random:tiny_text", *flags, "--json").out)
+    told = [(one["fresh_weights"], one["transfers"]) for one in fresh["methods"]]
+    assert told == [(False, False), (True, False)] and fresh["savings"] == []
+
+
+@pytest.mark.slow
+def test_each_backbone_s_opening_is_counted(made: Any) -> None:
+    curve = json.loads(Path("curves/tickets/curve.json").read_text(encoding="utf-8"))
+    results: dict[str, list[Any]] = {}
+    for point in curve["points"]:
+        paths = [Path("runs") / run / "result.json" for run in point["runs"]]
+        results.setdefault(point["method"], []).extend(json.loads(path.read_text(encoding="utf-8")) for path in paths)
+    openings = [results[name][0]["opening"]["wall_seconds"] for name in ("prototype", "random:full")]
+    spent = sum(result["spent"]["wall_seconds"] for listed in results.values() for result in listed)
+    assert min(openings) > 0
+    assert curve["search_costs"]["wall_seconds"]["value"] == pytest.approx(spent + sum(openings))
+
+
+def test_a_size_is_left_out_only_where_every_draw_takes_the_same_rows(graft: Graft, written: Written) -> None:
+    rows = [(f"{('here', 'there')[i % 2]} it is {i}", ("here", "there")[i % 2]) for i in range(244)]
+    path = written("many.csv", ("text", "label"), rows)
+    asked = ("--methods", "majority", "--sizes", "8/class,10%", "--seed", "1", "--json")
+    curve = json.loads(graft("curve", path, *QUICK, *asked).out)
+    assert [size["size"] for size in curve["sizes"]] == ["8/class", "10%"], curve["notes"]
+
+
 def test_sizes_that_ask_for_too_much_are_capped_or_left_out(graft: Graft, tickets: Path) -> None:
     done = graft("curve", tickets, *QUICK, "--methods", "majority", "--sizes", "2/class,64/class,100%", "--json")
     assert done.code == 0, done.err

@@ -39,6 +39,11 @@ def test_unknown_costs_and_failed_rows_are_left_out() -> None:
     assert points(rows, "f1") == []
 
 
+def test_failed_runs_count_as_they_do_in_the_order_of_the_rows() -> None:
+    rows = [row("sure", 0.85, 1), row("lucky", 0.9, 2) | {"counted": 0.7}, row("best", 0.95, 3) | {"counted": 0.95}]
+    assert frontier(points(rows, "accuracy")) == ["sure", "best"]
+
+
 def test_more_predictions_per_second_are_better() -> None:
     rows = [row("slow", 0.8, 10), row("quick", 0.8, 100)]
     assert frontier(points(rows, "accuracy", "predict_per_second")) == ["quick"]

@@ -130,6 +130,16 @@ def test_the_race_and_who_was_dropped() -> None:
     assert "The race" not in Page(render_report(board(usual()), [])).text
 
 
+def test_one_machine_is_told_once_whatever_the_time(made: dict[str, Any]) -> None:
+    runs = receipts(usual())
+    for number, run in enumerate(runs):
+        run["environment"].update(time=f"2026-11-23T10:00:{number:02}", load_average=[number, 1.0, 1.0], torch="2")
+    page = render_report(made, runs)
+    assert "did not all see the same machine" not in page and "2026-11-23T10:00" not in page
+    runs[0]["environment"].update(torch="3")
+    assert "there are 2 different ones" in render_report(made, runs)
+
+
 def test_few_and_failed_runs_are_told() -> None:
     few = [row("majority", 0.3, 0.1, 4), row("full", 0.9, 10, 4)]
     text = Page(render_report(board(few), receipts(few))).text

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import resource
 import time
+from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,7 @@ import pytest
 from boards import Share, hits
 
 from graftwork.compare import statistics
+from graftwork.compare.answer import sentence
 from graftwork.compare.statistics import Sample, Spread, bootstrap, holm, smallest_detectable
 from graftwork.core.task import Task
 from graftwork.registry import metrics
@@ -122,6 +124,15 @@ def test_smallest_detectable_is_the_textbook_formula() -> None:
     assert smallest_detectable(Spread(0.01, 1e9)) == pytest.approx((1.96 + 0.84) * 0.01, rel=1e-3)
     assert smallest_detectable(Spread(0.01, 4)) == pytest.approx((2.776 + 0.842) * 0.01, rel=1e-3)
     assert smallest_detectable(Spread(0.01, 4, known=False)) is None
+    assert smallest_detectable(Spread(0.01, 4, examples=6)) is not None
+
+
+def test_what_could_show_nothing_has_no_smallest_difference() -> None:
+    assert smallest_detectable(Spread(0.01, 4, examples=5)) is None  # the sign test gives 0.0625 at least
+    assert smallest_detectable(Spread(0.0, 1e9)) is None
+    runs = (hits(0.8, 0),) * 5
+    pair = bootstrap([Sample("a", runs), Sample("b", runs)], Share(), draws=200).difference("a", "b")
+    assert sentence(asdict(pair)) == "a and b: cannot tell; they score the same on any of these rows"
 
 
 def test_a_few_examples_that_differ_alike_are_no_certainty() -> None:
@@ -140,6 +151,7 @@ def test_under_six_rows_nothing_is_told_apart(rows: int) -> None:
     wrong[0] = 1.0
     found = bootstrap([Sample("a", (right,) * 5), Sample("b", (wrong,) * 5)], Share()).difference("a", "b")
     assert found.p is not None and found.p >= 2 * 0.5**rows and found.verdict == "cannot tell"
+    assert sentence(asdict(found)) == "a and b: cannot tell; too few rows of the test split"
     assert -1 <= found.low <= found.delta <= found.high <= 1
 
 

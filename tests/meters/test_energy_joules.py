@@ -58,6 +58,13 @@ def test_charged_work_is_scaled_in_by_core_seconds(powercap: Path) -> None:
     assert read(mark, CHARGED) == Cost(63.0, "J", "model")  # 42 x 12 / 8
 
 
+def test_a_test_pass_of_an_earlier_run_is_scaled_in_and_not_taken_as_measured(powercap: Path) -> None:
+    mark = meters.get("energy_joules")().begin()
+    spend(powercap)
+    assert read(mark, replace(SPENT, charged_evaluate=Phase(2, 4))) == Cost(63.0, "J", "model")  # 42 x 12 / 8
+    assert read(mark, replace(CHARGED, charged_evaluate=Phase(1, 4))) == Cost(84.0, "J", "model")  # 42 x 16 / 8
+
+
 def test_what_was_loaded_before_the_counters_were_read_is_scaled_in(powercap: Path) -> None:
     mark = meters.get("energy_joules")().begin()
     spend(powercap)

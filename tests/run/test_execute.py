@@ -30,6 +30,7 @@ from graftwork.run.receipt import read_receipt
 from graftwork.run.store import read_logits, read_result
 from graftwork.run.task_module import TaskModule
 from graftwork.train import recipe
+from graftwork.train.pooled_once import PooledOnce
 
 OpenShop = Callable[..., Shop]
 During = dict[str, Callable[[Workbench], None]]
@@ -217,6 +218,23 @@ def test_the_shared_work_and_the_opening_stand_beside_what_was_spent(open_tiny: 
     assert probe.opening == shop.load and probe.shared.wall_seconds < 0.5
     again = read_result(shop.store.root / probe.id / "result.json")
     assert (again.spent, again.shared, again.opening) == (probe.spent, probe.shared, probe.opening)
+
+
+def test_a_test_pass_of_an_earlier_run_is_charged_and_not_measured(
+    open_tiny: OpenShop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shop, seen = open_tiny(), []
+    assert shop.backbone is not None
+    shop.tested = PooledOnce(shop.backbone, shop.dataset.test.examples)
+    run(shop, "linear_probe", seed=0)
+    shop.tested._cost = Phase(50.0, 40.0)
+    real = module.read_costs
+    monkeypatch.setattr(
+        module, "read_costs", lambda marks, told, prices: seen.append(told) or real(marks, told, prices)
+    )
+    found = run(shop, "linear_probe", seed=1)[0]
+    assert seen[0].charged_evaluate == Phase(50.0, 40.0) and seen[0].phases["evaluate"].wall_seconds < 40
+    assert found.costs["total_seconds"].value > 50 and found.shared.wall_seconds >= 50
 
 
 def test_the_log_has_a_line_per_step(kept_shop: OpenShop) -> None:

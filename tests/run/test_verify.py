@@ -122,7 +122,46 @@ def test_a_failed_run_fails_again(open_tiny: OpenShop) -> None:
     assert receipt["outcome"]["failure"]["class"] == "Diverged"
     assert verified(folder).verdict == EQUAL
     reseal(folder, lambda content: content["outcome"]["failure"].update({"class": "MemoryError"}))
+    assert named(verified(folder)) == {("outcome", "failure"), ("record", "failure")}
+    change(folder / "result.json", lambda content: content.update(failure="MemoryError"))
     assert named(verified(folder)) == {("outcome", "failure")}
+
+
+@pytest.mark.parametrize("words", ["dan:vectors=words.txt:epochs=2", "partial_input:by=dan:vectors=words.txt:epochs=2"])
+def test_a_method_s_file_is_read_again_where_it_was(
+    words: str, open_tiny: OpenShop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    vectors, shop = tmp_path / "words.txt", open_tiny(pair=words.startswith("partial_input"))
+    vectors.write_text("".join(f"{word} {0.1 * place} 1.0\n" for place, word in enumerate(["a", "good", "bad"])))
+    monkeypatch.chdir(tmp_path)
+    folder = run(shop, words)
+    monkeypatch.chdir("/")
+    assert (found := verified(folder)).verdict == EQUAL and not found.differences
+    whole = read_json(folder / "receipt.json")
+    reseal(folder, lambda content: content["rerun"].pop("method"))
+    with pytest.raises(StorageError, match="does not say where the file is"):
+        verified(folder)
+    write_json(folder / "receipt.json", whole)
+    vectors.write_text(vectors.read_text() + "more 1.0 1.0\n")
+    with pytest.raises(StorageError, match="is another than it was"):
+        verified(folder)
+    vectors.unlink()
+    with pytest.raises(StorageError, match="no such file"):
+        verified(folder)
+
+
+def test_a_run_that_is_called_by_a_dot_is_held_against_its_row(
+    open_tiny: OpenShop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, asked = run(open_tiny(), "lora"), []
+    monkeypatch.setattr(module, "row_of", lambda root, spec: asked.append(root) or [])
+    monkeypatch.setattr(module, "_may_round", lambda receipt, kinds: True)
+    monkeypatch.setattr(module, "outcome_differences", lambda old, new: [module.Difference("x", "outcome", "1", "2")])
+    monkeypatch.chdir(folder)
+    found = verified(Path())
+    assert asked == [folder.parent.resolve()]
+    keep(Path(), found)
+    assert (folder / "verified.jsonl").is_file() and not list(folder.glob(".*"))
 
 
 def label(rows: list[list[str]]) -> None:
@@ -205,6 +244,13 @@ def loss(path: Path) -> None:
         ("predictions", "predictions.jsonl", answer),
         ("delta", "module/delta.safetensors", flip),
         ("log", "log.jsonl", loss),
+        ("module", "module/module.json",
+         lambda path: change(path, lambda content: content["task"]["labels"].reverse())),
+        ("self-test", "module/selftest.json",
+         lambda path: change(path, lambda content: content["logits"][0].reverse())),
+        ("facts", "result.json", lambda path: change(path, lambda content: content["facts"].update(steps=1))),
+        ("wall time", "result.json",
+         lambda path: change(path, lambda content: content["spent"].update(wall_seconds=1.0))),
         ("scores", "result.json", lambda path: change(path, lambda content: content["scores"].update(accuracy=0.99))),
         ("price tag", "result.json",
          lambda path: change(path, lambda content: content["costs"]["train_seconds"].update(value=0.1))),
@@ -218,6 +264,16 @@ def test_what_changed_in_the_record_is_named_and_the_run_repeats(
     found = verified(lora)
     assert (found.verdict, found.executed) == (DIFFERENT, True)
     assert named(found) == {("record", about)}
+
+
+def test_a_receipt_from_before_a_field_is_read_as_ever(open_tiny: OpenShop) -> None:
+    folder = run(open_tiny(), "tfidf_svm")
+    reseal(folder, lambda content: content["outcome"]["weights"].pop("files"))
+    reseal(folder, lambda content: content["outcome"].pop("facts"))
+    assert verified(folder).verdict == EQUAL
+    reseal(folder, lambda content: content["outcome"]["weights"].update(files={"module.json": 1}))
+    with pytest.raises(StorageError, match=r"outcome\.weights\.files is not what it should be"):
+        verified(folder)
 
 
 @pytest.mark.slow

@@ -41,6 +41,23 @@ def test_shops_over_the_draws_of_one_data_set_tell_each_its_own(tmp_path: Path) 
 
 
 @pytest.mark.slow
+def test_a_run_on_fresh_weights_tells_the_files_of_a_folder_of_splits(tmp_path: Path) -> None:
+    for split, rows in (("train", 40), ("valid", 20), ("test", 20)):
+        told = [f"{split} {'good' if i % 2 else 'bad'} {i},{'yes' if i % 2 else 'no'}" for i in range(rows)]
+        (tmp_path / "data").mkdir(exist_ok=True)
+        (tmp_path / "data" / f"{split}.csv").write_text("\n".join(["text,label", *told]) + "\n", encoding="utf-8")
+    made = curve(
+        Task.from_file(tmp_path / "data"), sizes="3/class", methods="majority,random:linear_probe", draws=1,
+        backbone="tiny_text", precision="fp32", runs=tmp_path / "runs", out=tmp_path / "curve", cache_size="0",
+    )  # fmt: skip
+    receipts = [read_json(tmp_path / "runs" / point["runs"][0] / "receipt.json") for point in made.content["points"]]
+    assert receipts[0]["data"]["files"] == receipts[1]["data"]["files"]
+    assert receipts[0]["rerun"]["task"] == receipts[1]["rerun"]["task"]
+    with verifier() as verifying:
+        assert verifying.verify(tmp_path / "runs" / receipts[1]["identity"]["run"]).verdict == EQUAL
+
+
+@pytest.mark.slow
 def test_a_run_of_a_curve_is_verified_on_its_draw_and_its_network(tmp_path: Path) -> None:
     made = curve(
         films(tmp_path),

@@ -7,6 +7,7 @@ from typing import Any
 
 from graftwork.compare.assemble import ENOUGH_RUNS
 from graftwork.compare.frontier import DEFAULT_COST
+from graftwork.compare.statistics import NEGLIGIBLE
 from graftwork.compare.stochastic_order import CLEAR
 from graftwork.core.meter import GRADES
 from graftwork.units import percent, show
@@ -165,8 +166,11 @@ def _verdict(pair: Mapping[str, Any]) -> str:
     if pair["verdict"] != "cannot tell":
         return f"{a} is better than {b} by {percent(sign * pair['delta'])} [{percent(low)}, {percent(high)}]"
     start = f"{a} and {b}: cannot tell; "
-    if pair["smallest_detectable"] is None:
+    if pair["smallest_detectable"] is None and pair["p"] is None:
         return start + "too few runs to know the spread over seeds"
+    if pair["smallest_detectable"] is None:
+        alike = max(-pair["low"], pair["high"]) < NEGLIGIBLE
+        return start + ("they score the same on any of these rows" if alike else "too few rows of the test split")
     return start + f"the smallest difference these runs could have shown is {percent(pair['smallest_detectable'])}"
 
 

@@ -14,13 +14,13 @@ from graftwork.core.opening import FRESH
 from graftwork.core.progress import Progress, silent
 from graftwork.core.run import Recipe, RunResult
 from graftwork.core.task import Dataset, Task
-from graftwork.data.draws import Drawn, Size, draw, parse_sizes
+from graftwork.data.draws import Drawn, Size, classes_short, counts, draw, parse_sizes
 from graftwork.errors import ConfigError
 from graftwork.files import finite, require_writable, write_json
 from graftwork.run.execute import Shop, attempt, in_turn
 from graftwork.run.methods import Named, parse_method
 from graftwork.run.once import Done
-from graftwork.run.setup import Given, OpenedBy, Setup, takes_settings
+from graftwork.run.setup import Given, Setup, takes_settings
 from graftwork.run.shop import open_shared, open_shop
 from graftwork.train.pooled_once import PooledOnce
 
@@ -89,14 +89,16 @@ def curve(
     ways = _fitting(ways, shop, asked=methods is not None)
     shops = {False: _tested(shop)}
     if any(way.fresh for way in ways):
-        by = OpenedBy(task, tuple(way.item.config for way in ways), replace(setup, backbone=f"{FRESH}{setup.backbone}"))
+        assert shop.opened_by is not None
+        named = tuple(way.item.config for way in ways)
+        by = replace(shop.opened_by, methods=named, setup=replace(setup, backbone=f"{FRESH}{setup.backbone}"))
         fresh = open_shared([way.item for way in ways], by.setup)
         opened = replace(shop, backbone=fresh.backbone, load=fresh.load, frozen=fresh.frozen, model_files=fresh.files)
         shops[True] = _tested(replace(opened, opened_by=by))
     for way in ways:
         shops[way.fresh].spec(way.item, setup.recipe, 0)  # a recipe that makes no sense is an error before any run
     require_writable(folder)
-    listed, left_out = _different(shop.dataset, listed, seed)
+    listed, left_out = _different(shop.dataset, listed, draws, seed)
     lessons, reused = _run(shops, ways, listed, setup.recipe, draws, seed, progress)
     content = finite(content_of(shop, lessons, [size.word for size in listed], left_out, draws, seed))
     write_json(folder / "curve.json", content)
@@ -149,24 +151,28 @@ def _tested(shop: Shop) -> Shop:
     return replace(shop, tested=once)
 
 
-def _different(dataset: Dataset, sizes: Sequence[Size], seed: int) -> tuple[list[Size], list[str]]:
-    """The sizes from small to large, and a note on each that takes the same rows as a later one and is left out."""
-    drawn = [draw(dataset, size, 0, seed) for size in sizes]
-    last = {one.dataset.digest: one.size for one in drawn}
+def _different(dataset: Dataset, sizes: Sequence[Size], draws: int, seed: int) -> tuple[list[Size], list[str]]:
+    """The sizes from small to large, and a note on each that takes the same rows as a later one and is left out.
+
+    Chance rounds a share up in one draw and down in another: the same rows are those that are so in every draw.
+    """
+    taken = {size: [counts(dataset, size, number, seed) for number in range(draws)] for size in sizes}
+    same = {size: [other for other in sizes if taken[other] == taken[size]][-1] for size in sizes}
     kept = sorted(
-        (one for one in drawn if last[one.dataset.digest] is one.size), key=lambda one: len(one.dataset.train.examples)
+        (size for size in sizes if same[size] is size), key=lambda size: sum(sum(one.values()) for one in taken[size])
     )
     notes = [
-        f"{one.size.word} is left out: it takes the same rows as {last[one.dataset.digest].word}"
-        for one in drawn
-        if last[one.dataset.digest] is not one.size
+        f"{size.word} is left out: it takes the same rows as {same[size].word}"
+        for size in sizes
+        if same[size] is not size
     ]
+    short = {size: classes_short(dataset, size) for size in kept}
     notes += [
-        f"{one.size.word}: {one.short} of {len(dataset.task.labels)} classes have fewer rows; all of theirs are taken"
-        for one in kept
-        if one.short
+        f"{size.word}: {short[size]} of {len(dataset.task.labels)} classes have fewer rows; all of theirs are taken"
+        for size in kept
+        if short[size]
     ]
-    return [one.size for one in kept], notes
+    return kept, notes
 
 
 def _run(
@@ -188,7 +194,8 @@ def _run(
             share = partial(_share, progress, len(lessons), planned)
             for way, (result, known) in zip(ways, _on_draw(here, ways, size, recipe, number, share), strict=True):
                 reused += known
-                lessons.append(Lesson(way.label, way.item, way.fresh, drawn, result))
+                opened = here[way.fresh].backbone
+                lessons.append(Lesson(way.label, way.item, opened.card if opened else None, drawn, result))
     return lessons, reused
 
 

@@ -17,6 +17,8 @@ from graftwork.compare.grid import spent, split_statistics
 from graftwork.compare.leaderboard import command_line
 from graftwork.compare.savings import Line, savings
 from graftwork.compare.statistics import FEWEST_RUNS, Sample, bootstrap
+from graftwork.core.backbone import BackboneCard
+from graftwork.core.over import beginning
 from graftwork.core.run import RunResult
 from graftwork.data.draws import Drawn
 from graftwork.registry import metrics
@@ -40,9 +42,19 @@ class Lesson:
 
     label: str
     item: Named
-    fresh: bool
+    card: BackboneCard | None  # of the backbone that was opened for it
     drawn: Drawn
     result: RunResult
+
+    @property
+    def fresh(self) -> bool:
+        """Whether it starts from weights that nothing was learned by."""
+        return self.item.method.uses_backbone and not beginning(self.item.method, self.card)["pretrained"]
+
+    @property
+    def transfers(self) -> bool:
+        """Whether it starts from pretrained weights."""
+        return self.item.method.uses_backbone and not self.fresh
 
 
 def content_of(
@@ -61,7 +73,9 @@ def content_of(
     described = {"name": task.name, "data": shop.dataset.digest} | task.question()
     described["rows"] = {name: len(split.examples) for name, split in shop.dataset.splits.items()}
     first = {lesson.label: lesson for lesson in reversed(lessons)}
-    different = {lesson.result.id: lesson.result for lesson in lessons}
+    opened: dict[str | None, dict[str, RunResult]] = {}
+    for lesson in lessons:
+        opened.setdefault(lesson.card.id if lesson.card else None, {})[lesson.result.id] = lesson.result
     return {
         "format": FORMAT,
         "task": described,
@@ -71,13 +85,15 @@ def content_of(
         "seed": seed,
         "sizes": [_size(size, [lesson for lesson in lessons if lesson.drawn.size.word == size]) for size in sizes],
         "methods": [
-            {"method": label, "config": dict(first[label].item.config), "fresh_weights": first[label].fresh}
-            for label in labels
+            {"method": label, "config": dict(one.item.config), "fresh_weights": one.fresh, "transfers": one.transfers}
+            for label, one in ((label, first[label]) for label in labels)
         ],
         "points": points,
         "differences": differences,
         "savings": _savings(points, first, sizes, task.metrics[0]),
-        "search_costs": {name: asdict(cost) for name, cost in spent(different.values()).items()},
+        "search_costs": {
+            name: asdict(cost) for name, cost in spent(*(found.values() for found in opened.values())).items()
+        },
         "data_report": dict(shop.dataset.report),
         "notes": [*notes, VALIDATION, *_failures(points), *_few(draws)],
         "statistics": {"draws": RESAMPLES, "seed": 0, "level": 0.95},
@@ -158,7 +174,7 @@ def _savings(
         if all(point["n_draws"] and not point["n_failed"] for point in own):
             scores = [[one[metric] for one in point["by_draw"].values()] for point in own]
             lines[label] = Line(label, np.array([point["rows"] for point in own]), np.array(scores))
-    transfers = [label for label in lines if first[label].item.method.uses_backbone and not first[label].fresh]
+    transfers = [label for label in lines if first[label].transfers]
     references = [label for label in lines if label not in transfers and label != MAJORITY]  # nobody labels rows for it
     return savings([lines[name] for name in transfers], [lines[name] for name in references], sizes)
 

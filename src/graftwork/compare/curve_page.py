@@ -66,8 +66,7 @@ def figure(curve: Curve) -> Json:
             if point["method"] == one["method"] and curve["headline_metric"] in point["scores"]
         ]
         nudge = 1.025 ** (number - (len(methods) - 1) / 2)  # side by side, so that intervals can be told apart
-        transfers = _transfers(one, curve)
-        data += _traces(points, curve["headline_metric"], COLOURS[number % len(COLOURS)], nudge, transfers)
+        data += _traces(points, curve["headline_metric"], COLOURS[number % len(COLOURS)], nudge, one["transfers"])
     layout = plain_layout(HEIGHT)
     ticks = [size["rows"] for size in curve["sizes"]]
     layout["xaxis"] |= {"type": "log", "title": {"text": "training rows"}, "tickvals": ticks, "ticktext": [
@@ -75,11 +74,6 @@ def figure(curve: Curve) -> Json:
     layout["yaxis"] |= {"title": {"text": f"{html.escape(curve['headline_metric'])}, points"}}
     layout |= {"showlegend": True, "legend": {"orientation": "h", "y": -0.22, "x": 0}}
     return {"data": data, "layout": layout}
-
-
-def _transfers(one: Mapping[str, Any], curve: Curve) -> bool:
-    """Whether it is told as transfer against the others."""
-    return any(saving["method"] == one["method"] for saving in curve["savings"])
 
 
 def _traces(points: Sequence[Mapping[str, Any]], metric: str, colour: str, nudge: float, transfers: bool) -> list[Json]:

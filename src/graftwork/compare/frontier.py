@@ -20,10 +20,15 @@ class Point:
 
 
 def points(rows: Iterable[Mapping[str, Any]], metric: str, cost: str = DEFAULT_COST) -> list[Point]:
-    """The rows of a leaderboard that ran through and whose cost is known."""
+    """The rows of a leaderboard that ran through and whose cost is known, by its headline `metric`.
+
+    Runs that failed count, as they do in the order of the rows; boards of before don't say what they count as.
+    """
     found = []
     for row in rows:
-        score = row["scores"].get(metric, {}).get("mean")
+        score = row.get("counted")
+        if score is None:
+            score = row["scores"].get(metric, {}).get("mean")
         price = row["costs"].get(cost, {}).get("value")
         if row["status"] == "ok" and score is not None and price is not None:
             found.append(Point(row["method"], score, -price if cost in MORE_IS_BETTER else price))

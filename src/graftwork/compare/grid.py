@@ -197,11 +197,17 @@ def split_statistics(
     return {name: metrics.get(name).statistics(dataset.splits[split].targets, predictions, task) for name in names}
 
 
-def spent(runs: Iterable[RunResult]) -> dict[str, Cost]:
-    """What these runs really took, whenever they ran, shared work and the opening of their backbone counted once."""
-    listed = list(runs)
-    opening = max((run.opening for run in listed), key=lambda phase: phase.wall_seconds, default=Phase())
-    total = sum((run.spent for run in listed), start=opening)
+def spent(*runs: Iterable[RunResult]) -> dict[str, Cost]:
+    """What these runs really took, whenever they ran, shared work and the opening of a backbone counted once.
+
+    Each of `runs` holds those over one backbone.
+    """
+    groups = [list(over_one) for over_one in runs]
+    openings = [
+        max((run.opening for run in group), key=lambda phase: phase.wall_seconds, default=Phase()) for group in groups
+    ]
+    listed = [run for group in groups for run in group]
+    total = sum((run.spent for run in listed), start=sum(openings, start=Phase()))
     return {
         "wall_seconds": Cost(total.wall_seconds, "s", "meter"),
         "cpu_seconds": Cost(total.cpu_seconds, "s", "counter"),

@@ -36,6 +36,7 @@ GRADES: Mapping[str, tuple[str, str]] = {
     "model": ("C", "computed from other readings"),
     "guess": ("D", "a guess, which may be wrong by a factor of two"),
 }
+PASSING = ("time", "load_average")  # of an environment: another for every run
 BOARD_COSTS = ("train_seconds", "trained_parameters", "stored_bytes", "peak_memory_bytes", "predict_latency_seconds")
 
 
@@ -198,11 +199,12 @@ def _fits(board: Mapping[str, Any], runs: Sequence[Mapping[str, Any]]) -> list[d
 
 
 def _environments(runs: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """The machines and versions that the runs saw, each once."""
+    """The machines and versions that the runs saw, each once: without what passes, such as the time."""
     different: list[Mapping[str, Any]] = []
     for run in runs:
-        if run["environment"] and run["environment"] not in different:
-            different.append(run["environment"])
+        seen = {key: value for key, value in run["environment"].items() if key not in PASSING}
+        if seen and seen not in different:
+            different.append(seen)
     return different
 
 

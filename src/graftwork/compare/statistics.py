@@ -60,7 +60,7 @@ class Difference:
     p_a_better: float  # share of the draws in which a is above b, ties by half
     p: float | None  # two-sided; None when a row has too few runs to know its spread over seeds
     p_holm: float | None  # corrected for all pairs of the table
-    smallest_detectable: float | None  # found with 80 % power at the 5 % level
+    smallest_detectable: float | None  # found with 80 % power at the 5 % level; None where that is not known
     verdict: str  # "better" | "worse" | "cannot tell", said of a, from p_holm
 
 
@@ -193,9 +193,13 @@ def holm(p_values: Sequence[float]) -> list[float]:
 def smallest_detectable(spread: Spread) -> float | None:
     """(t(0.975) + 0.84) x se: the smallest true difference that such runs show in 80 of 100 cases, one pair alone.
 
-    t(0.975) is 1.96 when the examples decide the spread, and 2.78 when 5 seeds do.
+    t(0.975) is 1.96 when the examples decide the spread, and 2.78 when 5 seeds do. None where the spread is not known,
+    where there is no error to multiply, and where so few examples bound p that no difference is ever shown.
     """
-    return (spread.quantile + _POWER_QUANTILE) * spread.error if spread.known else None
+    bounded = spread.examples is not None and _sign_test(spread.examples) >= LEVEL
+    if not spread.known or spread.error < NEGLIGIBLE or bounded:
+        return None
+    return (spread.quantile + _POWER_QUANTILE) * spread.error
 
 
 def _least(metric: Metric, seen: float) -> float:

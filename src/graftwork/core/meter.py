@@ -63,6 +63,7 @@ class Readings:
     predict_latency_seconds: float | None = None
     predict_per_second: float | None = None
     loaded_before: bool = False  # "load" was spent before the meters began
+    charged_evaluate: Phase = field(default_factory=Phase)  # as `charged`, of what answers the test split: no training
     runs_at_once: int = 1  # runs that shared the machine; its counters hold the work of all of them
 
 

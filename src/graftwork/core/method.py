@@ -188,6 +188,9 @@ class Method(Protocol):
         """The fitted method from what was stored."""
 
 
+CONTENT = "sha256-"  # begins what stands in an identity for a file
+
+
 @runtime_checkable
 class KnownBy(Protocol):
     """What a method is too of whose hyper-parameters some don't say by themselves what decides its result."""

@@ -93,23 +93,34 @@ def draw(dataset: Dataset, size: Size, number: int, seed: int = 0) -> Drawn:
     validation split is drawn in the same way and cut to at most as many rows as train has (of each class, where there
     are classes): who has few labels has few to choose on. Scales are those of the drawn targets.
     """
-    chance = f"{SALT} {seed} {number}"
-    strata = _strata(dataset, dataset.train)
-    total = Counter(strata)
-    taken = {
-        stratum: _count(rows, size, _unit(f"{chance} {stratum!r}"), least=int(_has_classes(dataset.task)))
-        for stratum, rows in total.items()
-    }
-    train = _first(dataset.train, strata, taken, chance)
+    chance = _chance(number, seed)
+    taken = counts(dataset, size, number, seed)
+    train = _first(dataset.train, _strata(dataset, dataset.train), taken, chance)
     splits = {**dataset.splits, "train": train, "validation": _validation(dataset, taken, len(train.examples), chance)}
     task = dataset.task
     if task.scale != Task.scale:
         task = kinds.get(task.kind).resolve(task, [example.target for example in train.examples])
         splits = {name: _encoded(split, task) for name, split in splits.items()}
-    short = sum(rows < (size.per_class or 0) for rows in total.values())
     report = {**dataset.report, "draw": {"size": size.word, "number": number, "seed": seed, "of": dataset.digest}}
     drawn = Dataset(task, splits, digest(splits), report)
-    return Drawn(drawn, size, number, short)
+    return Drawn(drawn, size, number, classes_short(dataset, size))
+
+
+def counts(dataset: Dataset, size: Size, number: int, seed: int = 0) -> dict[Hashable, int]:
+    """How many rows of each stratum draw `number` takes at `size`: of one draw, equal counts are the same rows."""
+    chance, least = _chance(number, seed), int(_has_classes(dataset.task))
+    total = Counter(_strata(dataset, dataset.train))
+    return {stratum: _count(rows, size, _unit(f"{chance} {stratum!r}"), least) for stratum, rows in total.items()}
+
+
+def classes_short(dataset: Dataset, size: Size) -> int:
+    """How many classes have fewer rows than `size` asks for."""
+    total = Counter(_strata(dataset, dataset.train)) if size.per_class is not None else {}
+    return sum(rows < (size.per_class or 0) for rows in total.values())
+
+
+def _chance(number: int, seed: int) -> str:
+    return f"{SALT} {seed} {number}"
 
 
 def drawn_again(dataset: Dataset, told: Mapping[str, Any] | None) -> Dataset:

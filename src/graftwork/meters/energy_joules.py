@@ -30,7 +30,7 @@ class EnergyJoules:
         what runs side by side drew; "guess" without counters.
         """
         spent = sum(phase.cpu_seconds for phase in readings.phases.values())
-        charged = readings.charged.cpu_seconds
+        charged = readings.charged.cpu_seconds + readings.charged_evaluate.cpu_seconds
         loaded = readings.phases.get("load", Phase()).cpu_seconds if readings.loaded_before else 0.0
         counted, measured = spent - loaded, joules_since(mark)
         if measured is not None and charged == loaded == 0 and readings.runs_at_once == 1:

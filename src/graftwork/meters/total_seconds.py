@@ -19,4 +19,5 @@ class TotalSeconds:
     def end(self, mark: None, readings: Readings, costs: dict[str, Cost], prices: Prices) -> Cost:
         """The cost in seconds."""
         spent = sum(phase.wall_seconds for phase in readings.phases.values())
-        return Cost(spent + readings.charged.wall_seconds, "s", "meter")
+        charged = readings.charged.wall_seconds + readings.charged_evaluate.wall_seconds
+        return Cost(spent + charged, "s", "meter")

@@ -23,7 +23,7 @@ from graftwork.core.checkpoint import Checkpoint
 from graftwork.core.example import Example, texts_apart
 from graftwork.core.kind import OfChoices
 from graftwork.core.known_words import KnownWords
-from graftwork.core.method import Logits, Setting, Workbench
+from graftwork.core.method import CONTENT, Logits, Setting, Workbench
 from graftwork.core.opening import backbone_folder
 from graftwork.core.task import Task
 from graftwork.core.words import cut_words
@@ -33,7 +33,7 @@ from graftwork.files import digest, file_digest
 from graftwork.registry import kinds, methods
 from graftwork.train.seeds import derive
 
-RANDOM, CONTENT = "random", "sha256-"  # vectors that are drawn; what stands for a file that is known by its content
+RANDOM = "random"  # vectors that are drawn
 SEEN = 2  # times that a word must occur in train to have a vector of its own, where there is no file
 SPREAD = 0.3  # of vectors that are drawn
 LAYER_RATE, DRAWN_RATE, GIVEN_RATE = 2e-3, 3e-3, 1e-3  # of Adam: layers, vectors that were drawn, those of a file

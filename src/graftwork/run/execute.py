@@ -170,7 +170,7 @@ def execute_spec(
     data_of(shop)  # as the files are now, and not when the run ends: somebody may go on labelling meanwhile
     with shop.store.writing(spec.id) as folder:
         result = _Execution(shop, method, spec, folder, progress).run()
-        write_receipt(folder, shop, spec, result, search, began)
+        write_receipt(folder, shop, method, spec, result, search, began)
         write_run(folder, spec, result)
     _forget(shop.store.checkpoint(spec.id))
     return result
@@ -285,7 +285,7 @@ class _Execution:
         if once is None or not isinstance(fitted, Probe) or not once.serves(fitted.backbone, test.examples):
             return fitted.logits(test.examples)
         logits, charged = once.logits(fitted)
-        self.readings.phases.setdefault("evaluate", Phase()).add(charged)
+        self.readings.charged_evaluate.add(charged)
         self.shared.add(charged)
         return logits
 

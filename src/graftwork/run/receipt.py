@@ -18,6 +18,7 @@ from graftwork.core.run import ENGINE, RunResult, RunSpec
 from graftwork.errors import StorageError
 from graftwork.files import digest, file_digest, finite, read_json, safe_load, write_json
 from graftwork.run.environment import ARITHMETIC
+from graftwork.run.method_files import lasting_files
 from graftwork.run.recorded_code import recorded_code
 from graftwork.run.recorded_data import lasting_path, paths_of, recorded_data
 from graftwork.run.recorded_numerics import recorded_numerics
@@ -25,6 +26,7 @@ from graftwork.train.seeds import seeds_of
 
 if TYPE_CHECKING:
     from graftwork.run.execute import Shop
+    from graftwork.run.methods import Named
 
 NAME = "receipt.json"
 FORMAT = 1
@@ -48,7 +50,9 @@ class Search:
 NOTHING_TRIED = Search()
 
 
-def write_receipt(folder: Path, shop: Shop, spec: RunSpec, result: RunResult, search: Search, began: datetime) -> None:
+def write_receipt(
+    folder: Path, shop: Shop, method: Named, spec: RunSpec, result: RunResult, search: Search, began: datetime
+) -> None:
     """Write the receipt of the run that has filled `folder`: its log, and where it went well predictions and module."""
     content = inputs_of(shop, spec)
     resumes = result.facts.get("attempts", 1) - 1
@@ -71,7 +75,7 @@ def write_receipt(folder: Path, shop: Shop, spec: RunSpec, result: RunResult, se
             "interruptions": resumes,  # of one that had kept nothing yet nobody knows
             "resumes": resumes,
         },
-        "rerun": rerun_of(shop),
+        "rerun": rerun_of(shop, lasting_files(method.config, spec.method)),
     } | shop.prices.told()
     write_json(folder / NAME, sealed(content))
 
@@ -159,16 +163,20 @@ def outcome_of(folder: Path, result: RunResult) -> dict[str, Any]:
     }
 
 
-def rerun_of(shop: Shop) -> dict[str, Any] | None:
-    """What to open for the same run, from any folder; None for a shop that was not opened by names."""
+def rerun_of(shop: Shop, read: Mapping[str, str] = {}) -> dict[str, Any] | None:
+    """What to open for the same run, from any folder; None for a shop that was not opened by names.
+
+    `read` holds the files that its method reads.
+    """
     if shop.opened_by is None:
         return None
     task = shop.opened_by.task
     files = {"train": "data", "validation": "validation", "test": "test"}
     paths = {files[split]: lasting_path(path) for split, path in paths_of(task).items()}
+    of_method = {"method": dict(read)} if read else {}
     drawn = shop.dataset.report.get("draw")
     draw = {"draw": {name: drawn[name] for name in ("size", "number", "seed")}} if drawn else {}
-    return {"task": asdict(task) | paths, "backbone": lasting_name(shop.opened_by.setup.backbone)} | draw
+    return {"task": asdict(task) | paths, "backbone": lasting_name(shop.opened_by.setup.backbone)} | of_method | draw
 
 
 def lasting_name(name: str) -> str:
@@ -250,8 +258,10 @@ def _weights(module: Path) -> dict[str, Any] | None:
         group = name.partition(".")[0]
         groups[group] = groups.get(group, 0) + tensor.numel()
     description = read_json(module / "module.json")
+    beside = [path for path in sorted(module.iterdir()) if path.name not in ("delta.safetensors", "README.md")]
     return {
         "sha256": description["delta_sha256"],
+        "files": {path.name: file_digest(path) for path in beside},  # that the module answers and is tested by
         "tensors": len(tensors),
         "stored_parameters": sum(groups.values()),
         "trained_parameters": description["trained_parameters"],

@@ -28,6 +28,11 @@ def _hash(value: Any) -> bool:
     return isinstance(value, str) and _SHA256.fullmatch(value) is not None
 
 
+def _all(check: Check) -> Check:
+    """A table whose every value is so."""
+    return lambda value: isinstance(value, dict) and all(map(check, value.values()))
+
+
 TEXT, COUNT, NUMBER, FLAG, TABLE, LIST = _is(str), _is(int), _is(int, float), _is(bool), _is(dict), _is(list)
 SPLIT_HASHES = ("ids_sha256", "inputs_sha256", "targets_sha256", "inputs_in_any_order", "rows_in_any_order")
 
@@ -66,6 +71,7 @@ FIELDS: Mapping[str, Check] = {
     "timeline.interruptions": COUNT, "timeline.resumes": COUNT,
     "rerun": _or_none(TABLE), "seal": _hash,
 }  # fmt: skip
+SINCE: Mapping[str, Check] = {"outcome.weights.files": _all(_hash), "rerun.method": _all(TEXT)}  # not in older ones
 OF_A_MODEL: Mapping[str, Check] = {
     "id": TEXT, "revision": _hash, "family": TEXT, "modality": TEXT, "seed": COUNT, "folder": _or_none(TEXT),
     "files": TABLE, "parameters": COUNT, "pooling": TEXT, "max_length": COUNT,
@@ -103,8 +109,8 @@ def missing(receipt: Mapping[str, Any]) -> list[str]:
 
 
 def _expected(receipt: Mapping[str, Any]) -> dict[str, Check]:
-    """Path -> check, of the fields that a receipt of this run must have."""
-    fields = dict(FIELDS)
+    """Path -> check, of the fields that a receipt of this run must have, and of those that it may have."""
+    fields = dict(FIELDS) | {path: check for path, check in SINCE.items() if _at(receipt, path) is not _MISSING}
     if _at(receipt, "model") is not None:
         fields |= _inside("model", OF_A_MODEL)
     recipe = _at(receipt, "method.recipe")

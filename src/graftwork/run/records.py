@@ -51,7 +51,10 @@ def record_differences(folder: Path, spec: RunSpec, receipt: Mapping[str, Any]) 
     if outcome["predictions"] is not None:
         found += _file(folder / "predictions.jsonl", "predictions", outcome["predictions"]["sha256"])
     if outcome["weights"] is not None:
-        found += _file(folder / "module" / "delta.safetensors", "delta", outcome["weights"]["sha256"])
+        module = folder / "module"
+        found += _file(module / "delta.safetensors", "delta", outcome["weights"]["sha256"])
+        for name, sha in outcome["weights"].get("files", {}).items():  # receipts from before it have none
+            found += _file(module / name, "self-test" if name.startswith("selftest") else "module", sha)
     return [*found, *_of_the_result(read_json(folder / "result.json"), receipt)]
 
 
@@ -99,13 +102,17 @@ def _file(path: Path, about: str, sha: str) -> Iterator[Difference]:
 def _of_the_result(result: Mapping[str, Any], receipt: Mapping[str, Any]) -> Iterator[Difference]:
     """`result.json` says what the receipt says."""
     outcome = receipt["outcome"]
+    failure = {"class": result["failure"], "message": result["error"]} if result["status"] != "ok" else None
     pairs = (
         ("run id", receipt["identity"]["run"], result["id"]),
         ("seed", receipt["randomness"]["seed"], result["seed"]),
         ("status", outcome["status"], result["status"]),
         ("scores", outcome["scores"], result["scores"]),
         ("validation scores", outcome["validation"], result["validation"]),
+        ("failure", outcome["failure"], failure),
+        ("facts", outcome.get("facts", result["facts"]), result["facts"]),  # early receipts have none
         ("price tag", receipt["price_tag"], result["costs"]),
+        ("wall time", receipt["timeline"]["wall_seconds"], result["spent"]["wall_seconds"]),
     )
     for about, told, said in pairs:
         for path, a, b in leaves(told, said):

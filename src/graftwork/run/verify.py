@@ -39,7 +39,8 @@ from graftwork.run.differences import (
 )
 from graftwork.run.environment import environment, usable_cores
 from graftwork.run.execute import Shop, execute_spec
-from graftwork.run.methods import Named, named_from_config
+from graftwork.run.method_files import method_again
+from graftwork.run.methods import Named
 from graftwork.run.receipt import inputs_of, read_receipt
 from graftwork.run.receipt_fields import missing
 from graftwork.run.recorded_data import paths_of, recorded_file
@@ -114,6 +115,7 @@ class Verifier:
         its backbone is gone, or the receipt is not whole, and `ConfigError` for a pre-training and for what this
         machine can't do.
         """
+        folder = folder.resolve()  # "." has no parent that holds the other runs
         spec, receipt = read_spec(folder), _whole_receipt(folder)
         found = record_differences(folder, spec, receipt)
         item, others = _method_here(spec, receipt)
@@ -140,7 +142,8 @@ class Verifier:
         task = _task(receipt, self.moved)
         backbone = self.moved.backbone or receipt["rerun"]["backbone"]
         precision = numerics["precision"] or "fp32"
-        key = canonical([receipt["rerun"], uses and precision, numerics["device"]])
+        opens = {name: value for name, value in receipt["rerun"].items() if name != "method"}
+        key = canonical([opens, uses and precision, numerics["device"]])
         if key not in self._shops:
             for old in list(self._shops)[: 1 - SHOPS_KEPT]:
                 del self._shops[old]
@@ -230,7 +233,7 @@ def verifier(moved: Moved = HERE) -> Iterator[Verifier]:
 
 def keep(folder: Path, verification: Verification) -> None:
     """Add the verdict to `verified.jsonl` of the run: who re-ran it, when, on what. The run keeps its age."""
-    here = environment()
+    here, folder = environment(), folder.resolve()
     about = {key: here[key] for key in ("time", "graftwork", "commit", "python", "platform", "processor")}
     line = json.dumps({"format": 1} | about | verification.as_json(), ensure_ascii=False) + "\n"
     path, lock = folder / VERIFIED, folder.parent / f".{folder.name}.{VERIFIED}.lock"
@@ -284,12 +287,15 @@ def _inputs(found: list[Difference]) -> bool:
 
 
 def _method_here(spec: RunSpec, receipt: Mapping[str, Any]) -> tuple[Named, list[Difference]]:
-    """The method as this version knows it, and what is not as recorded. Raises `ConfigError` for one that is gone."""
-    item = named_from_config(spec.method)
+    """The method as this version knows it, and what is not as recorded.
+
+    Raises `ConfigError` for one that is gone, `StorageError` for a file of it that is.
+    """
+    item = method_again(spec.method, receipt["method"]["config"], receipt["rerun"].get("method", {}))
     found = []
     if receipt["identity"]["engine"] != ENGINE:
         found.append(Difference("engine", INPUT, str(receipt["identity"]["engine"]), str(ENGINE)))
-    here = json.loads(json.dumps(dict(item.config)))
+    here = json.loads(json.dumps(item.identity))
     return item, found + method_differences({"config": dict(spec.method)}, {"config": here})
 
 
