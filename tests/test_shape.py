@@ -15,6 +15,9 @@ import pytest
 import graftwork
 from graftwork import registry
 from graftwork.cli.main import command_summaries
+from graftwork.cli.options import task_flags
+from graftwork.core.task import read_task_file
+from graftwork.errors import UnknownName
 
 CHECKOUT = Path(__file__).resolve().parents[1]
 SOURCE = CHECKOUT / "src" / "graftwork"
@@ -184,6 +187,17 @@ def test_python_in_documents_compiles_and_names_real_things() -> None:
     for path, block in blocks:
         ast.parse(block, filename=str(path))
         assert set(re.findall(r"\bgw\.(\w+)", block)) <= set(graftwork.__all__), path
+
+
+def test_every_key_of_a_task_file_is_told(tmp_path: Path) -> None:
+    (tmp_path / "task.toml").write_text("no_key = 1")
+    with pytest.raises(UnknownName) as refused:
+        read_task_file(tmp_path / "task.toml")
+    page = (CHECKOUT / "docs" / "data.md").read_text().partition("## Task files")[2]
+    told = [key for cell in re.findall(r"^\| (`.+?) \|", page, re.MULTILINE) for key in re.findall(r"`(\w+)`", cell)]
+    assert sorted(told) == sorted(refused.value.expected.removeprefix("one of ").split(", "))
+    flags = re.findall(r"`(--[a-z-]+)`", page)
+    assert set(flags) == {flag for option in task_flags(lambda: None).__click_params__ for flag in option.opts}
 
 
 def test_the_glossary_has_each_word_once() -> None:

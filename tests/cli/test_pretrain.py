@@ -33,6 +33,10 @@ def test_pretrain_show_ls(corpus: Path, tmp_path: Path, capsys: pytest.CaptureFi
     assert "was there already" in capsys.readouterr().out
     assert main(["show", str(folder)]) == 0
     assert "train_flops" in capsys.readouterr().out
+    for command in ("receipt", "verify"):
+        assert main([command, str(folder)]) == 2
+        said = capsys.readouterr().err
+        assert "only runs on a task have receipts" in said and f"graft show {folder}" in said
     assert main(["ls", "--runs", runs]) == 0
     assert "pre-training" in capsys.readouterr().out
     assert main(["ls", "objectives"]) == 0

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 import graftwork as gw
-from graftwork.errors import ConfigError, StorageError, UnknownName
+from graftwork.compare.many_tasks import compare_each
+from graftwork.errors import ConfigError, GraftworkError, StorageError, UnknownName
 
 QUICK: dict[str, Any] = {"backbone": "tiny_text", "epochs": 1, "exhaustive": True, "jobs": 1, "cache_size": "0"}
 
@@ -89,6 +90,19 @@ def test_settings_that_make_no_sense_are_errors_before_any_run(files: list[Path]
         gw.compare_tasks(files, methods=["majority", "tfidf_svm"], against="majorty")
     with pytest.raises(ConfigError, match="seeds must be at least 1"):
         gw.compare_tasks(files, seeds=0)
+    settings: dict[str, tuple[Any, str]] = {
+        "vary": (["foo"], "unknown source of luck 'foo'"),
+        "epochs": (0, "epochs must be above 0"),
+        "jobs": (0, "jobs must be between 1"),
+        "precision": ("fp8", "unknown precision"),
+        "device": ("tpu", "unknown device"),
+        "cache_size": ("much", "not a size"),
+        "max_memory": ("some", "not a size"),
+        "prices": ("prices.toml", "no such file"),
+    }
+    for name, (value, said) in settings.items():
+        with pytest.raises(GraftworkError, match=said):
+            compare_each([(gw.Task.from_file(path), {"seeds": 1, name: value}) for path in files])
     with pytest.raises(ConfigError, match="no task is named"):
         gw.compare_tasks([])
     with pytest.raises(ConfigError, match="same name"):

@@ -45,6 +45,13 @@ def test_a_task_is_called_by_what_tells_it_from_others(monkeypatch: pytest.Monke
     assert Task.from_file("train.tsv", name="mine").name == "mine"
 
 
+def test_a_task_may_name_its_files_in_words(tmp_path: Path) -> None:
+    path = table(tmp_path, ROWS)
+    named = Task("rows", str(path), test="builtin:tickets")  # type: ignore[arg-type]
+    assert (named.data, named.test) == (path, Task.find("builtin:tickets"))
+    assert load(Task("rows", str(path))).digest == load(Task.from_file(path)).digest  # type: ignore[arg-type]
+
+
 GIVEN: dict[str, Any] = {  # settings that only some kinds have a use for
     "labels": ("a", "b"), "positive": "a", "thresholds": "half", "stray_tags": "refuse", "realign": True,
     "choices": ("one", "two"), "count_from": "1",

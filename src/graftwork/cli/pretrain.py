@@ -67,7 +67,7 @@ RECIPE = (  # flags of the same names replace fields of the objective's recipe
 @click.option("--threads", type=int, help="Processor threads.  [default: all cores]")
 @click.option("--cache", metavar="DIR", help="Where tokenised corpora are kept.  [default: ~/.cache/graftwork]")
 @prices_option
-@click.option("--json", "as_json", is_flag=True, help="Print the receipt as JSON.")
+@click.option("--json", "as_json", is_flag=True, help="Print result.json.")
 def command(corpus: tuple[str, ...], threads: int | None, as_json: bool, **flags: Any) -> None:
     """Train a backbone on the texts of CORPUS: files and folders of plain text, JSONL, compressed or not.
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 @click.argument("what")
 @click.option("--runs", default="runs", show_default=True, metavar="DIR", help="Where runs are kept.")
 @click.option("--profile", is_flag=True, help="Of a run: where its time went.")
-@click.option("--json", "as_json", is_flag=True, help="Print the receipt, or module.json, as it is.")
+@click.option("--json", "as_json", is_flag=True, help="Print spec.json and result.json, or module.json.")
 def command(what: str, runs: str, profile: bool, as_json: bool) -> None:
     """WHAT is a run (its id, the beginning of it, or its folder) or the folder of a task module."""
     folder = named_folder(what, runs, "run or module")

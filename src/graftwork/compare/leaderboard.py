@@ -109,7 +109,12 @@ def _divided(shop: Shop, jobs: int | None) -> Shop:
     Where a notebook has registered parts of its own, which other processes don't know, runs go one by one in its own.
     Raises `ConfigError` if more are asked for then.
     """
-    threads = shop.numerics["threads"]
+    count = runs_at_once(jobs, shop.numerics)
+    return replace(shop, numerics={**shop.numerics, "threads": shop.numerics["threads"] // count}, runs_at_once=count)
+
+
+def runs_at_once(jobs: int | None, numerics: Mapping[str, Any]) -> int:
+    """How many of the runs go on side by side. Raises `ConfigError` for more than can."""
     here_only = sorted(name for registry in registries for name in registry.here_only())
     if here_only and (jobs or 1) > 1:
         raise ConfigError(
@@ -117,8 +122,7 @@ def _divided(shop: Shop, jobs: int | None) -> Shop:
             got=f"jobs {jobs}; {', '.join(here_only)}",
             do="leave jobs out, or install the parts as a package with entry points",
         )
-    count = at_once(1 if here_only else jobs, threads, shop.numerics["device"])
-    return replace(shop, numerics={**shop.numerics, "threads": threads // count}, runs_at_once=count)
+    return at_once(1 if here_only else jobs, numerics["threads"], numerics["device"])
 
 
 def choose_methods(words: str | Sequence[str] | None) -> list[Named]:

@@ -6,9 +6,16 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Unpack
+from typing import Any, Unpack, cast
 
-from graftwork.compare.leaderboard import SEEDS, Leaderboard, chosen_methods, command_line, compare
+from graftwork.compare.leaderboard import (
+    SEEDS,
+    Leaderboard,
+    chosen_methods,
+    command_line,
+    compare,
+    runs_at_once,
+)
 from graftwork.compare.many_report import write_tasks_report
 from graftwork.compare.over_tasks import over_tasks
 from graftwork.core.progress import Progress, silent
@@ -17,7 +24,10 @@ from graftwork.data.hub import SCHEME
 from graftwork.errors import ConfigError, GraftworkError, UnknownName
 from graftwork.files import finite, require_writable, storage_errors, write_json
 from graftwork.run.environment import environment
-from graftwork.run.setup import Given, over, takes_settings
+from graftwork.run.setup import Given, Setup, over, takes_settings
+from graftwork.run.shop import settled
+from graftwork.train.recipe import require_sense
+from graftwork.train.seeds import chosen_sources
 
 OUT = Path("boards") / "tasks"
 
@@ -115,6 +125,10 @@ def _check(listed: Sequence[Asked], against: str | None) -> None:
                     path.stat()
         if settings["seeds"] < 1:
             raise ConfigError("seeds must be at least 1", got=str(settings["seeds"]))
+        setup = Setup.of(cast(Given, {name: settings.get(name) for name in Given.__annotations__}))
+        runs_at_once(settings.get("jobs"), settled(setup)[1])
+        require_sense(setup.recipe)
+        chosen_sources(settings.get("vary"))
         chosen = chosen_methods(settings.get("methods"), bool(settings.get("no_transfer")))
         labels |= {item.label for item in chosen}
     if against is not None and against not in labels:

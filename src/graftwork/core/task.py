@@ -56,6 +56,11 @@ class Task:
     unanswerable: bool = False  # span: some training questions have no answer in their passage
     split_seed: int | None = None  # draws another split where no file is given; None and 0 draw the same
 
+    def __post_init__(self) -> None:
+        for split in ("data", "validation", "test"):
+            if isinstance(path := getattr(self, split), str):
+                object.__setattr__(self, split, self.find(path))
+
     @classmethod
     def from_file(cls, path: str | Path, **flags: Any) -> Task:
         """A task from a data file, a folder of splits or of class folders, or a task file (TOML); `flags` go before it.

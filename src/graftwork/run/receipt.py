@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from graftwork.core.model_folder import hub_revision
 from graftwork.core.opening import FRESH, backbone_folder
 from graftwork.core.run import ENGINE, RunResult, RunSpec
-from graftwork.errors import StorageError
+from graftwork.errors import ConfigError, StorageError
 from graftwork.files import digest, file_digest, finite, read_json, safe_load, write_json
 from graftwork.run.environment import ARITHMETIC
 from graftwork.run.method_files import lasting_files
@@ -87,9 +87,13 @@ def sealed(content: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def read_receipt(folder: Path) -> dict[str, Any]:
-    """The receipt of a run. Raises `StorageError` where it has none, or one of another format."""
+    """The receipt of a run. Raises `StorageError` where it has none, or one of another format.
+
+    A pre-training has none ever, which is a `ConfigError`.
+    """
     path = folder / NAME
     if not path.is_file():
+        _refuse_pretraining(folder)
         raise StorageError(
             "this run has no receipt.json: it is older than receipts",
             where=str(folder),
@@ -99,6 +103,16 @@ def read_receipt(folder: Path) -> dict[str, Any]:
     if not isinstance(content, dict) or content.get("format") != FORMAT:
         raise StorageError("written by another version of Graftwork", where=str(path), expected=f"format {FORMAT}")
     return content
+
+
+def _refuse_pretraining(folder: Path) -> None:
+    spec = folder / "spec.json"
+    if spec.is_file() and read_json(spec).get("question", {}).get("kind") == "pretraining":
+        raise ConfigError(
+            "a pre-training has no receipt.json and can't be verified: only runs on a task have receipts",
+            where=str(folder),
+            do=f"what it records is its result.json: graft show {folder}; to see that it repeats, run it again",
+        )
 
 
 def inputs_of(shop: Shop, spec: RunSpec) -> dict[str, Any]:

@@ -49,6 +49,16 @@ def open_shared(methods: Sequence[Named], setup: Setup) -> Opened:
     return Opened(opened, loading.read(), frozen, files)
 
 
+def settled(setup: Setup) -> tuple[Prices, dict[str, Any], int | None]:
+    """Its price list, the arithmetic of its runs, and the bytes that training may take.
+
+    Raises `GraftworkError` for a setting that makes no sense, whatever the data.
+    """
+    parse_bytes(setup.cache_size)
+    max_memory = parse_bytes(setup.max_memory) if setup.max_memory is not None else None
+    return Prices.from_file(setup.prices), numerics(setup.precision, setup.device), max_memory
+
+
 def open_shop(
     task: Task, methods: Sequence[Named], setup: Setup, shared: Opened | None = None, checked: bool = True
 ) -> Shop:
@@ -57,10 +67,7 @@ def open_shop(
     `shared` is what `open_shared` opened for the same methods and settings, for the shops of several tasks; without
     `checked` the data are not reported on.
     """
-    listed = Prices.from_file(setup.prices)
-    computed_in = numerics(setup.precision, setup.device)
-    parse_bytes(setup.cache_size)
-    max_memory = parse_bytes(setup.max_memory) if setup.max_memory is not None else None
+    listed, computed_in, max_memory = settled(setup)
     task = with_split_files(task)
     dataset = load(task, checked)
     if shared is None:

@@ -87,7 +87,7 @@ def train_in(shop: Shop, method: Named, recipe: Recipe, seed: int, progress: Pro
         raise GraftworkError(
             f"the run ended as {result.status}: {result.error}",
             where=str(folder),
-            do="its log is log.jsonl there; mended, run it again: remove the folder and give the same command",
+            do="its log is log.jsonl there; once mended, the same command runs it again",
         )
     return Run(result, folder, known, tuple(shop.dataset.report["warnings"]))
 

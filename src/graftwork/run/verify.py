@@ -22,7 +22,7 @@ from graftwork.core.run import ENGINE, RunSpec
 from graftwork.core.task import Task
 from graftwork.data.draws import drawn_again
 from graftwork.data.split_folder import with_split_files
-from graftwork.errors import ConfigError, GraftworkError, StorageError
+from graftwork.errors import GraftworkError, StorageError
 from graftwork.files import canonical, file_digest, read_json, storage_errors, write_text
 from graftwork.locks import waiting
 from graftwork.run.differences import (
@@ -254,12 +254,6 @@ def runs_of_board(folder: Path) -> list[str]:
 
 
 def _whole_receipt(folder: Path) -> dict[str, Any]:
-    if read_json(folder / "spec.json").get("question", {}).get("kind") == "pretraining":
-        raise ConfigError(
-            "a pre-training can't be verified: only runs on a task have receipts",
-            where=str(folder),
-            do="its receipt is result.json; to see that it repeats, run it again",
-        )
     receipt = read_receipt(folder)
     lost = missing(receipt)
     if lost:

@@ -21,6 +21,16 @@ FITTED, UNFITTED = "linear layer fitted on frozen features", "none: the head sta
 LINEAR: Mapping[str, Any] = {"schedule": "linear", "warm_up": 0.1}  # warm-up is a share of the steps
 
 
+def require_sense(recipe: Recipe) -> None:
+    """Raise `ConfigError` for a number that makes no sense, whatever the data."""
+    for name in ("epochs", "batch_size", "learning_rate"):
+        value = getattr(recipe, name)
+        if value is not None and not 0 < value < math.inf:
+            raise ConfigError(f"{name} must be above 0", got=repr(value))
+    if not 0 < recipe.share <= 1:
+        raise ConfigError("share must be above 0 and at most 1", got=repr(recipe.share))
+
+
 def resolve(
     recipe: Recipe,
     rows: int,
@@ -36,12 +46,7 @@ def resolve(
 
     Raises `ConfigError` for a number that makes no sense.
     """
-    for name in ("epochs", "batch_size", "learning_rate"):
-        value = getattr(recipe, name)
-        if value is not None and not 0 < value < math.inf:
-            raise ConfigError(f"{name} must be above 0", got=repr(value))
-    if not 0 < recipe.share <= 1:
-        raise ConfigError("share must be above 0 and at most 1", got=repr(recipe.share))
+    require_sense(recipe)
     steps_per_epoch = math.ceil(rows / recipe.batch_size)
     enough = math.ceil(STEPS_AT_LEAST / steps_per_epoch)
     wanted = min(max(EPOCHS if outputs <= 2 else EPOCHS_OF_SEVERAL, enough), EPOCHS_AT_MOST)
