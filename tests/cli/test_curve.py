@@ -113,6 +113,16 @@ def test_numbers_have_shares_only(graft: Graft, written: Written) -> None:
     assert done.code == 0, done.err
 
 
+def test_a_size_whose_draws_have_no_rows_is_left_out(graft: Graft, written: Written) -> None:
+    path = written("stars.csv", ("text", "label"), [(f"good {i % 7} and {i}", i % 5) for i in range(60)])
+    flags = (path, "--kind", "regression", *QUICK, "--methods", "majority")
+    done = graft("curve", *flags, "--sizes", "1%,100%", "--json")
+    assert done.code == 0, done.err
+    assert "1% is left out: a draw of it has fewer than 2 rows" in json.loads(done.out)["notes"]
+    refused = graft("curve", *flags, "--sizes", "1%", "--out", "nothing")
+    assert refused.code == 2 and "no size is left" in refused.err and not Path("nothing").exists()
+
+
 @pytest.mark.parametrize(
     ("flags", "told"),
     [

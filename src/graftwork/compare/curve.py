@@ -25,6 +25,7 @@ from graftwork.run.shop import open_shared, open_shop
 from graftwork.train.pooled_once import PooledOnce
 
 DRAWS = 5
+FEWEST_ROWS = 2  # of train, in every draw of a size
 METHODS = (
     "majority", "tfidf_svm", "most_frequent_tag", "perceptron_tagger", "bm25", "ngram_window", "colour_histogram",
     "log_mel", "prototype", "linear_probe", "contrastive", "full", f"{FRESH}full:decay=1",
@@ -97,8 +98,8 @@ def curve(
         shops[True] = _tested(replace(opened, opened_by=by))
     for way in ways:
         shops[way.fresh].spec(way.item, setup.recipe, 0)  # a recipe that makes no sense is an error before any run
-    require_writable(folder)
     listed, left_out = _different(shop.dataset, listed, draws, seed)
+    require_writable(folder)
     lessons, reused = _run(shops, ways, listed, setup.recipe, draws, seed, progress)
     content = finite(content_of(shop, lessons, [size.word for size in listed], left_out, draws, seed))
     write_json(folder / "curve.json", content)
@@ -154,14 +155,20 @@ def _tested(shop: Shop) -> Shop:
 def _different(dataset: Dataset, sizes: Sequence[Size], draws: int, seed: int) -> tuple[list[Size], list[str]]:
     """The sizes from small to large, and a note on each that takes the same rows as a later one and is left out.
 
+    So is one that draws fewer than two rows: there is nothing to learn from. Raises `ConfigError` where none is left.
     Chance rounds a share up in one draw and down in another: the same rows are those that are so in every draw.
     """
     taken = {size: [counts(dataset, size, number, seed) for number in range(draws)] for size in sizes}
+    empty = [size for size in sizes if min(sum(one.values()) for one in taken[size]) < FEWEST_ROWS]
+    notes = [f"{size.word} is left out: a draw of it has fewer than {FEWEST_ROWS} rows" for size in empty]
+    sizes = [size for size in sizes if size not in empty]
+    if not sizes:
+        raise ConfigError("no size is left", got="; ".join(notes), do="give larger --sizes")
     same = {size: [other for other in sizes if taken[other] == taken[size]][-1] for size in sizes}
     kept = sorted(
         (size for size in sizes if same[size] is size), key=lambda size: sum(sum(one.values()) for one in taken[size])
     )
-    notes = [
+    notes += [
         f"{size.word} is left out: it takes the same rows as {same[size].word}"
         for size in sizes
         if same[size] is not size
