@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -142,6 +143,34 @@ def test_a_worker_that_is_killed_while_it_is_idle_is_replaced() -> None:
     crew._heard.put((idle, None))  # type: ignore[arg-type]
     assert crew._hear(lambda place, done, text: None) is None
     assert idle.ended and crew._workers == []
+
+
+def test_a_worker_that_died_while_it_was_idle_is_given_nothing() -> None:
+    """Its end is queued behind what others say: whoever hands out orders has to look."""
+
+    class Worker:
+        order, taken, ended = None, None, False
+
+        def __init__(self, code: int | None):
+            self.code, self.process = code, self
+
+        def poll(self) -> int | None:
+            return self.code
+
+        def take(self, place: int, order: object) -> None:
+            self.taken = self.order = order  # type: ignore[assignment]
+
+        def end(self) -> None:
+            self.ended = True
+
+    crew, dead, alive = object.__new__(workers.Workers), Worker(-9), Worker(None)
+    crew._held, crew._workers, crew._heard = [], [dead, alive], workers.queue.SimpleQueue()  # type: ignore[list-item]
+    crew._seconds, crew.opening = {}, SimpleNamespace(runs_at_once=1)  # type: ignore[assignment]
+    crew._heard.put((dead, None))  # type: ignore[arg-type]
+    order = workers.Order("full", None, Recipe(), 0, "")  # type: ignore[arg-type]
+    crew._hand_out([(0, order)])
+    assert (dead.taken, dead.ended, alive.taken, crew._workers) == (None, True, order, [alive])
+    assert crew._hear(lambda place, done, text: None) is None and crew._workers == [alive]
 
 
 def test_a_run_that_another_process_executes_comes_last(data: Path, tmp_path: Path) -> None:

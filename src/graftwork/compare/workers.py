@@ -138,12 +138,18 @@ class Workers:
                 waiting[:0], self._held = self._held, []
 
     def _hand_out(self, waiting: list[tuple[int, Order]]) -> None:
-        """To whoever is idle."""
+        """To whoever is idle, and alive: an order in the hands of a dead one would end the comparison."""
+        for worker in [one for one in self._workers if one.order is None and one.process.poll() is not None]:
+            self._dismiss(worker)
         busy = sum(worker.order is not None for worker in self._workers)
         self._start(min(busy + len(waiting), self.opening.runs_at_once))
         for worker in self._workers:
             if waiting and worker.order is None:
                 worker.take(*self._next(waiting))
+
+    def _dismiss(self, worker: _Worker) -> None:
+        self._workers.remove(worker)
+        worker.end()
 
     def _next(self, waiting: list[tuple[int, Order]]) -> tuple[int, Order]:
         """Of the next seed's orders the one that takes longest, or is not known yet: begun last, it would end alone."""
@@ -164,9 +170,8 @@ class Workers:
         except queue.Empty:
             return None
         if worker.order is None:
-            if line is None:  # killed while it was idle: another one will be started
-                self._workers.remove(worker)
-                worker.end()
+            if line is None and worker in self._workers:  # killed while it was idle: another one will be started
+                self._dismiss(worker)
             return None
         if line is None:
             raise worker.lost()
