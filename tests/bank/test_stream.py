@@ -8,8 +8,10 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+import huggingface_hub
 import pytest
 import torch
+from huggingface_hub.errors import LocalEntryNotFoundError
 
 from graftwork.bank import adding, witness
 from graftwork.bank import stream as streaming
@@ -252,6 +254,22 @@ def test_another_backbone_than_the_banks_is_refused_before_anything_is_trained(
     monkeypatch.setattr(adding, "train_in", forbidden)
     with pytest.raises(IncompatibleModule, match="tiny_text"):
         streamed(tasks, tmp_path, out=tmp_path / "other", backbone="random:tiny_text")
+
+
+def test_a_banks_backbone_that_is_not_here_is_not_fetched(
+    tasks: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    BankFolder.create(tmp_path / "b.bank", backbone={"id": "hf:evil/network", "revision": "a" * 64})
+    monkeypatch.setenv("HF_HUB_OFFLINE", "0")
+    monkeypatch.setattr(huggingface_hub, "snapshot_download", not_here)
+    with pytest.raises(StorageError, match="a file that names one starts no download"):
+        streamed(tasks, tmp_path, backbone=None)
+
+
+def not_here(name: str, *, local_files_only: bool = False, **options: Any) -> str:
+    """What stands in for the hub, which may be asked for a copy that is kept and for nothing else."""
+    assert local_files_only, "asked the hub"
+    raise LocalEntryNotFoundError("not here")
 
 
 def test_the_banks_backbone_is_taken_and_a_task_for_another_one_fails_alone(tasks: list[Path], tmp_path: Path) -> None:
