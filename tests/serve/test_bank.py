@@ -102,6 +102,14 @@ def test_a_long_text_is_cut_and_a_short_one_is_not(real: Any) -> None:
     assert [row["cut"] for row in real.predict({"rows": rows})[1]["rows"]] == [True, False]
 
 
+def test_a_text_is_cut_if_one_of_its_tasks_read_its_beginning_only(real: Any) -> None:
+    """The tagger reads windows, and so all of it."""
+    for tasks in (["names", "mood"], ["mood", "names"], "*"):
+        assert real.predict({"task": tasks, "text": "so good " * 2000})[1]["rows"][0]["cut"] is True
+    rows = [{"task": "names", "text": "so good " * 2000}, {"task": ["names", "mood"], "text": TEXT}]
+    assert [row["cut"] for row in real.predict({"rows": rows})[1]["rows"]] == [False, False]
+
+
 def test_swaps_while_clients_ask_fail_nobody(real: Any, shop: Bank, modules: dict[str, Path], tmp_path: Path) -> None:
     shop.add(again(modules["mood"], tmp_path / "again"), "mood")
     statuses: list[int] = []

@@ -98,16 +98,16 @@ async def _answers(service: Service, request: Request, ticket: Ticket, deadline:
 
 
 async def _cut(service: Service, rows: Sequence[Row]) -> list[bool]:
-    """Per row, whether only its beginning was read. Tokens are counted for those alone that may be too long."""
-    doubtful = {i: (row.doubtful, row.given) for i, row in enumerate(rows) if row.doubtful is not None}
-    if not doubtful:
+    """Per row, whether a task read only its beginning. Tokens are counted for those alone that may be too long."""
+    asked = [(i, (task, row.given)) for i, row in enumerate(rows) for task in row.doubtful]
+    if not asked:
         return [False] * len(rows)
     try:
-        found = await run_in_threadpool(service.bank.cut, list(doubtful.values()))
+        found = await run_in_threadpool(service.bank.cut, [row for _, row in asked])
     except UnknownName as error:
         raise Refused.of(error, 404, "task") from None
-    cut = dict(zip(doubtful, found, strict=True))
-    return [cut.get(i, False) for i in range(len(rows))]
+    cut = {i for (i, _), was_cut in zip(asked, found, strict=True) if was_cut}
+    return [i in cut for i in range(len(rows))]
 
 
 def _content(rows: Sequence[Row], answers: Answers, cut: list[bool]) -> bytes:
