@@ -13,7 +13,7 @@ import pytest
 import torch
 from huggingface_hub.errors import LocalEntryNotFoundError
 
-from graftwork.bank import adding, witness
+from graftwork.bank import adding, store, witness
 from graftwork.bank import stream as streaming
 from graftwork.bank.store import BankFolder
 from graftwork.bank.stream import Stream, stream
@@ -199,6 +199,20 @@ def test_a_task_that_was_there_before_is_watched_too(tasks: list[Path], tmp_path
     done = streamed(tasks[1:2], tmp_path, out=tmp_path / "other")
     assert done.path == tmp_path / "other" / "stream.json"
     assert done.content["tasks"][0]["earlier"]["compared"] == 1
+
+
+def test_another_task_by_the_name_and_number_of_one_that_is_gone_is_looked_at_anew(
+    tasks: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A bank that an earlier Graftwork renamed so goes on."""
+    streamed(tasks[:2], tmp_path)
+    bank = BankFolder(tmp_path / "b.bank")
+    bank.remove("two")
+    monkeypatch.setattr(store, "require_free", lambda *_: None)
+    bank.rename("one", "two")
+    done = streamed(tasks[2:], tmp_path)
+    assert done.content["tasks"][-1]["task"] == "three" and set(bank.state().tasks) == {"two", "three"}
+    assert done.content["self_tests"]["tasks"]["two"]["files"] == bank.state().tasks["two"].digest
 
 
 @pytest.mark.parametrize(
