@@ -132,6 +132,17 @@ def test_going_on_from_a_run(made: Pretrained, corpus: Path, tmp_path: Path) -> 
         gw.pretrain(corpus, backbone=str(made.folder), recipe={"length": 48}, runs=tmp_path / "runs")
 
 
+def test_one_pass_is_over_the_corpus_and_not_over_what_is_replayed(corpus: Path, size: str, tmp_path: Path) -> None:
+    def passes(**more: Any) -> dict[str, Any]:
+        done = gw.pretrain(corpus, size=size, recipe=RECIPE, validation=0.1, runs=tmp_path / "runs", **more)
+        return dict(done.result.facts)
+
+    alone, half = passes(), passes(general=corpus, replay=0.5)
+    assert half["steps"] == pytest.approx(2 * alone["steps"], abs=1)
+    assert half["passes"] == pytest.approx(1, abs=0.1) == alone["passes"]
+    assert half["tokens_seen"] == half["steps"] * 8 * 24
+
+
 def test_what_runs_in_one_process_says_so(corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pretraining, "peers", lambda: nullcontext(Peers(0, 2)))
     with pytest.raises(ConfigError, match="one process only"):

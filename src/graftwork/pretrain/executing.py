@@ -226,7 +226,8 @@ def _plan(
         step = mixed(recipe, pilot.short[0], pilot.long[0])
         progress.steps = paid_by(flop, step, progress.facts["head_flops"])
     else:
-        progress.steps = extent.steps or steps_of(recipe, extent.tokens or len(material.own.train.ids))
+        once = len(material.own.train.ids) / material.own_share(recipe)
+        progress.steps = extent.steps or steps_of(recipe, extent.tokens or once)
     return allowance
 
 
@@ -318,7 +319,7 @@ def _facts(
     facts = {
         "steps": progress.step,
         "tokens_seen": seen,
-        "passes": seen / len(material.own.train.ids),
+        "passes": seen * material.own_share(recipe) / len(material.own.train.ids),
         "parameters": sum(weight.numel() for weight in opened.network.parameters()),
         "vocabulary": material.vocabulary.size,
         "text": text_of(material),

@@ -99,6 +99,10 @@ class Material:
         share = f"{100 * self.own.unknown:.2g} %"
         return [f"{share} of the tokens are unknown ones: what they stand for is predicted by nobody"]
 
+    def own_share(self, recipe: PretrainingRecipe) -> float:
+        """How much of every batch is of the corpus itself, and no general text."""
+        return 1 - general_rows(recipe.batch, self.replay) / recipe.batch
+
     def rows(self, objective: ByGradient, recipe: PretrainingRecipe) -> dict[int, Rows]:
         """T -> rows to train on. Raises `DataError` for less text than one batch."""
         found: dict[int, Rows] = {}
