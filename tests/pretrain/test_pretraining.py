@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -130,6 +131,26 @@ def test_going_on_from_a_run(made: Pretrained, corpus: Path, tmp_path: Path) -> 
     assert facts["after"]["general"]["nats"] < facts["before"]["general"]["nats"]
     with pytest.raises(ConfigError, match="longer than the backbone"):
         gw.pretrain(corpus, backbone=str(made.folder), recipe={"length": 48}, runs=tmp_path / "runs")
+
+
+@pytest.mark.parametrize("objective", ["masked", "masked:second=next_sentence"])
+def test_how_a_backbone_is_read_stays_as_it_was(objective: str, made: Pretrained, corpus: Path, tmp_path: Path) -> None:
+    """One of another origin states nothing, and is read as its architecture is; ours states its mean."""
+    theirs = shutil.copytree(made.backbone, tmp_path / "theirs")
+    config = read_json(theirs / "config.json")
+    (theirs / "config.json").write_text(json.dumps({name: config[name] for name in config if name != "graftwork"}))
+    for source in (f"hf:{theirs}", str(made.folder)):
+        more = gw.pretrain(
+            corpus,
+            objective=objective,
+            backbone=source,
+            steps=1,
+            recipe=RECIPE | {"head_steps": 0},
+            runs=tmp_path / "runs",
+        )
+        pooling = open_backbone(source, precision="fp32").card.pooling
+        assert open_backbone(str(more.folder), precision="fp32").card.pooling == pooling
+        assert pooling == ("mean" if source == str(made.folder) else "first")
 
 
 def test_one_pass_is_over_the_corpus_and_not_over_what_is_replayed(corpus: Path, size: str, tmp_path: Path) -> None:
