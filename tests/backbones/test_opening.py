@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import json
 from pathlib import Path
+from typing import Any
 
 import huggingface_hub
 import pytest
@@ -18,7 +19,7 @@ from graftwork.backbones import minilm
 from graftwork.backbones.tiny_text import tiny_tokenizer
 from graftwork.core.example import Example
 from graftwork.core.model_folder import SENTENCE_TOWERS
-from graftwork.core.opening import open_backbone
+from graftwork.core.opening import open_backbone, require_kept
 from graftwork.core.transformer import site_size
 from graftwork.errors import ConfigError, GraftworkError, IncompatibleModule, StorageError, UnknownName
 
@@ -104,6 +105,19 @@ def test_a_hub_name_is_fetched_once_and_its_failure_told(folder: Path, monkeypat
     assert asked[:2] == [True, False]
     with pytest.raises(StorageError, match="no connection"):
         open_backbone("hf:owner/gone", precision="fp32")
+
+
+@pytest.mark.parametrize("name", ["hf:a/b", "random:hf:a/b", "hf_text:a/b", "awd_lstm:a/b"])
+def test_a_name_out_of_a_file_starts_no_download(name: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def kept(name: str, *, local_files_only: bool = False, **options: Any) -> str:
+        assert local_files_only, "asked the hub"
+        raise LocalEntryNotFoundError("not here")
+
+    monkeypatch.setattr(huggingface_hub, "snapshot_download", kept)
+    with pytest.raises(StorageError, match=r"starts no download[\s\S]*hf download a/b"):
+        require_kept(name)
+    for here in ("minilm", "random:tiny_text", f"hf:{folder}", f"random:hf:{folder}"):
+        require_kept(here)
 
 
 def test_pickled_weights_are_refused(folder: Path) -> None:

@@ -131,6 +131,12 @@ def test_wrong_rows_say_which(bank: Bank) -> None:
         bank.predict([("probe", " ")])
 
 
+def test_examples_of_another_task_are_refused(bank: Bank) -> None:
+    example = bank._examples([("pairs", ("a", "b"))])[0]
+    with pytest.raises(ConfigError, match=r"row 2, task 'probe'[\s\S]*text_a, text_b[\s\S]*expected: text$"):
+        bank.answers([("pairs", example), ("probe", example)])
+
+
 def test_what_is_longer_than_the_backbone_takes_is_told(bank: Bank) -> None:
     long = "good " * 100
     rows: list[tuple[str, Any]] = [

@@ -12,10 +12,11 @@ import pytest
 import torch
 
 from graftwork.bank import shelf
-from graftwork.bank.mixture import Mixture
+from graftwork.bank.mixture import Mixture, _Round
 from graftwork.bank.shelf import Chunks, Crossing
 from graftwork.core.backbone import towers_of
 from graftwork.core.example import Example
+from graftwork.core.memory import OutOfMemory
 from graftwork.core.method import SHIFT, Setting
 from graftwork.core.opening import open_backbone
 from graftwork.core.ragged import flat
@@ -169,6 +170,52 @@ def test_one_text_runs_once_for_all_tasks_that_change_nothing(
     answers = mixture.answers([(name, example) for name in names])
     assert ran == [3]  # one for all that read the frozen states, one for each LoRA
     assert [next(iter(answer)) for answer in answers] == ["label", "label", "value", "label", "label", "value"]
+
+
+def test_a_batch_that_finds_no_memory_goes_through_in_halves(
+    precision: str,
+    modules: Mapping[str, TaskModule],
+    rows: list[tuple[str, Example]],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Whether it runs out among the blocks or at a head, nothing is answered twice and nothing left out."""
+    mixture = mixture_of(modules, 10**6)
+    asked = random.Random(0).sample(rows, 40)
+    whole = mixture.logits(asked)
+    real, read, ran, heads = TransformerBackbone.states_up_to, _Round._read, list[int](), list[str]()
+
+    def short(self: TransformerBackbone, inputs: Any, depth: int) -> Any:
+        ran.append(len(inputs["input_ids"]))
+        if ran[-1] > 12:
+            raise RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 1 bytes")
+        return real(self, inputs, depth)
+
+    def short_at_a_head(self: _Round, resident: Any, part: Any) -> Any:
+        heads.append(resident.task.name)
+        if len(heads) in (3, 8, 20):
+            raise MemoryError
+        return read(self, resident, part)
+
+    monkeypatch.setattr(TransformerBackbone, "states_up_to", short)
+    monkeypatch.setattr(_Round, "_read", short_at_a_head)
+    for found, expected in zip(mixture.logits(asked), whole, strict=True):
+        np.testing.assert_allclose(found, expected, atol=NEAR[precision] * max(1, np.abs(expected).max()))
+    assert max(ran) > 12 and len(heads) > 20
+
+
+def test_one_row_that_finds_no_memory_is_told(
+    modules: Mapping[str, TaskModule], rows: list[tuple[str, Example]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def short(*_: Any) -> Any:
+        raise MemoryError
+
+    mixture = mixture_of(modules)
+    with monkeypatch.context() as patched:
+        patched.setattr(TransformerBackbone, "states_up_to", short)
+        patched.setattr(TransformerBackbone, "states", short)
+        with pytest.raises(OutOfMemory, match="one example takes more memory"):
+            mixture.answers(rows[:20])
+    assert len(mixture.answers(rows[:20])) == 20
 
 
 def test_tasks_come_and_go(modules: Mapping[str, TaskModule], rows: list[tuple[str, Example]]) -> None:

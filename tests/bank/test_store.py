@@ -135,6 +135,24 @@ def test_a_renamed_task_keeps_its_versions(bank: BankFolder) -> None:
         bank.rename("called", "a/b")
 
 
+def test_a_name_whose_versions_had_these_numbers_is_not_given_to_another_task(bank: BankFolder, fake: Module) -> None:
+    bank.add(fake("three"), "third", well)
+    bank.remove("third")
+    with pytest.raises(ConfigError, match=r"'third' was another task[\s\S]*choose another name"):
+        bank.rename("task", "third")
+    require_tidy(bank)
+    bank.rename("task", "called")
+    bank.add(fake("four"), "called", well)
+    bank.rename("called", "task")  # back: the same versions by the same name
+    assert named(bank)["task"][0] == 3
+    bank.add(fake("five"), "third", well)
+    with pytest.raises(ConfigError, match="'called' was another task"):
+        bank.rename("third", "called")  # its only version is 2, and there was a called@2
+    bank.rename("third", "new")
+    assert named(bank)["new"][0] == 2
+    require_tidy(bank)
+
+
 def test_an_older_version_comes_back_and_the_newer_ones_are_kept(bank: BankFolder, fake: Module) -> None:
     added = bank.state().tasks["task"].added
     bank.add(fake("three"), "task", well)
@@ -149,6 +167,24 @@ def test_an_older_version_comes_back_and_the_newer_ones_are_kept(bank: BankFolde
     assert bank.rollback("task", well, 2).added == added
     assert bank.add(fake("four"), "task", well).version == 4
     require_tidy(bank)
+
+
+def test_what_no_bank_has_made_is_left_where_it_is(bank: BankFolder, fake: Module, tmp_path: Path) -> None:
+    mine = tmp_path / "mine"
+    for name in ("kept", "7"):
+        (mine / name).mkdir(parents=True)
+        (mine / name / "file").write_text("mine")
+    tasks = bank.root / "tasks"
+    (tasks / ".DS_Store").write_text("a file")
+    (tasks / ".linked").symlink_to(mine)
+    (tasks / "linked").symlink_to(mine)
+    (tasks / "notes").mkdir()
+    (tasks / "notes" / "7").write_text("a file")
+    (tasks / ".task.x1y2").mkdir()  # what a writer that was killed left
+    before = {path for path in tasks.iterdir() if path.name != ".task.x1y2"}
+    assert bank.add(fake("three"), "task", well).version == 3
+    assert set(tasks.iterdir()) == before and (tasks / "notes" / "7").read_text() == "a file"
+    assert all((mine / name / "file").read_text() == "mine" for name in ("kept", "7"))
 
 
 def test_an_edited_older_version_does_not_come_back(bank: BankFolder) -> None:

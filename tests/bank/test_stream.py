@@ -8,10 +8,12 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+import huggingface_hub
 import pytest
 import torch
+from huggingface_hub.errors import LocalEntryNotFoundError
 
-from graftwork.bank import adding, witness
+from graftwork.bank import adding, store, witness
 from graftwork.bank import stream as streaming
 from graftwork.bank.store import BankFolder
 from graftwork.bank.stream import Stream, stream
@@ -199,6 +201,20 @@ def test_a_task_that_was_there_before_is_watched_too(tasks: list[Path], tmp_path
     assert done.content["tasks"][0]["earlier"]["compared"] == 1
 
 
+def test_another_task_by_the_name_and_number_of_one_that_is_gone_is_looked_at_anew(
+    tasks: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A bank that an earlier Graftwork renamed so goes on."""
+    streamed(tasks[:2], tmp_path)
+    bank = BankFolder(tmp_path / "b.bank")
+    bank.remove("two")
+    monkeypatch.setattr(store, "require_free", lambda *_: None)
+    bank.rename("one", "two")
+    done = streamed(tasks[2:], tmp_path)
+    assert done.content["tasks"][-1]["task"] == "three" and set(bank.state().tasks) == {"two", "three"}
+    assert done.content["self_tests"]["tasks"]["two"]["files"] == bank.state().tasks["two"].digest
+
+
 @pytest.mark.parametrize(
     "changes", [{"seed": 1}, {"method": "bitfit"}, {"backbone": "random:tiny_text"}], ids=lambda c: next(iter(c))
 )
@@ -252,6 +268,22 @@ def test_another_backbone_than_the_banks_is_refused_before_anything_is_trained(
     monkeypatch.setattr(adding, "train_in", forbidden)
     with pytest.raises(IncompatibleModule, match="tiny_text"):
         streamed(tasks, tmp_path, out=tmp_path / "other", backbone="random:tiny_text")
+
+
+def test_a_banks_backbone_that_is_not_here_is_not_fetched(
+    tasks: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    BankFolder.create(tmp_path / "b.bank", backbone={"id": "hf:evil/network", "revision": "a" * 64})
+    monkeypatch.setenv("HF_HUB_OFFLINE", "0")
+    monkeypatch.setattr(huggingface_hub, "snapshot_download", not_here)
+    with pytest.raises(StorageError, match="a file that names one starts no download"):
+        streamed(tasks, tmp_path, backbone=None)
+
+
+def not_here(name: str, *, local_files_only: bool = False, **options: Any) -> str:
+    """What stands in for the hub, which may be asked for a copy that is kept and for nothing else."""
+    assert local_files_only, "asked the hub"
+    raise LocalEntryNotFoundError("not here")
 
 
 def test_the_banks_backbone_is_taken_and_a_task_for_another_one_fails_alone(tasks: list[Path], tmp_path: Path) -> None:

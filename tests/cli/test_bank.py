@@ -9,8 +9,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import huggingface_hub
 import pytest
+from huggingface_hub.errors import LocalEntryNotFoundError
 
+from graftwork.bank.store import BankFolder
 from graftwork.cli.bank import command
 from graftwork.files import read_json, write_json
 
@@ -86,6 +89,19 @@ def test_the_board_of_a_comparison_is_kept_with_the_task(graft: Graft, shop: Pat
     assert read_json(shop / "tasks" / "with_board" / "1" / "leaderboard.json") == board.board
     bad = graft("bank", "add", shop, board.run_of("majority"), "--task", "x", "--board", shop / "tasks")
     assert bad.code == 2 and "leaderboard.json" in bad.err and not (shop / "tasks" / "x").exists()
+
+
+def test_the_backbone_that_a_bank_names_is_not_fetched(
+    graft: Graft, tickets: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def kept(name: str, *, local_files_only: bool = False, **options: Any) -> str:
+        assert local_files_only, "asked the hub"
+        raise LocalEntryNotFoundError("not here")
+
+    BankFolder.create(Path("evil.bank"), backbone={"id": "hf:evil/network", "revision": "a" * 64})
+    monkeypatch.setattr(huggingface_hub, "snapshot_download", kept)
+    done = graft("train", tickets, "--method", "linear_probe", "--bank", "evil.bank")
+    assert done.code == 2 and "a file that names one starts no download" in done.err
 
 
 def test_versions_go_back_and_differ(graft: Graft, shop: Path) -> None:

@@ -144,3 +144,22 @@ def test_the_digest_is_of_what_is_read_and_not_of_names(tmp_path: Path) -> None:
         open_corpus([tmp_path / "a.txt", tmp_path / "b.txt"]),
     ]
     assert len({first, *(other.digest() for other in others)}) == 5
+
+
+def test_the_same_bytes_as_jsonl_and_as_text_are_two_corpora(tmp_path: Path) -> None:
+    line = b'{"text": "a"}\n'
+    filled(tmp_path, {"c.txt": line, "c": line, "c.jsonl": line, "c.ndjson": line, "d.txt": line})
+    text, objects, mixed = (
+        open_corpus([tmp_path / name for name in names]) for names in (["c.txt"], ["c.jsonl"], ["c.jsonl", "d.txt"])
+    )
+    assert (texts(text), texts(objects)) == (['{"text": "a"}'], ["a"])
+    turned = open_corpus([tmp_path / "d.txt", tmp_path / "c.jsonl"])
+    assert len({one.digest() for one in (text, objects, mixed, turned)}) == 4
+    assert open_corpus([tmp_path / "c.ndjson"]).digest() == objects.digest()
+    assert open_corpus([tmp_path / "c"]).digest() == text.digest()
+
+
+def test_what_was_learned_from_plain_text_is_still_found(tmp_path: Path) -> None:
+    """Tokens, vocabularies and runs are kept under it."""
+    corpus = open_corpus([filled(tmp_path, {"a.txt": b"a"}) / "a.txt"])
+    assert corpus.digest() == "d853a9285136a0d2e0f67c1fe6abda53ec6021992a25d6bbde33a3e62fa1ce7d"

@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 import torch
 
+from graftwork.pretrain import loop
 from graftwork.pretrain.checkpoint import Progress
 from graftwork.pretrain.loop import Course, Keeping, Training, go_on
-from graftwork.pretrain.objective import ByGradient
+from graftwork.pretrain.objective import Batch, ByGradient
 from graftwork.pretrain.objectives.causal import Causal
 from graftwork.pretrain.objectives.masked import Masked
 from graftwork.pretrain.objectives.replaced_token import ReplacedToken
@@ -106,6 +107,19 @@ def test_it_learns_and_counts(tokens: TokenisedCorpus, vocabulary: Vocabulary) -
     assert scores[2]["bits_per_byte"] < scores[2]["nats"]
     assert [line["step"] for line in logged if "sample" in line] == [3, 6]
     assert [line["tokens"] for line in logged if "loss" in line] == [8 * 24 * step for step in range(1, 7)]
+
+
+def test_a_trial_pass_is_timed_to_its_end(
+    tokens: TokenisedCorpus, vocabulary: Vocabulary, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On an accelerator, which a call returns from before the work is done."""
+    made, seen = training(tokens, vocabulary, Causal(), {}), list[str]()
+    made.course = replace(made.course, device="cuda")
+    monkeypatch.setattr(Batch, "to", lambda self, device: self)
+    monkeypatch.setattr(Training, "_pass", lambda *_: seen.append("pass"))
+    monkeypatch.setattr(torch.cuda, "synchronize", lambda: seen.append("end"))
+    monkeypatch.setattr(loop.time, "perf_counter", lambda: float(len(seen)))
+    assert made.count(0, STEPS)[1] == 2 and seen == ["pass", "end", "pass", "end"]
 
 
 def test_a_budget_that_is_spent_ends_it(tokens: TokenisedCorpus, vocabulary: Vocabulary) -> None:

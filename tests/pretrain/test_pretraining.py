@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -24,9 +25,13 @@ from graftwork.core.task import Task
 from graftwork.errors import ConfigError, DataError, StorageError, UnknownName
 from graftwork.files import alone, file_digest, read_json
 from graftwork.pretrain import pretraining
+from graftwork.pretrain.material import Material
+from graftwork.pretrain.objectives.masked import Masked
 from graftwork.pretrain.parallel import Peers
 from graftwork.pretrain.pretraining import Pretrained
 from graftwork.pretrain.report import write_report
+from graftwork.pretrain.tokens import TokenisedCorpus
+from graftwork.pretrain.vocabulary import Vocabulary
 from graftwork.run.records import read_spec
 from graftwork.run.store import RunStore
 
@@ -130,6 +135,56 @@ def test_going_on_from_a_run(made: Pretrained, corpus: Path, tmp_path: Path) -> 
     assert facts["after"]["general"]["nats"] < facts["before"]["general"]["nats"]
     with pytest.raises(ConfigError, match="longer than the backbone"):
         gw.pretrain(corpus, backbone=str(made.folder), recipe={"length": 48}, runs=tmp_path / "runs")
+
+
+@pytest.mark.parametrize("objective", ["masked", "masked:second=next_sentence"])
+def test_how_a_backbone_is_read_stays_as_it_was(objective: str, made: Pretrained, corpus: Path, tmp_path: Path) -> None:
+    """One of another origin states nothing, and is read as its architecture is; ours states its mean."""
+    theirs = shutil.copytree(made.backbone, tmp_path / "theirs")
+    config = read_json(theirs / "config.json")
+    (theirs / "config.json").write_text(json.dumps({name: config[name] for name in config if name != "graftwork"}))
+    for source in (f"hf:{theirs}", str(made.folder)):
+        more = gw.pretrain(
+            corpus,
+            objective=objective,
+            backbone=source,
+            steps=1,
+            recipe=RECIPE | {"head_steps": 0},
+            runs=tmp_path / "runs",
+        )
+        pooling = open_backbone(source, precision="fp32").card.pooling
+        assert open_backbone(str(more.folder), precision="fp32").card.pooling == pooling
+        assert pooling == ("mean" if source == str(made.folder) else "first")
+
+
+def test_pairs_of_rows_are_validated_where_one_row_is_passed_at_once(corpus: Path, size: str, tmp_path: Path) -> None:
+    how: dict[str, Any] = {"objective": "masked:second=next_sentence", "size": size, "steps": 1}
+    how |= {"runs": tmp_path / "runs", "recipe": RECIPE | {"rows_at_once": 1}}
+    one = gw.pretrain(corpus, validation=0.1, **how).result.facts["after"]["validation"]
+    two = gw.pretrain(corpus, validation=0.1, **how | {"recipe": RECIPE | {"rows_at_once": 2}})
+    assert one["predicted"] == two.result.facts["after"]["validation"]["predicted"]
+    with pytest.raises(ConfigError, match=r"several rows of a batch[\s\S]*at least 2"):
+        gw.pretrain(corpus, validation=0.1, **how | {"recipe": RECIPE | {"batch": 1}})
+
+
+def test_one_row_that_is_held_out_is_too_few_for_pairs(tokens: TokenisedCorpus, vocabulary: Vocabulary) -> None:
+    one = replace(tokens, validation=replace(tokens.validation, ids=tokens.validation.ids[:30]))
+    material = Material(vocabulary, one, None, 0.0, "", ())
+    recipe = replace(Masked.recipe, length=24)
+    assert len(material.held(Masked(second="sentence_order"), recipe)["validation"].rows) == 1
+    with pytest.raises(DataError, match=r"only one row of text is held out[\s\S]*48 tokens[\s\S]*larger --validation"):
+        material.held(Masked(second="next_sentence"), recipe)
+
+
+def test_one_pass_is_over_the_corpus_and_not_over_what_is_replayed(corpus: Path, size: str, tmp_path: Path) -> None:
+    def passes(**more: Any) -> dict[str, Any]:
+        done = gw.pretrain(corpus, size=size, recipe=RECIPE, validation=0.1, runs=tmp_path / "runs", **more)
+        return dict(done.result.facts)
+
+    alone, half = passes(), passes(general=corpus, replay=0.5)
+    assert half["steps"] == pytest.approx(2 * alone["steps"], abs=1)
+    assert half["passes"] == pytest.approx(1, abs=0.1) == alone["passes"]
+    assert half["tokens_seen"] == half["steps"] * 8 * 24
 
 
 def test_what_runs_in_one_process_says_so(corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from graftwork.core.example import Example
+from graftwork.core.memory import OutOfMemory
 from graftwork.errors import GraftworkError, IncompatibleModule, UnknownName
 from graftwork.serve.limits import Limits
 from graftwork.serve.records import Records
@@ -77,6 +78,8 @@ class StandIn:
                 raise UnknownName("task", name, self.tasks)
             if "damaged" in str(example.inputs.values()):
                 raise IncompatibleModule("delta.safetensors is another one", where=f"{self.path}/tasks")
+            if "enormous" in str(example.inputs.values()):
+                raise OutOfMemory("one example takes more memory than there is", got="can't allocate memory")
             if "poison" in str(example.inputs.values()):
                 raise ZeroDivisionError("a secret of /the/inside")
         return [{"label": f"{name}: {next(iter(example.inputs.values()))}"} for name, example in rows]

@@ -30,15 +30,16 @@ TEXT = "the film was so good"
 
 @pytest.fixture(scope="module")
 def modules(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """A linear probe for classes, another one for words, and a baseline without a backbone."""
+    """A linear probe for classes, others for words and for pairs, and a baseline without a backbone."""
     wanted = {
         "mood": ("linear_probe", "classification"),
         "names": ("linear_probe", "tagging"),
         "guess": ("majority", "classification"),
+        "same": ("linear_probe", "classification"),
     }
     made = {}
     for name, (method, kind) in wanted.items():
-        data, parsed = tiny_dataset(kind), parse_method(method)
+        data, parsed = tiny_dataset(kind, pair=name == "same"), parse_method(method)
         backbone = open_backbone("tiny_text", precision="fp32") if parsed.method.uses_backbone else None
         fitted = parsed.method.fit(tiny_bench(data, backbone, epochs=1))
         told = {"run": "run0", "method": parsed.config, "recipe": {}, "precision": "fp32", "backbone_seed": 0}
@@ -102,6 +103,14 @@ def test_a_long_text_is_cut_and_a_short_one_is_not(real: Any) -> None:
     assert [row["cut"] for row in real.predict({"rows": rows})[1]["rows"]] == [True, False]
 
 
+def test_a_text_is_cut_if_one_of_its_tasks_read_its_beginning_only(real: Any) -> None:
+    """The tagger reads windows, and so all of it."""
+    for tasks in (["names", "mood"], ["mood", "names"], "*"):
+        assert real.predict({"task": tasks, "text": "so good " * 2000})[1]["rows"][0]["cut"] is True
+    rows = [{"task": "names", "text": "so good " * 2000}, {"task": ["names", "mood"], "text": TEXT}]
+    assert [row["cut"] for row in real.predict({"rows": rows})[1]["rows"]] == [False, False]
+
+
 def test_swaps_while_clients_ask_fail_nobody(real: Any, shop: Bank, modules: dict[str, Path], tmp_path: Path) -> None:
     shop.add(again(modules["mood"], tmp_path / "again"), "mood")
     statuses: list[int] = []
@@ -123,6 +132,32 @@ def test_swaps_while_clients_ask_fail_nobody(real: Any, shop: Bank, modules: dic
     for client in clients:
         client.join()
     assert seen == {1, 2} and len(statuses) > 5 and set(statuses) == {200}
+
+
+@pytest.mark.parametrize("step", ["answers", "cut"])
+def test_a_task_that_takes_other_inputs_since_it_was_asked(
+    step: str, shop: Bank, modules: dict[str, Path], client_of: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    served = Bank.open(shop.path)
+    service = Service(served, Limits(), Records(io.StringIO()))
+    service.renew()
+    server = Server(service, TOKEN, bind("127.0.0.1", 0), pause_seconds=3600)
+    server.start()
+    real = getattr(served, step)
+
+    def late(rows: Any) -> Any:
+        if shop.tasks["mood"].version == 1:
+            shop.add(modules["same"], "mood")
+            served.refresh()
+        return real(rows)
+
+    monkeypatch.setattr(served, step, late)
+    asked = {"task": ["guess", "mood"], "text": "so good " * 2000}
+    status, answer, headers = client_of(server.port).ask("POST", "/v1/predict", asked)
+    assert status == 503 and "has changed" in answer["error"]["what"] and headers["retry-after"] == "1"
+    service.renew()
+    assert client_of(server.port).predict({"task": "mood", "text_a": "so", "text_b": "good"})[0] == 200
+    server.stop(notice_seconds=0)
 
 
 def test_a_delta_that_was_edited_is_told_and_the_others_answer(shop: Bank, client_of: Any) -> None:

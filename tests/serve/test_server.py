@@ -177,6 +177,12 @@ def test_a_task_that_turns_out_to_be_broken_is_told(running: Any) -> None:
     assert str(running.bank.path) not in str(answer)
 
 
+def test_a_row_that_finds_no_memory_is_told(running: Any) -> None:
+    status, answer, headers = running.client.ask("POST", "/v1/predict", {"task": "mood", "text": "enormous"})
+    assert status == 503 and answer["error"]["what"].startswith("one example takes more memory")
+    assert "retry-after" in headers and running.client.predict(ROW)[0] == 200
+
+
 def test_a_new_version_that_is_broken_leaves_the_old_one_served(running: Any) -> None:
     mood = running.bank.tasks["mood"]
     changed(running, running.bank.tasks | {"mood": mood}, mood="its self-test fails")

@@ -161,11 +161,12 @@ class Bank:
         return self.answers([(task, example) for (task, _), example in zip(rows, examples, strict=True)])
 
     def answers(self, rows: Sequence[tuple[str, Example]]) -> list[Answer]:
-        """As `predict`, of rows that are examples already. Raises `UnknownName`, and as `module`."""
+        """As `predict`, of rows that are examples already. Raises `UnknownName`, `ConfigError`, and as `module`."""
         names = list(dict.fromkeys(task for task, _ in rows))
         while names:
             with self._answering:  # so that no task goes between the look and the answer
                 if all(self._answers(name) for name in names):
+                    self._require_inputs(rows)
                     return self._mixture.answers(rows)
             self.load(names)
         return []
@@ -241,6 +242,14 @@ class Bank:
     def check(self) -> list[Finding]:
         """What `examine` finds that is not as it was. Empty: all is well."""
         return [finding for finding in self.examine() if finding.problem]
+
+    def _require_inputs(self, rows: Sequence[tuple[str, Example]]) -> None:
+        """Raises `ConfigError` for other inputs than a task wants: those of a version that answers no more, say."""
+        for number, (name, example) in enumerate(rows, 1):
+            roles = self._entry(name).roles
+            if example.inputs.keys() != set(roles):
+                got, where = ", ".join(example.inputs), f"row {number}, task {name!r}"
+                raise ConfigError("the task wants other inputs", where=where, got=got, expected=", ".join(roles))
 
     def _answers(self, name: str) -> bool:
         """Whether the task is open, in the version that it has now."""

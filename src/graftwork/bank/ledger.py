@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
-from graftwork.errors import StorageError
+from graftwork.errors import ConfigError, StorageError
 from graftwork.files import canonical, storage_errors
 from graftwork.limited import Limits, parse_json
 from graftwork.plain_files import read_plain
@@ -122,29 +122,50 @@ def replay(changes: Iterable[Change]) -> dict[str, Kept]:
     """The tasks that these changes lead to, in the order in which they came."""
     kept: dict[str, Kept] = {}
     for change in changes:
-        task, version = change.task or "", change.version or 0
-        if change.action == "add":
-            kept.setdefault(task, Kept(version)).versions[version] = change.digest or ""
-            kept[task].current = version
-        elif change.action == "remove":
-            del kept[task]
-        elif change.action == "rename":
-            kept[change.to or ""] = kept.pop(task)
-        elif change.action == "rollback":
-            kept[task].current = version
+        _follow(kept, change)
     return kept
+
+
+def _follow(kept: dict[str, Kept], change: Change) -> None:
+    task, version = change.task or "", change.version or 0
+    if change.action == "add":
+        kept.setdefault(task, Kept(version)).versions[version] = change.digest or ""
+        kept[task].current = version
+    elif change.action == "remove":
+        del kept[task]
+    elif change.action == "rename":
+        kept[change.to or ""] = kept.pop(task)
+    elif change.action == "rollback":
+        kept[task].current = version
 
 
 def next_version(ledger: Ledger, task: str) -> int:
     """One more than any version that ever had this name, by itself or by renaming: a path never means two things."""
-    highest: dict[str, int] = {}
+    return 1 + max(_ever(ledger, task), default=0)
+
+
+def require_free(ledger: Ledger, task: str, new: str, where: Path) -> None:
+    """Raises `ConfigError` where a version of `task` would be called as another one was called before."""
+    had = _ever(ledger, new)
+    if any(had.get(version, digest) != digest for version, digest in replay(ledger.changes)[task].versions.items()):
+        raise ConfigError(
+            f"{new!r} was another task, and its versions had the numbers of these",
+            where=str(where),
+            do="choose another name: a version's number is never used twice",
+        )
+
+
+def _ever(ledger: Ledger, name: str) -> dict[int, str]:
+    """Version -> digest of all that ever had this name."""
+    kept: dict[str, Kept] = {}
+    had: dict[int, str] = {}
     for change in ledger.changes:
-        name = change.task or ""
-        highest[name] = max(highest.get(name, 0), change.version or 0)
-        if change.action == "rename":
-            new = change.to or ""
-            highest[new] = max(highest.get(new, 0), highest[name])
-    return 1 + highest.get(task, 0)
+        _follow(kept, change)
+        if change.action == "add" and change.task == name:
+            had[change.version or 0] = change.digest or ""
+        elif change.action == "rename" and change.to == name:
+            had |= kept[name].versions
+    return had
 
 
 def require_agreement(told: Mapping[str, tuple[int, str]], ledger: Ledger, where: Path) -> None:

@@ -23,6 +23,7 @@ from graftwork.bank.tokens import Tokens, Unit, tokens_of
 from graftwork.core.backbone import Backbone, Features
 from graftwork.core.example import Example
 from graftwork.core.kind import Kind
+from graftwork.core.memory import in_halves
 from graftwork.core.method import Fitted, Hangs, Logits, ReadsStates
 from graftwork.core.model import Stacks
 from graftwork.core.seen import Part, Rows, Seen
@@ -97,7 +98,7 @@ class Mixture:
         return list(self._residents)
 
     def answers(self, rows: Sequence[tuple[str, Example]]) -> list[Answer]:
-        """Of every row the answer of its task, as the kind's `decode` gives it. Raises `UnknownName`."""
+        """Of every row the answer of its task, as the kind's `decode` gives it. Raises `UnknownName`, `OutOfMemory`."""
         answers: list[Answer] = []
         with self._lock:
             for window in self._windows(rows):
@@ -183,15 +184,22 @@ class _Round:
     def run(self) -> Iterator[tuple[str, Logits]]:
         """Each task's logits, in the order of its examples."""
         for batch in by_length(self.tokens.sizes, self.mixture.tokens_at_once, EXAMPLES_AT_ONCE):
-            self._answer([self.tokens.units[i] for i in sorted(batch.tolist())])
+            for answered in in_halves(sorted(batch.tolist()), self._answer):
+                for name, (part, units) in answered.items():
+                    self.parts[name].append(part)
+                    self.order[name] += units
         for name, resident in self.residents.items():
             encoded, places, asked = self.tokens.answered(name, self.order[name])
             logits = finished(resident.facts, encoded, np.concatenate(self.parts[name]), places)
             yield name, logits if asked is None else logits[asked]
 
-    def _answer(self, units: Sequence[Unit]) -> None:
-        """One batch: the units in the order of their routes, so that what is handled together lies side by side."""
+    def _answer(self, numbers: Sequence[int]) -> dict[str, tuple[NDArray[np.float64], list[int]]]:
+        """One batch: of every task in it the logits, and the units that they answer; nothing else is left of it.
+
+        The units come in the order of their routes, so that what is handled together lies side by side.
+        """
         tokens = self.tokens
+        units = [tokens.units[i] for i in numbers]
         sequences = [tokens.sequences(unit) for unit in units]
         starts = np.cumsum([0, *map(len, sequences)]).tolist()
         inputs = self.backbone.collate(tokens.merged, [sequence for own in sequences for sequence in own])
@@ -201,11 +209,12 @@ class _Round:
         for place, unit in enumerate(units):
             for name in unit.tasks:
                 asked.setdefault(name, []).append(place)
+        found: dict[str, tuple[NDArray[np.float64], list[int]]] = {}
         for name, places in asked.items():
             encoded = tokens.of_task(name)
             part = seen.part(_rows(places, starts), encoded.towers, encoded.words is not None)
-            self.parts[name].append(self._read(self.residents[name], part))
-            self.order[name] += [units[i].number for i in places]
+            found[name] = self._read(self.residents[name], part), [units[i].number for i in places]
+        return found
 
     def _stretches(self, units: Sequence[Unit], starts: Sequence[int]) -> list[Stretch]:
         """Shelf by shelf the rows that cross it."""

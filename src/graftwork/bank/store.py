@@ -22,6 +22,7 @@ from graftwork.bank.ledger import (
     read_ledger,
     replay,
     require_agreement,
+    require_free,
     tail_of,
 )
 from graftwork.bank.version import (
@@ -31,6 +32,7 @@ from graftwork.bank.version import (
     digest_of,
     identity_after,
     is_intact,
+    require_description,
     require_digest,
     require_there,
 )
@@ -46,7 +48,6 @@ if sys.platform != "win32":
 FORMAT = 1
 OWN = ("bank.json", "ledger.jsonl", ".lock", "tasks")  # what a bank writes
 TASKS = "tasks"  # the folder of the task modules, by name and version
-DESCRIBED = {"task", "roles", "method", "precision", "backbone", "backbone_seed", "delta_sha256", "scores"}
 SHOWN = 20  # names in a message, at most
 Test = Callable[[Path], object]  # opens the module in a folder and tests it, or raises
 
@@ -187,7 +188,7 @@ class BankFolder:
         require_there(folder)
         self._require_own(f"{TASKS}/{name}/{placed.version}/module.json")
         description = read_json(folder / "module.json", MODULE)
-        _require_description(description, folder)
+        require_description(description, folder)
         board = (folder / BOARD).is_file()
         description.pop("facts", None)
         return TaskEntry(name, **asdict(placed), folder=folder, description=description, has_board=board)
@@ -207,7 +208,7 @@ class BankFolder:
         module = module_folder(module)
         require_plain_folder(module)
         description = read_json(module / "module.json", MODULE)
-        _require_description(description, module)
+        require_description(description, module)
         name = name if name is not None else str(description["task"]["name"])
         require_name(name)
         with self._changing() as (state, ledger):
@@ -238,12 +239,13 @@ class BankFolder:
             self._sweep(tasks)
 
     def rename(self, old: str, new: str) -> None:
-        """Give a task another name, with all its versions. Raises `ConfigError` for a bad name or one that is taken."""
+        """Give a task another name, with all its versions. Raises `ConfigError` for a bad name or one that was used."""
         require_name(new)
         with self._changing() as (state, ledger):
             placed = _placed(state, old, self.root)
             if new in state.tasks:
                 raise ConfigError(f"there is a task {new!r} already", where=str(self.root), do="choose another name")
+            require_free(ledger, old, new, self.root)
             change = ledger.next("rename", old, placed.version, placed.digest, to=new)
             append(self.root / "ledger.jsonl", change)
             for version in replay(ledger.changes)[old].versions:
@@ -333,11 +335,11 @@ class BankFolder:
             for path in self.root.glob(".bank.json.*"):
                 path.unlink()
         with storage_errors(self.root / TASKS):
-            for folder in (self.root / TASKS).iterdir():
+            for folder in filter(_is_folder, (self.root / TASKS).iterdir()):
                 if folder.name.startswith("."):
                     shutil.rmtree(folder)
-                elif folder.name not in tasks and folder.is_dir():
-                    for version in folder.iterdir():
+                elif folder.name not in tasks:
+                    for version in filter(_is_folder, folder.iterdir()):
                         if version.name.isdecimal():
                             shutil.rmtree(version)
                     with contextlib.suppress(OSError):  # something else is in it, which is not ours
@@ -378,6 +380,11 @@ def require_name(name: str) -> None:
         )
 
 
+def _is_folder(path: Path) -> bool:
+    """One that a bank may have made: neither a file that a desktop left, nor a link to another place."""
+    return path.is_dir() and not path.is_symlink()
+
+
 def _placed(state: State, name: str, where: Path) -> Placed:
     if name not in state.tasks:
         raise unknown_task(name, state.tasks, where)
@@ -391,10 +398,3 @@ def unknown_task(name: str, tasks: Iterable[str], where: Path) -> UnknownName:
     if len(known) > SHOWN:
         known = [*([near] if near else []), *(task for task in known[: SHOWN - 1] if task != near), "…"]
     return UnknownName("task", name, known, where=str(where))
-
-
-def _require_description(description: Any, where: Path) -> None:
-    if not isinstance(description, dict) or not description.keys() >= DESCRIBED:
-        raise IncompatibleModule(
-            "module.json is damaged", where=str(where), expected=f"an object with {', '.join(sorted(DESCRIBED))}"
-        )

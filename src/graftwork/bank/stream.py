@@ -13,6 +13,7 @@ from graftwork.bank.history import History, Row
 from graftwork.bank.sequential import Sequential
 from graftwork.bank.store import BankFolder, State, require_name
 from graftwork.config import Prices
+from graftwork.core.opening import require_kept
 from graftwork.core.progress import Progress, silent
 from graftwork.core.task import Task
 from graftwork.errors import ConfigError, GraftworkError
@@ -133,7 +134,10 @@ def _learner(how: How, asked: Sequence[Asked], bank: str | Path | None, folder: 
     is_bank = bank is not None and (Path(bank) / "bank.json").exists()
     state = BankFolder(Path(bank)).state() if bank is not None and is_bank else State()
     named = next((one.settings["backbone"] for one in asked if "backbone" in one.settings), "minilm")
-    setup = replace(how.setup, backbone=how.backbone or (state.backbone["id"] if state.backbone else named))
+    if state.backbone is not None and how.backbone is None:
+        named = state.backbone["id"]
+        require_kept(named)
+    setup = replace(how.setup, backbone=how.backbone or named)
     if state.precision is not None and setup.precision == "auto":
         setup = replace(setup, precision=state.precision)
     how = replace(how, setup=setup)

@@ -12,6 +12,7 @@ from graftwork.files import digest, file_digest, read_json, storage_errors, writ
 from graftwork.limited import MODULE
 from graftwork.plain_files import require_plain_folder
 
+DESCRIBED = {"task", "roles", "method", "precision", "backbone", "backbone_seed", "delta_sha256", "scores"}
 BOARD = "leaderboard.json"  # of the comparison behind a module, beside its own files
 
 
@@ -47,6 +48,14 @@ def digest_of(folder: Path) -> str:
         require_plain_folder(folder)
         files = sorted(path for path in folder.rglob("*") if not path.is_dir())
     return digest([[path.relative_to(folder).as_posix(), file_digest(path)] for path in files])
+
+
+def require_description(description: Any, where: Path) -> None:
+    """Raises `IncompatibleModule` unless it is what a bank reads of a `module.json`."""
+    if not isinstance(description, dict) or not description.keys() >= DESCRIBED:
+        raise IncompatibleModule(
+            "module.json is damaged", where=str(where), expected=f"an object with {', '.join(sorted(DESCRIBED))}"
+        )
 
 
 def require_there(folder: Path) -> None:

@@ -53,7 +53,8 @@ class Witness:
         self._seen = {}
         for name, placed in self.store.state().tasks.items():
             known = before.get(name)
-            known = known if known is not None and known.version == placed.version else None
+            same = known is not None and (known.version, known.files) == (placed.version, placed.digest)
+            known = known if same else None  # of another version, or of another task that had the name
             try:
                 self._seen[name] = self._look(name, placed, known)
             except GraftworkError:

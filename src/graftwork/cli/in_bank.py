@@ -48,13 +48,15 @@ def place_in_bank(
     """Where `--bank` and `--task` mean. In a bank that has a backbone, it and its precision are the default.
 
     Raises, before anything is trained, `ConfigError` for a bad name, `IncompatibleModule` for another backbone or
-    precision than the bank's, and `StorageError` for a bank that can't be read or written.
+    precision than the bank's, and `StorageError` for a bank that can't be read or written, or one whose backbone is
+    not on this machine and was not asked for by name.
     """
     if bank is None:
         if called is not None:
             raise ConfigError("--task names a task in a bank", got=f"--task {called}", do="say which: --bank DIR")
         return PlaceInBank(None, "", backbone or "minilm", precision)
     from graftwork.bank.store import BankFolder, State, require_name
+    from graftwork.core.opening import require_kept
     from graftwork.files import require_writable
 
     name, folder = called or task.name, Path(bank)
@@ -67,6 +69,8 @@ def place_in_bank(
         raise _other(folder, f"--precision {precision}", f"{state.precision}, as the bank's tasks are")
     if own is not None and backbone not in (None, own):
         _require_same(folder, str(backbone), state)
+    if own is not None and backbone is None:
+        require_kept(own)  # nobody asked for it by name
     own_precision = state.precision if precision == "auto" and state.precision else precision
     return PlaceInBank(folder, name, backbone or own or "minilm", own_precision)
 

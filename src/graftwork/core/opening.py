@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from graftwork.core.asked_for import kept_only
 from graftwork.core.backbone import Backbone, BackboneFamily
 from graftwork.core.model_folder import locate, model_type
 from graftwork.errors import ConfigError, UnknownName
@@ -48,6 +49,14 @@ def backbone_folder(name: str) -> Path | None:
         return locate(name.removeprefix(FOLDER))
     pretrained = Path(name) / PRETRAINED
     return pretrained if (pretrained / "config.json").is_file() else None
+
+
+def require_kept(name: str) -> None:
+    """Raise `StorageError` where a backbone that a file from elsewhere names would have to be fetched."""
+    _, colon, source = name.removeprefix(FRESH).partition(":")
+    if colon and not Path(source).expanduser().exists():
+        with kept_only():
+            locate(source)  # whatever stands before the colon: most families take a hub's name
 
 
 def _single() -> list[str]:

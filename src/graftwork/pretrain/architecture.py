@@ -15,11 +15,12 @@ from transformers import AutoConfig, PreTrainedConfig, PreTrainedModel
 
 from graftwork.core.attention import NAME as ATTENTION
 from graftwork.core.configuration import configuration
-from graftwork.core.loading import require_whole, transformers_errors, weighted
-from graftwork.core.model_folder import model_type
+from graftwork.core.loading import TransformerFamily, require_whole, transformers_errors, weighted
+from graftwork.core.model_folder import model_type, read_as_trained
 from graftwork.errors import ConfigError, UnknownName
-from graftwork.files import storage_errors
+from graftwork.files import read_json, storage_errors, write_json
 from graftwork.pretrain.vocabulary import Vocabulary
+from graftwork.registry import backbones
 
 POSITIONS = ("learned", "sinusoidal")
 AFTER_PADDING = ("roberta", "xlm-roberta", "mpnet")  # their positions count from the padding's id + 1
@@ -124,6 +125,19 @@ def save(network: nn.Module, vocabulary: Vocabulary, folder: Path, pooling: str,
             said = re.search(r"\(os error (\d+)\)", str(error))
             raise OSError(int(said[1]) if said else 0, str(error)) from error
     vocabulary.save(folder, max_length=length)
+
+
+def read_as(source: Path, folder: Path) -> None:
+    """Let config.json of `folder`, if it says how its network is read, say that it is read as that of `source` is."""
+    path = folder / "config.json"
+    content = read_json(path)
+    if "graftwork" in content:
+        families = [backbones.get(name) for name in backbones.names()]
+        known = {
+            kind: own for one in families if isinstance(one, TransformerFamily) for kind, own in one.layouts.items()
+        }
+        layout, _ = read_as_trained(source, known[content["model_type"]])
+        write_json(path, content | {"graftwork": {"pooling": layout.pooling}})
 
 
 def check_word(name: str, value: str, known: Collection[str]) -> None:

@@ -13,7 +13,7 @@ from graftwork.errors import ConfigError, DataError, UnknownName
 from graftwork.files import digest, file_digest, storage_errors
 from graftwork.packed import FORMATS
 from graftwork.pretrain.finding import Skipped, find
-from graftwork.pretrain.reading import UNITS, parts
+from graftwork.pretrain.reading import JSON_SUFFIXES, UNITS, format_suffix, parts
 
 VALIDATION = 0.02  # of the documents, unless the user says otherwise
 SPLITS = ("train", "validation")
@@ -68,9 +68,9 @@ class Corpus:
             )
 
     def digest(self) -> str:
-        """sha256 over what is read and how: every file's bytes in order, and the settings. Names do not count.
+        """sha256 over what is read and how: every file's bytes in order, which are JSONL, and the settings.
 
-        The files are read for it once.
+        Names count for nothing else. The files are read for it once.
         """
         return self._known[0]
 
@@ -84,6 +84,8 @@ class Corpus:
     def _known(self) -> tuple[str, list[tuple[int, int]]]:
         stamps = [_stamp(path) for path in self.files]
         own = {name: getattr(self, name) for name in ("validation", "unit", "field", "encoding")}
+        objects = [place for place, path in enumerate(self.files) if format_suffix(path) in JSON_SUFFIXES]
+        own |= {"objects": objects} if objects else {}  # without any, text is found under the digest it always had
         return digest({"files": [file_digest(path) for path in self.files], **own}), stamps
 
     def bytes_about(self) -> int:

@@ -19,6 +19,7 @@ from graftwork.core.opening import FOLDER, PRETRAINED, open_backbone
 from graftwork.core.run import RunResult, RunSpec
 from graftwork.errors import ConfigError
 from graftwork.files import file_digest, safe_load, storage_errors, sync_folder, sync_tree
+from graftwork.pretrain.architecture import read_as
 from graftwork.pretrain.checkpoint import Progress
 from graftwork.pretrain.folder import CHECKPOINT, Filling, price_so_far
 from graftwork.pretrain.how_long import Allowance, Extent, flop_of, mixed, paid_by, steps_of
@@ -226,7 +227,8 @@ def _plan(
         step = mixed(recipe, pilot.short[0], pilot.long[0])
         progress.steps = paid_by(flop, step, progress.facts["head_flops"])
     else:
-        progress.steps = extent.steps or steps_of(recipe, extent.tokens or len(material.own.train.ids))
+        once = len(material.own.train.ids) / material.own_share(recipe)
+        progress.steps = extent.steps or steps_of(recipe, extent.tokens or once)
     return allowance
 
 
@@ -263,7 +265,7 @@ def _keeping(order: Order, filling: Filling, progress: Progress, allowance: Allo
 
 
 def _save(objective: ByGradient, training: Training, order: Order, folder: Path) -> None:
-    """`backbone/`, with the files by which the source said how it is read."""
+    """`backbone/`, with the files by which the source said how it is read: that stays as it was."""
     with placed(folder / PRETRAINED) as part:
         objective.save(training.network.cpu().eval(), training.course.vocabulary, part)
         source = order.learner.source
@@ -272,6 +274,8 @@ def _save(objective: ByGradient, training: Training, order: Order, folder: Path)
                 with storage_errors(part / name):
                     (part / name).parent.mkdir(exist_ok=True)
                     shutil.copyfile(source / name, part / name)
+        if source is not None:
+            read_as(source, part)
 
 
 @contextlib.contextmanager
@@ -318,7 +322,7 @@ def _facts(
     facts = {
         "steps": progress.step,
         "tokens_seen": seen,
-        "passes": seen / len(material.own.train.ids),
+        "passes": seen * material.own_share(recipe) / len(material.own.train.ids),
         "parameters": sum(weight.numel() for weight in opened.network.parameters()),
         "vocabulary": material.vocabulary.size,
         "text": text_of(material),

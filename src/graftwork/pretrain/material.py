@@ -11,7 +11,7 @@ from graftwork.errors import ConfigError, DataError
 from graftwork.pretrain.corpus import Corpus, open_corpus
 from graftwork.pretrain.finding import Skipped
 from graftwork.pretrain.learning import learn
-from graftwork.pretrain.objective import ByGradient, InOrder, PretrainingRecipe, Rows
+from graftwork.pretrain.objective import ByGradient, Crosses, InOrder, PretrainingRecipe, Rows
 from graftwork.pretrain.replay import Replayed, general_rows
 from graftwork.pretrain.tokens import TokenisedCorpus, tokenise
 from graftwork.pretrain.validation import Held
@@ -99,8 +99,18 @@ class Material:
         share = f"{100 * self.own.unknown:.2g} %"
         return [f"{share} of the tokens are unknown ones: what they stand for is predicted by nobody"]
 
+    def own_share(self, recipe: PretrainingRecipe) -> float:
+        """How much of every batch is of the corpus itself, and no general text."""
+        return 1 - general_rows(recipe.batch, self.replay) / recipe.batch
+
     def rows(self, objective: ByGradient, recipe: PretrainingRecipe) -> dict[int, Rows]:
-        """T -> rows to train on. Raises `DataError` for less text than one batch."""
+        """T -> rows to train on. Raises `DataError` for less text than one batch, `ConfigError`."""
+        if recipe.batch < _fewest(objective):
+            raise ConfigError(
+                "this objective makes its questions out of several rows of a batch",
+                got=f"--batch {recipe.batch}",
+                expected=f"at least {_fewest(objective)}",
+            )
         found: dict[int, Rows] = {}
         for length in sorted({recipe.short_length or recipe.length, recipe.length}):
             rows = objective.packed(self.own.train, length, self.vocabulary)
@@ -125,22 +135,29 @@ class Material:
         return found
 
     def held(self, objective: ByGradient, recipe: PretrainingRecipe) -> Mapping[str, Held]:
-        """The validation splits. Raises `DataError` for one shorter than a row."""
+        """The validation splits. Raises `DataError` for one with fewer rows than a question needs."""
         found = {}
         for name, corpus in (("validation", self.own), ("general", self.general)):
             if corpus is not None:
                 length = recipe.short_length or recipe.length
                 rows = objective.packed(corpus.validation, length, self.vocabulary)
-                if not len(rows):
+                fewest = _fewest(objective)
+                if len(rows) < fewest:
                     raise DataError(
-                        f"no row of {'text' if name == 'validation' else 'general text'} is held out",
+                        f"{'only one' if len(rows) else 'no'} row of "
+                        f"{'text' if name == 'validation' else 'general text'} is held out",
                         got=f"{len(corpus.validation.ids):,} tokens in {corpus.validation.documents:,} documents",
-                        expected=f"at least {length:,} tokens",
+                        expected=f"at least {fewest * length:,} tokens",
                         do="give more text, a larger --validation or a shorter --length",
                     )
-                size = min(recipe.rows_at_once or recipe.batch, len(rows))
+                size = min(max(fewest, recipe.rows_at_once or recipe.batch), len(rows))
                 found[name] = Held(rows, corpus.validation, size, length)
         return found
+
+
+def _fewest(objective: ByGradient) -> int:
+    """Rows of a pass."""
+    return objective.fewest if isinstance(objective, Crosses) else 1
 
 
 def tokenised(texts: Texts, vocabulary: Vocabulary, root: Path) -> Material:

@@ -171,6 +171,15 @@ class Continues(Protocol):
 
 
 @runtime_checkable
+class Crosses(Protocol):
+    """An objective that makes questions out of several rows of a pass."""
+
+    @property
+    def fewest(self) -> int:
+        """Rows that it needs for that."""
+
+
+@runtime_checkable
 class OwnOptimiser(Protocol):
     """An objective that is not trained by AdamW with decay on matrices."""
 

@@ -37,7 +37,7 @@ class Row:
 
     given: Mapping[str, Any]
     pieces: Sequence[Piece]
-    doubtful: str | None  # a task whose backbone may not read all of it
+    doubtful: Sequence[str]  # tasks whose backbone may not read all of it, one for each way of reading it
 
 
 def pieces_of(rows: Sequence[Row]) -> list[Piece]:
@@ -120,9 +120,9 @@ def _row(row: Any, where: str, number: int, catalogue: Catalogue, limits: Limits
         if task.longest not in tokens:
             tokens[task.longest] = tokens_of(given, task.longest)
     most = _most_tokens(given)
-    doubtful = (task.name for task in tasks if task.longest is not None and most > task.longest)
+    doubtful = {task.roles: task.name for task in tasks if task.longest is not None and most > task.longest}
     pieces = [Piece(task.name, examples[task.roles], tokens[task.longest]) for task in tasks]
-    return Row(given, pieces, next(doubtful, None))
+    return Row(given, pieces, tuple(doubtful.values()))
 
 
 def _tasks(asked: Any, names: frozenset[str], where: str, catalogue: Catalogue) -> list[Listed]:

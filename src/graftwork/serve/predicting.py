@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar
 
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
-from graftwork.errors import GraftworkError, UnknownName
+from graftwork.errors import ConfigError, GraftworkError, UnknownName
 from graftwork.files import finite
 from graftwork.serve.asked import Row, pieces_of, read_request
 from graftwork.serve.batching import Answers, Ticket
@@ -85,29 +86,35 @@ async def _answers(service: Service, request: Request, ticket: Ticket, deadline:
             if gone.done():
                 raise ClientDisconnect
             raise busy(f"no answer within {service.limits.seconds:g} s; nothing more is computed for it", 503)
-        return ticket.result.result()
-    except Refused:
-        raise
-    except UnknownName as error:  # its task was removed from the bank while it waited
-        raise Refused.of(error, 404, "task") from None
-    except GraftworkError as error:  # changed on disk, and not to be opened
-        raise Refused(503, without_places(error.message), where="task", retry_after=60) from None
+        with _as_it_is_now():
+            return ticket.result.result()
     finally:
         gone.cancel()
         ticket.result.cancel()
 
 
-async def _cut(service: Service, rows: Sequence[Row]) -> list[bool]:
-    """Per row, whether only its beginning was read. Tokens are counted for those alone that may be too long."""
-    doubtful = {i: (row.doubtful, row.given) for i, row in enumerate(rows) if row.doubtful is not None}
-    if not doubtful:
-        return [False] * len(rows)
+@contextlib.contextmanager
+def _as_it_is_now() -> Iterator[None]:
+    """What the bank says of a task that is another one since the request was read, as a client is told it."""
     try:
-        found = await run_in_threadpool(service.bank.cut, list(doubtful.values()))
-    except UnknownName as error:
+        yield
+    except UnknownName as error:  # it was removed from the bank while the request waited
         raise Refused.of(error, 404, "task") from None
-    cut = dict(zip(doubtful, found, strict=True))
-    return [cut.get(i, False) for i in range(len(rows))]
+    except ConfigError:  # it got a version that takes other inputs
+        raise busy("the task has changed while the request waited", 503) from None
+    except GraftworkError as error:  # changed on disk and not to be opened, or no memory for a single row
+        raise Refused(503, without_places(error.message), where="task", retry_after=60) from None
+
+
+async def _cut(service: Service, rows: Sequence[Row]) -> list[bool]:
+    """Per row, whether a task read only its beginning. Tokens are counted for those alone that may be too long."""
+    asked = [(i, (task, row.given)) for i, row in enumerate(rows) for task in row.doubtful]
+    if not asked:
+        return [False] * len(rows)
+    with _as_it_is_now():
+        found = await run_in_threadpool(service.bank.cut, [row for _, row in asked])
+    cut = {i for (i, _), was_cut in zip(asked, found, strict=True) if was_cut}
+    return [i in cut for i in range(len(rows))]
 
 
 def _content(rows: Sequence[Row], answers: Answers, cut: list[bool]) -> bytes:

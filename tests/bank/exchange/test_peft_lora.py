@@ -7,6 +7,7 @@ import re
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -362,6 +363,23 @@ def test_what_peft_cannot_hold_is_refused(write_network: WriteNetwork, make_modu
         write_folder(make_module("lora", network), tmp_path, "peft")
     with pytest.raises(ConfigError, match="unknown format"):
         write_folder(make_module("lora", network), tmp_path / "x", "onnx")
+
+
+@pytest.mark.parametrize(("format", "method"), [("peft", "lora"), ("adapters", "adapter:placement=pfeiffer")])
+def test_what_reads_no_texts_is_not_exported(
+    format: str,
+    method: str,
+    write_network: WriteNetwork,
+    make_module: MakeModule,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    module = make_module(method, write_network("bert"))
+    assert module.backbone is not None
+    monkeypatch.setattr(module.backbone, "card", replace(module.backbone.card, modality="image"))
+    with pytest.raises(ConfigError, match=r"a task over images can't be exported[\s\S]*a task over texts"):
+        write_folder(module, tmp_path / "out", format)
+    assert not (tmp_path / "out").exists()
 
 
 @pytest.mark.real

@@ -13,7 +13,7 @@ from graftwork.bank.exchange import adapters_bottleneck, peft_lora
 from graftwork.bank.exchange.imported import Found
 from graftwork.core.backbone import Backbone
 from graftwork.core.model_json import checked_json
-from graftwork.errors import IncompatibleModule, StorageError, UnknownName
+from graftwork.errors import ConfigError, IncompatibleModule, StorageError, UnknownName
 from graftwork.files import storage_errors, sync_folder
 from graftwork.plain_files import require_plain_folder
 from graftwork.run.task_module import TaskModule
@@ -71,6 +71,12 @@ def write_folder(module: TaskModule, folder: Path, format: str) -> None:
     """
     if format not in FORMATS:
         raise UnknownName("format", format, FORMATS)
+    if module.backbone is not None and module.backbone.card.modality != "text":
+        raise ConfigError(
+            f"a task over {module.backbone.card.modality}s can't be exported",
+            where=str(module.folder),
+            expected="a task over texts: its folder says how texts are read, and how nothing else is",
+        )
     with storage_errors(folder):
         taken = folder.exists() and (not folder.is_dir() or any(folder.iterdir()))
     if taken:

@@ -71,6 +71,11 @@ class Masked:
                 expected="0 < share < 1, and masked + random at most 1",
             )
 
+    @property
+    def fewest(self) -> int:
+        """A false pair takes its second part from another row."""
+        return 2 if self.second == "next_sentence" else 1
+
     def network(self, size: Mapping[str, Any], vocabulary: Vocabulary, length: int, seed: int) -> nn.Module:
         """A transformers encoder with its masked-LM head."""
         config = architecture.configured(size, "bert", (*HEADS, *OTHERS), vocabulary, length)
