@@ -61,8 +61,10 @@ def _bullets(content: Mapping[str, Any]) -> str:
     wanted = ({"full", "adapter"}, {"full", "adapter:size=16"}, {"full", "variable"}, {"full", LINEAR})
     lines = [sentence(pair) for pair in content["differences"] if {pair["a"], pair["b"]} in wanted]
     near = [task for task, found in content["linear"].items() if found and found["verdict"] in ("cannot tell", "worse")]
+    alone = [task for task in near if content["linear"][task]["low"] <= 0]
     lines.append(f"`{LINEAR}` is within the noise of the best method on the backbone, or better, on {len(near)} of "
-                 f"{len(content['counted'])} tasks: {', '.join(near) or 'none'}")  # fmt: skip
+                 f"{len(content['counted'])} tasks: {', '.join(near) or 'none'}; by the interval of this pair alone on "
+                 f"{len(alone)}: {', '.join(alone) or 'none'}")  # fmt: skip
     lines += enough_lines(content)
     lines += [spent_line(content), *content["notes"]]
     return "\n".join(f"- {line}" for line in lines if line)

@@ -16,6 +16,7 @@ FOLDERS = {
     "domain_shift": "table.py",
     "budget": "table.py",
     "ladder": "table.py",
+    "many_tasks": "table.py",
     "data_report": "table.py",
     "snli": "../boards.py",
     "robust": "table.py",
