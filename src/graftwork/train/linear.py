@@ -100,10 +100,8 @@ def fit_best_linear(
         if best is None or reached > best[0]:
             best = (reached, previous)
     assert best is not None
-    flops = (
-        evaluations * 4.0 * features.inputs.numel() * outputs
-    )  # forward and weight gradient, 2 FLOP per multiply-add
-    return best[1], best[0], flops
+    each = 4.0 * features.inputs.numel() * outputs  # forward and weight gradient, 2 FLOP per multiply-add
+    return best[1], best[0], evaluations * each
 
 
 def fit_on(
