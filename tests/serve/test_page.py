@@ -464,6 +464,7 @@ def test_every_label_of_the_picture_is_whole(page: Stage) -> None:
       const own = text.getBoundingClientRect(), around = text.ownerSVGElement.getBoundingClientRect();
       return own.left < around.left - 1 || own.top < around.top - 1;
     }).map(text => text.textContent)"""
+    page.tab.wait_for_selector("svg text")  # drawn in the next frame
     assert page.tab.locator("svg text").count() == 10
     assert page.tab.eval_on_selector_all("svg text", outside) == []
 

@@ -14,7 +14,7 @@ from graftwork.core.opening import FRESH
 from graftwork.core.progress import Progress, silent
 from graftwork.core.run import Recipe, RunResult
 from graftwork.core.task import Dataset, Task
-from graftwork.data.draws import Drawn, Size, classes_short, counts, draw, parse_sizes
+from graftwork.data.draws import Drawn, Size, draw, parse_sizes, planned
 from graftwork.errors import ConfigError
 from graftwork.files import finite, require_writable, write_json
 from graftwork.run.execute import Shop, attempt, in_turn
@@ -158,26 +158,23 @@ def _different(dataset: Dataset, sizes: Sequence[Size], draws: int, seed: int) -
     So is one that draws fewer than two rows: there is nothing to learn from. Raises `ConfigError` where none is left.
     Chance rounds a share up in one draw and down in another: the same rows are those that are so in every draw.
     """
-    taken = {size: [counts(dataset, size, number, seed) for number in range(draws)] for size in sizes}
-    empty = [size for size in sizes if min(sum(one.values()) for one in taken[size]) < FEWEST_ROWS]
+    plans = planned(dataset, sizes, draws, seed)
+    empty = [size for size in sizes if min(plans[size].rows) < FEWEST_ROWS]
     notes = [f"{size.word} is left out: a draw of it has fewer than {FEWEST_ROWS} rows" for size in empty]
     sizes = [size for size in sizes if size not in empty]
     if not sizes:
         raise ConfigError("no size is left", got="; ".join(notes), do="give larger --sizes")
-    same = {size: [other for other in sizes if taken[other] == taken[size]][-1] for size in sizes}
-    kept = sorted(
-        (size for size in sizes if same[size] is size), key=lambda size: sum(sum(one.values()) for one in taken[size])
-    )
+    same = {size: [other for other in sizes if plans[other].taken == plans[size].taken][-1] for size in sizes}
+    kept = sorted((size for size in sizes if same[size] is size), key=lambda size: sum(plans[size].rows))
     notes += [
         f"{size.word} is left out: it takes the same rows as {same[size].word}"
         for size in sizes
         if same[size] is not size
     ]
-    short = {size: classes_short(dataset, size) for size in kept}
     notes += [
-        f"{size.word}: {short[size]} of {len(dataset.task.labels)} classes have fewer rows; all of theirs are taken"
+        f"{size.word}: {short} of {len(dataset.task.labels)} classes have fewer rows; all of theirs are taken"
         for size in kept
-        if short[size]
+        if (short := plans[size].short)
     ]
     return kept, notes
 

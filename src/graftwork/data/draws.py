@@ -50,6 +50,19 @@ class Drawn:
     short: int  # classes that have fewer rows than the size asks for: all of theirs are taken
 
 
+@dataclass(frozen=True)
+class Plan:
+    """What the draws of a size take of train."""
+
+    taken: list[dict[Hashable, int]]  # of each draw the rows of every stratum: equal counts are the same rows
+    short: int  # classes that have fewer rows than asked
+
+    @property
+    def rows(self) -> list[int]:
+        """Of each draw."""
+        return [sum(counts.values()) for counts in self.taken]
+
+
 def parse_sizes(words: str | Sequence[str] | None, task: Task) -> list[Size]:
     """The sizes named (one string: separated by commas), or the usual ones for such a task.
 
@@ -93,9 +106,10 @@ def draw(dataset: Dataset, size: Size, number: int, seed: int = 0) -> Drawn:
     validation split is drawn in the same way and cut to at most as many rows as train has (of each class, where there
     are classes): who has few labels has few to choose on. Scales are those of the drawn targets.
     """
-    chance = _chance(number, seed)
-    taken = counts(dataset, size, number, seed)
-    train = _first(dataset.train, _strata(dataset, dataset.train), taken, chance)
+    chance, strata = _chance(number, seed), _strata(dataset, dataset.train)
+    total = Counter(strata)
+    taken = _taken(dataset.task, total, size, chance)
+    train = _first(dataset.train, strata, taken, chance)
     splits = {**dataset.splits, "train": train, "validation": _validation(dataset, taken, len(train.examples), chance)}
     task = dataset.task
     if task.scale != Task.scale:
@@ -103,19 +117,26 @@ def draw(dataset: Dataset, size: Size, number: int, seed: int = 0) -> Drawn:
         splits = {name: _encoded(split, task) for name, split in splits.items()}
     report = {**dataset.report, "draw": {"size": size.word, "number": number, "seed": seed, "of": dataset.digest}}
     drawn = Dataset(task, splits, digest(splits), report)
-    return Drawn(drawn, size, number, classes_short(dataset, size))
+    return Drawn(drawn, size, number, _short(total, size))
 
 
-def counts(dataset: Dataset, size: Size, number: int, seed: int = 0) -> dict[Hashable, int]:
-    """How many rows of each stratum draw `number` takes at `size`: of one draw, equal counts are the same rows."""
-    chance, least = _chance(number, seed), int(_has_classes(dataset.task))
-    total = Counter(_strata(dataset, dataset.train))
+def planned(dataset: Dataset, sizes: Sequence[Size], draws: int, seed: int = 0) -> dict[Size, Plan]:
+    """What the draws of each size take, before any of them is made."""
+    total, task = Counter(_strata(dataset, dataset.train)), dataset.task
+    return {
+        size: Plan([_taken(task, total, size, _chance(number, seed)) for number in range(draws)], _short(total, size))
+        for size in sizes
+    }
+
+
+def _taken(task: Task, total: Mapping[Hashable, int], size: Size, chance: str) -> dict[Hashable, int]:
+    """How many rows of each stratum."""
+    least = int(_has_classes(task))
     return {stratum: _count(rows, size, _unit(f"{chance} {stratum!r}"), least) for stratum, rows in total.items()}
 
 
-def classes_short(dataset: Dataset, size: Size) -> int:
+def _short(total: Mapping[Hashable, int], size: Size) -> int:
     """How many classes have fewer rows than `size` asks for."""
-    total = Counter(_strata(dataset, dataset.train)) if size.per_class is not None else {}
     return sum(rows < (size.per_class or 0) for rows in total.values())
 
 
