@@ -12,7 +12,7 @@ import pytest
 from graftwork.core.task import Dataset, Split
 from graftwork.data.draws import Size, draw, parse_sizes
 from graftwork.data.load import digest
-from graftwork.errors import ConfigError
+from graftwork.errors import ConfigError, DataError
 from graftwork.testing import tiny_dataset
 
 DATA = tiny_dataset(rows=60)  # 30 rows of each of two classes; 30 of validation and of test
@@ -113,3 +113,15 @@ def test_a_scale_is_that_of_the_drawn_numbers() -> None:
     assert np.allclose(drawn.train.targets.mean(), 0, atol=1e-6)
     back = drawn.test.targets * drawn.task.scale[1] + drawn.task.scale[0]
     np.testing.assert_allclose(back, [example.target for example in data.test.examples], atol=1e-5)
+
+
+def test_a_draw_whose_numbers_are_all_equal_is_named() -> None:
+    data = tiny_dataset("regression", rows=40)
+    (first, *examples) = data.train.examples
+    alike = (first, *(replace(example, target=1.0) for example in examples))
+    data = replace(data, splits={**data.splits, "train": replace(data.train, examples=alike)})
+    numbers = [
+        number for number in range(9) if first.id not in rows(tiny_dataset("regression", rows=40), "50%", number)
+    ]
+    with pytest.raises(DataError, match=rf"draw {numbers[0]} at 50%\)[\s\S]*larger --sizes"):
+        draw(data, sizes("50%", data)[0], numbers[0])

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from graftwork.core.example import plain
 from graftwork.core.task import Dataset, Split, Task
 from graftwork.data.load import digest
-from graftwork.errors import ConfigError, clip
+from graftwork.errors import ConfigError, DataError, clip
 from graftwork.files import canonical
 from graftwork.registry import kinds
 
@@ -104,7 +104,8 @@ def draw(dataset: Dataset, size: Size, number: int, seed: int = 0) -> Drawn:
 
     Of a stratum of n rows a share p takes p x n, rounded up or down by chance; of a class at least one row. The
     validation split is drawn in the same way and cut to at most as many rows as train has (of each class, where there
-    are classes): who has few labels has few to choose on. Scales are those of the drawn targets.
+    are classes): who has few labels has few to choose on. Scales are those of the drawn targets. Raises `DataError`
+    where these are all equal.
     """
     chance, strata = _chance(number, seed), _strata(dataset, dataset.train)
     total = Counter(strata)
@@ -113,11 +114,20 @@ def draw(dataset: Dataset, size: Size, number: int, seed: int = 0) -> Drawn:
     splits = {**dataset.splits, "train": train, "validation": _validation(dataset, taken, len(train.examples), chance)}
     task = dataset.task
     if task.scale != Task.scale:
-        task = kinds.get(task.kind).resolve(task, [example.target for example in train.examples])
+        task = _rescaled(task, train, f"draw {number} at {size.word}")
         splits = {name: _encoded(split, task) for name, split in splits.items()}
     report = {**dataset.report, "draw": {"size": size.word, "number": number, "seed": seed, "of": dataset.digest}}
     drawn = Dataset(task, splits, digest(splits), report)
     return Drawn(drawn, size, number, _short(total, size))
+
+
+def _rescaled(task: Task, train: Split, of: str) -> Task:
+    """The task in the scale of what was drawn. Raises `DataError`, naming the draw, where all targets are equal."""
+    try:
+        return kinds.get(task.kind).resolve(task, [example.target for example in train.examples])
+    except DataError as error:
+        do = "give larger --sizes, or another --seed"
+        raise DataError(f"{error.what} ({of})", where=error.where, got=error.got, do=do) from None
 
 
 def planned(dataset: Dataset, sizes: Sequence[Size], draws: int, seed: int = 0) -> dict[Size, Plan]:
