@@ -5,10 +5,14 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from graftwork.cli.show import run_lines
+from graftwork.run.store import read_result
 
 Graft = Callable[..., Any]
 Boards = Callable[[str], Any]
@@ -28,9 +32,16 @@ def test_a_run_by_id_beginning_and_folder(graft: Graft, boards: Boards) -> None:
     assert lines[4].startswith("method     top_layers (k 1, learning_rate ")
     assert lines[5].startswith("recipe     1 epoch of 32 rows a step, ")
     assert lines[6].startswith("validation accuracy ")
-    assert lines[7].startswith("test       accuracy ")
+    assert lines[7] == "test       accuracy 100.0, macro_f1 100.0"  # every answer is right: no interval
     assert lines[8] == "price tag"
     assert any(line.split()[0] == "money" and "unknown" in line for line in lines[9:])
+
+
+def test_the_interval_of_a_run_stands_beside_its_first_score(boards: Boards) -> None:
+    run = boards("classification").run_of("top_layers:k=1")
+    result = replace(read_result(run / "result.json"), scores={"accuracy": 0.9, "macro_f1": 0.8}, interval=(0.85, 0.94))
+    told = "accuracy 90.0 [85.0, 94.0], macro_f1 80.0  (one run; in brackets 95 % over other examples)"
+    assert run_lines(run, result)[7] == f"test       {told}"
 
 
 def test_a_module(graft: Graft, boards: Boards) -> None:

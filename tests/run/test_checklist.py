@@ -64,6 +64,15 @@ def test_runs_that_are_all_alike_have_no_spread(receipt: dict[str, Any]) -> None
     assert "±" in next(line for line in checklist(Row([receipt, other])).splitlines() if "Which result" in line)
 
 
+def test_the_interval_over_other_examples_is_that_of_each_run(receipt: dict[str, Any]) -> None:
+    low, high = receipt["outcome"]["interval"]
+    assert f"over other examples, of each run alone: {low:.4g} to {high:.4g}." in told(receipt, "Which result")
+    assert "other examples" in paragraph(Row([receipt]))
+    before = deepcopy(receipt)
+    del before["outcome"]["interval"]
+    assert "other examples" not in told(before, "Which result")
+
+
 def test_what_fitting_chose_is_told_of_every_run(receipt: dict[str, Any]) -> None:
     assert "nothing that was recorded" in told(receipt, "What did fitting choose")
     runs = [deepcopy(receipt) for _ in range(2)]

@@ -44,11 +44,17 @@ def test_a_gain_is_paired() -> None:
     assert low < more.score - base.score < high
 
 
+def test_rows_that_are_all_alike_are_no_certainty() -> None:
+    alike = weigh(np.ones((7, 1)), metrics.get("accuracy"))
+    assert alike.interval == (1.0, 1.0) and alike.spread is None
+
+
 def test_it_is_of_the_rows_of_a_split(open_tiny: Callable[..., Shop]) -> None:
     shop = open_tiny()
-    result, _ = execute(shop, parse_method("tfidf_svm"), Recipe(), 0, lambda done, text: None)
+    result, _ = execute(shop, parse_method("majority"), Recipe(), 0, lambda done, text: None)
     evidence = validation_evidence(shop.dataset, shop.store.root / result.id)
     assert evidence.score == result.validation[shop.dataset.task.metrics[0]]
     tested = evidence_of(shop.dataset, "test", read_logits(shop.store.root / result.id, "test"))
     assert tested.score == result.scores[shop.dataset.task.metrics[0]]
+    assert result.interval == tested.spread is not None
     assert len(shop.dataset.test.examples) != len(shop.dataset.validation.examples)

@@ -66,7 +66,8 @@ def test_a_run_leaves_a_whole_receipt(kind: str, pair: bool, method: str, kept_s
     assert {path.name for path in (folder / "module").iterdir()} == {
         "module.json", "delta.safetensors", "selftest.json", "README.md",
     }  # fmt: skip
-    assert read_result(folder / "result.json") == shop.store.find(result.id)
+    assert read_result(folder / "result.json") == shop.store.find(result.id) == result
+    assert read_receipt(folder)["outcome"]["interval"] == (list(result.interval) if result.interval else None)
     assert set(result.costs) == set(meters.names())
     assert result.costs["stored_bytes"].value and result.costs["predict_latency_seconds"].value
     assert (result.costs["train_flops"].value or 0) > 0
@@ -84,6 +85,8 @@ def test_predictions_are_those_of_the_scores_and_of_the_module(kind: str, pair: 
         predictions = part.predictions(read_logits(folder, split.name), data.task)
         assert scores == {name: score(metrics.get(name), split.targets, predictions, data.task)
                           for name in data.task.metrics}  # fmt: skip
+    headline = next(iter(result.scores.values()))
+    assert result.interval is None or result.interval[0] <= headline <= result.interval[1]
     opened = TaskModule.load(folder)
     assert np.array_equal(opened.fitted.logits(data.test.examples), read_logits(folder, "test"))
     answers = opened.predict([example.inputs for example in data.test.examples])

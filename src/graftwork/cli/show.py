@@ -78,11 +78,17 @@ def run_lines(folder: Path, found: RunResult | None = None) -> list[str]:
         lines.append(
             f"recipe     {epochs} of {recipe['batch_size']} rows a step, {recipe['steps']} steps{_trial(recipe)}"
         )
-    for split in ("validation", "scores"):
-        if result[split]:
-            lines.append(f"{'test' if split == 'scores' else split:<11}{named_scores(result[split])}")
+    if result["validation"]:
+        lines.append(f"validation {named_scores(result['validation'])}")
+    if result["scores"]:
+        lines.append(f"test       {named_scores(result['scores'], result.get('interval'))}{_of_one(result)}")
     lines.append("price tag")
     return [*lines, *cost_lines(result["costs"]), *_prices_lines(result)]
+
+
+def _of_one(result: dict[str, Any]) -> str:
+    """What the numbers are of; nothing for a run of before intervals were kept."""
+    return "  (one run; in brackets 95 % over other examples)" if result.get("interval") else ""
 
 
 def _task_lines(module: Path) -> list[str]:

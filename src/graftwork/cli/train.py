@@ -183,6 +183,6 @@ def ladder_lines(content: Mapping[str, Any]) -> list[str]:
     if content["chosen"]:
         lines.append(
             f"Chosen: {content['chosen']['method']}, run {content['chosen']['run']}; "
-            f"test {named_scores(content['chosen']['scores'])}"
+            f"test {named_scores(content['chosen']['scores'], content['chosen']['interval'])}"
         )
     return lines

@@ -217,7 +217,16 @@ def _result(row: Row) -> str:
     spread = " (mean ± sd over seeds)" if len(row.finished) > 1 else "; of one run: its spread over seeds is unknown"
     if len(row.finished) > 1 and all(max(row.scores(metric)) == min(row.scores(metric)) for metric in row.metrics):
         spread = "; all runs score alike: over seeds there is no luck to see, and this says nothing of other examples"
-    return f"on {split}, {', '.join(told)}{spread}"
+    return f"on {split}, {', '.join(told)}{spread}{_other_examples(row.finished)}"
+
+
+def _other_examples(finished: Sequence[Receipt]) -> str:
+    """The interval of each run; nothing for trials, and of before intervals were kept."""
+    intervals = [interval for receipt in finished if (interval := receipt["outcome"].get("interval"))]
+    if not intervals:
+        return ""
+    listed = ", ".join(_unique(f"{number(low)} to {number(high)}" for low, high in intervals))
+    return f"; 95 % intervals of the first over other examples, of each run alone: {listed}"
 
 
 def _price(row: Row) -> str:

@@ -31,6 +31,12 @@ class Evidence:
         low, high = np.percentile(self.draws, INTERVAL)
         return float(low), float(high)
 
+    @property
+    def spread(self) -> tuple[float, float] | None:
+        """The interval; None where all draws score alike (every answer right, one row): that is no certainty."""
+        low, high = self.interval
+        return (low, high) if low < high else None
+
     def gain_over(self, other: Evidence) -> tuple[float, float]:
         """The 95 % interval of what this run scores above `other`, paired: both are scored on the same rows."""
         low, high = np.percentile(self.draws - other.draws, INTERVAL)

@@ -39,6 +39,7 @@ from graftwork.files import OF_THE_DISK, storage_error, write_text
 from graftwork.registry import kinds, metrics
 from graftwork.run.confidence import remembered
 from graftwork.run.environment import environment
+from graftwork.run.evidence import evidence_of
 from graftwork.run.keeping import Keeping, computed_in
 from graftwork.run.methods import Named
 from graftwork.run.once import Done
@@ -240,9 +241,8 @@ class _Execution:
 
     def _work(self) -> dict[str, Any]:
         bench = self.bench()
-        checkpoints = Checkpoints(
-            self.shop.store.checkpoint(self.spec.id), self.spec.id, computed_in(self.shop.numerics)
-        )
+        place = self.shop.store.checkpoint(self.spec.id)
+        checkpoints = Checkpoints(place, self.spec.id, computed_in(self.shop.numerics))
         self.keeping = bench.keeper = Keeping(checkpoints, self.log, bench)
         try:
             with self._phase("fit"):
@@ -272,12 +272,13 @@ class _Execution:
             if not trial:
                 self._save(fitted, scores["test"], decoded)
         passes = {"passes_in_parts": dict(bench.memory.passes)} if bench.memory.passes else {}
+        told = {"validation": scores["validation"], "facts": _small(fitted.facts) | passes}
         if trial:
-            return {"validation": scores["validation"], "facts": _small(fitted.facts) | passes}
+            return told
         with self.profile.phase("meter"):
-            speed = predict_speed(fitted, self.shop.dataset.test.examples)
-        self.readings = replace(self.readings, **speed)
-        return {"scores": scores["test"], "validation": scores["validation"], "facts": self._facts(fitted) | passes}
+            self.readings = replace(self.readings, **predict_speed(fitted, data.test.examples))
+            interval = evidence_of(data, "test", answers[-1][1]).spread
+        return told | {"scores": scores["test"], "interval": interval, "facts": self._facts(fitted) | passes}
 
     def _tested(self, fitted: Fitted, test: Split) -> Logits:
         """The answers to the test split; what an earlier run computed of them is charged in full."""
@@ -362,8 +363,7 @@ class _Execution:
             "held_out": remembered(held, [answer for answers in decoded.values() for answer in answers]),
         }
         module = self.folder / "module"
-        logits = fitted.logits(examples)
-        self.readings.stored_bytes = save_module(module, self.setting, fitted, about, examples, logits)
+        self.readings.stored_bytes = save_module(module, self.setting, fitted, about, examples, fitted.logits(examples))
         self.readings.stored_parameters = sum(tensor.numel() for tensor in fitted.delta().values())
 
     @contextmanager

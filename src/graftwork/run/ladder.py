@@ -325,7 +325,7 @@ class Climber:
         folder = self.shop.store.root / rung.result.id
         costs = {name: asdict(cost) for name, cost in rung.result.costs.items()}
         found = {"method": rung.method.label, "run": rung.result.id, "module": str(folder / "module")}
-        return found | {"scores": dict(rung.result.scores), "costs": costs}
+        return found | {"scores": dict(rung.result.scores), "interval": rung.result.interval, "costs": costs}
 
     def _report(self, rung: Rung, text: str) -> None:
         share = self.purse.spent() / self.purse.budget.amount

@@ -169,6 +169,7 @@ def outcome_of(folder: Path, result: RunResult) -> dict[str, Any]:
         "status": result.status,
         "failure": failure,
         "scores": dict(result.scores),
+        "interval": result.interval and list(result.interval),
         "validation": dict(result.validation),
         "facts": dict(result.facts),
         "log": _log(folder / "log.jsonl"),

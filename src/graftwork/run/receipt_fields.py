@@ -71,7 +71,9 @@ FIELDS: Mapping[str, Check] = {
     "timeline.interruptions": COUNT, "timeline.resumes": COUNT,
     "rerun": _or_none(TABLE), "seal": _hash,
 }  # fmt: skip
-SINCE: Mapping[str, Check] = {"outcome.weights.files": _all(_hash), "rerun.method": _all(TEXT)}  # not in older ones
+SINCE: Mapping[str, Check] = {  # not in older ones
+    "outcome.weights.files": _all(_hash), "rerun.method": _all(TEXT), "outcome.interval": _or_none(LIST),
+}  # fmt: skip
 OF_A_MODEL: Mapping[str, Check] = {
     "id": TEXT, "revision": _hash, "family": TEXT, "modality": TEXT, "seed": COUNT, "folder": _or_none(TEXT),
     "files": TABLE, "parameters": COUNT, "pooling": TEXT, "max_length": COUNT,

@@ -108,6 +108,7 @@ def _of_the_result(result: Mapping[str, Any], receipt: Mapping[str, Any]) -> Ite
         ("seed", receipt["randomness"]["seed"], result["seed"]),
         ("status", outcome["status"], result["status"]),
         ("scores", outcome["scores"], result["scores"]),
+        ("interval", outcome.get("interval"), result.get("interval")),
         ("validation scores", outcome["validation"], result["validation"]),
         ("failure", outcome["failure"], failure),
         ("facts", outcome.get("facts", result["facts"]), result["facts"]),  # early receipts have none

@@ -233,6 +233,7 @@ def read_result(path: Path) -> RunResult:
     if content.pop("format") != FORMAT:
         raise StorageError("written by another version of Graftwork", where=str(path), expected=f"format {FORMAT}")
     content.pop("seeds", None)  # which only the receipt tells now
+    content["interval"] = tuple(content["interval"]) if content.get("interval") else None
     content["costs"] = {name: Cost(**cost) for name, cost in content["costs"].items()}
     content |= {name: Phase(**content.get(name, {})) for name in ("spent", "shared", "opening")}
     return RunResult(**content)
