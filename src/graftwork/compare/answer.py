@@ -9,11 +9,17 @@ from graftwork.compare.assemble import ENOUGH_RUNS
 from graftwork.compare.frontier import DEFAULT_COST
 from graftwork.compare.statistics import NEGLIGIBLE
 from graftwork.compare.stochastic_order import CLEAR
-from graftwork.core.meter import GRADES
+from graftwork.core.meter import GRADES, meaning_of
 from graftwork.units import percent, show
 
 Board = Mapping[str, Any]
 MAJORITY = "majority"
+PRICE_TAG = (  # the order in which pages tell it; what a package of its own measures comes last
+    "train_seconds", "train_cpu_seconds", "total_seconds", "trained_parameters", "stored_parameters", "stored_bytes",
+    "train_flops", "padding_flops", "predict_flops", "peak_memory_bytes", "peak_accelerator_bytes", "energy_joules",
+    "co2e_grams", "money", "predict_latency_seconds", "predict_per_second",
+)  # fmt: skip
+OF_A_SEARCH = {"wall_seconds": "time", "cpu_seconds": "processor time"}
 
 
 def answer(board: Board) -> str:
@@ -238,7 +244,13 @@ def cost(row: Mapping[str, Any], name: str) -> str:
 
 def cost_name(name: str) -> str:
     """`train_seconds` is `train time`: the unit stands at the number."""
-    return COST_NAMES.get(name, name.replace("_", " "))
+    return OF_A_SEARCH.get(name) or meaning_of(name).title or name.replace("_", " ")
+
+
+def price_tag(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Every cost of these rows, in the order of a price tag."""
+    found = dict.fromkeys(name for row in rows for name in row["costs"])
+    return [name for name in PRICE_TAG if name in found] + [name for name in found if name not in PRICE_TAG]
 
 
 def other(pair: Mapping[str, Any], method: str) -> str:
@@ -255,25 +267,3 @@ def grades(rows: Sequence[Mapping[str, Any]]) -> list[str]:
 def _price(row: Mapping[str, Any]) -> float | None:
     price = row["costs"].get(DEFAULT_COST)
     return None if price is None else price["value"]
-
-
-COST_NAMES: Mapping[str, str] = {
-    "train_seconds": "train time",
-    "train_cpu_seconds": "train processor time",
-    "total_seconds": "total time",
-    "trained_parameters": "trained parameters",
-    "stored_parameters": "stored parameters",
-    "stored_bytes": "stored size",
-    "train_flops": "train FLOP",
-    "padding_flops": "train FLOP on padding",
-    "predict_flops": "FLOP per prediction",
-    "peak_memory_bytes": "peak memory",
-    "peak_accelerator_bytes": "peak GPU memory",
-    "energy_joules": "energy",
-    "co2e_grams": "CO2e",
-    "money": "money",
-    "predict_latency_seconds": "latency",
-    "predict_per_second": "predictions per second",
-    "wall_seconds": "time",
-    "cpu_seconds": "processor time",
-}

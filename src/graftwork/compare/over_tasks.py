@@ -17,6 +17,7 @@ from scipy.stats import rankdata
 from graftwork.compare.answer import answer, majority_stands
 from graftwork.compare.answer import enough as cheapest
 from graftwork.compare.statistics import LEVEL, Spread, holm
+from graftwork.core.meter import meaning_of
 from graftwork.units import percent
 
 FORMAT = 1
@@ -24,7 +25,6 @@ FEWEST_TASKS = 3  # with fewer, nothing is said of other tasks
 AGAINST = "full"  # what ratios are to, unless another method is named
 BY_TASK = ("status", "scores", "counted", "failed", "costs")  # of a row; costs by cost first
 SUMMED = ("mean", "mean_rank", "geometric_mean")
-ADDED_COSTS = ("stored_bytes", "train_seconds", "trained_parameters", "train_flops", "energy_joules")
 
 Board = Mapping[str, Any]  # the content of a `leaderboard.json`
 Scores = NDArray[np.float64]
@@ -83,10 +83,10 @@ def _rows(boards: Mapping[str, Board]) -> list[dict[str, Any]]:
             entry["counted"][name] = means[row["method"]]
             entry["failed"] |= {name: row["n_failed"]} if row.get("n_failed") else {}
             entry["best_on"] += [name] if means[row["method"]] == max(means.values()) else []
-            for cost in ADDED_COSTS:
-                if row["costs"].get(cost, {}).get("value") is not None:
-                    price = entry["costs"].setdefault(cost, {"unit": row["costs"][cost]["unit"], "by_task": {}})
-                    price["by_task"][name] = row["costs"][cost]["value"]
+            for cost, told in row["costs"].items():
+                if meaning_of(cost).summed and told["value"] is not None:
+                    price = entry["costs"].setdefault(cost, {"unit": told["unit"], "by_task": {}})
+                    price["by_task"][name] = told["value"]
     for entry in found.values():
         for price in entry["costs"].values():
             price["sum"] = sum(price["by_task"].values())
