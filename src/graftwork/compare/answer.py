@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from graftwork.compare.assemble import ENOUGH_RUNS
+from graftwork.compare.floor import MAJORITY
 from graftwork.compare.frontier import DEFAULT_COST
 from graftwork.compare.statistics import NEGLIGIBLE
 from graftwork.compare.stochastic_order import CLEAR
@@ -13,7 +14,6 @@ from graftwork.core.meter import GRADES, meaning_of
 from graftwork.units import percent, show
 
 Board = Mapping[str, Any]
-MAJORITY = "majority"
 PRICE_TAG = (  # the order in which pages tell it; what a package of its own measures comes last
     "train_seconds", "train_cpu_seconds", "total_seconds", "trained_parameters", "stored_parameters", "stored_bytes",
     "train_flops", "padding_flops", "predict_flops", "peak_memory_bytes", "peak_accelerator_bytes", "energy_joules",
@@ -78,7 +78,7 @@ def _rates(method: str, tried: Sequence[Mapping[str, Any]], metric: str) -> str:
     return f"{method}: learning rate {chosen:g} (validation {metric} {scores})"
 
 
-def enough(board: Board) -> Mapping[str, Any] | None:
+def cheapest(board: Board) -> Mapping[str, Any] | None:
     """The row of the cheapest method within the noise of the best; None where no method finished."""
     rows = scored(board)
     if not rows:
@@ -95,7 +95,7 @@ def enough(board: Board) -> Mapping[str, Any] | None:
 
 def majority_stands(board: Board) -> bool:
     """Whether the majority class is among the equals of the best method, and nothing is shown to beat it."""
-    rows, found = scored(board), enough(board)
+    rows, found = scored(board), cheapest(board)
     if found is None:
         return False
     pairs = [pair for pair in board["differences"] if rows[0]["method"] in (pair["a"], pair["b"])]
@@ -127,20 +127,20 @@ def _best(board: Board) -> str:
     pairs = [pair for pair in board["differences"] if best["method"] in (pair["a"], pair["b"])]
     if all(pair["p"] is None for pair in pairs):
         return f"The highest score is {top}; so few runs cannot say which method is better."
-    cheapest = enough(board)
-    assert cheapest is not None
+    found = cheapest(board)
+    assert found is not None
     if majority_stands(board):
         return f"No method is shown to beat the majority class; the highest score is {top}."
     if MAJORITY in _equals(best, pairs):
         return (
-            f"The cheapest method that is shown to beat the majority class is {cheapest['method']} with {metric} "
-            f"{points(cheapest, metric)}; the highest score, {top}, is not shown to."
+            f"The cheapest method that is shown to beat the majority class is {found['method']} with {metric} "
+            f"{points(found, metric)}; the highest score, {top}, is not shown to."
         )
-    if cheapest is best:
+    if found is best:
         return f"The best is {top}; nothing cheaper to train comes within its noise."
     return (
-        f"The cheapest method within the noise of the best is {cheapest['method']} with {metric} "
-        f"{points(cheapest, metric)} for {cost(cheapest, DEFAULT_COST)} of training; "
+        f"The cheapest method within the noise of the best is {found['method']} with {metric} "
+        f"{points(found, metric)} for {cost(found, DEFAULT_COST)} of training; "
         f"the best is {top} for {cost(best, DEFAULT_COST)}."
     )
 
@@ -158,6 +158,16 @@ def verdicts(board: Board) -> list[str]:
         closest = min(rest, key=lambda pair: pair["delta"])
         return [*lines, f"every other method is better than majority too; the closest: {sentence(closest)}"]
     return lines + [sentence(pair) for pair in rest]
+
+
+def verdict(board: Board, a: str, b: str) -> str | None:
+    """What the board says of `a` beside `b`; None where it does not compare them."""
+    for pair in board["differences"]:
+        if (pair["a"], pair["b"]) == (a, b):
+            return str(pair["verdict"])
+        if (pair["a"], pair["b"]) == (b, a):
+            return {"better": "worse", "worse": "better"}.get(pair["verdict"], "cannot tell")
+    return None
 
 
 def sentence(pair: Mapping[str, Any]) -> str:

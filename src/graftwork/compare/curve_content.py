@@ -10,9 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from graftwork.compare.answer import MAJORITY
 from graftwork.compare.assemble import median_costs
-from graftwork.compare.floor import floor_of
+from graftwork.compare.floor import MAJORITY, floor_of
 from graftwork.compare.grid import spent, split_statistics
 from graftwork.compare.leaderboard import command_line
 from graftwork.compare.savings import Line, savings

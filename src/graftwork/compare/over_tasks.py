@@ -14,8 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import rankdata
 
-from graftwork.compare.answer import answer, majority_stands
-from graftwork.compare.answer import enough as cheapest
+from graftwork.compare.answer import answer, cheapest, majority_stands, verdict
 from graftwork.compare.statistics import LEVEL, Spread, holm
 from graftwork.core.meter import meaning_of
 from graftwork.units import percent
@@ -144,7 +143,7 @@ def _difference(a: str, b: str, deltas: Scores, boards: Sequence[Board]) -> dict
         spread = Spread(float(deltas.std(ddof=1)) / math.sqrt(tasks), tasks - 1.0)
         reach = spread.quantile * spread.error
         found |= {"low": delta - reach, "high": delta + reach, "p": spread.p_value(delta)}
-    verdicts = [_verdict(board, a, b) for board in boards]
+    verdicts = [verdict(board, a, b) for board in boards]
     return found | {
         "low_here": delta - here,
         "high_here": delta + here,
@@ -155,21 +154,9 @@ def _difference(a: str, b: str, deltas: Scores, boards: Sequence[Board]) -> dict
     }
 
 
-def _pair(board: Board, a: str, b: str) -> tuple[Mapping[str, Any], bool]:
-    """What a board says of two of its scored methods, and whether it names them the other way round."""
-    found = next(pair for pair in board["differences"] if {pair["a"], pair["b"]} == {a, b})
-    return found, found["a"] != a
-
-
 def _half(board: Board, a: str, b: str) -> float:
-    pair, _ = _pair(board, a, b)
+    pair = next(pair for pair in board["differences"] if {pair["a"], pair["b"]} == {a, b})
     return float(pair["high"] - pair["low"]) / 2
-
-
-def _verdict(board: Board, a: str, b: str) -> str:
-    pair, turned = _pair(board, a, b)
-    other = {"better": "worse", "worse": "better"}
-    return str(other.get(pair["verdict"], pair["verdict"]) if turned else pair["verdict"])
 
 
 def _task(name: str, board: Board) -> dict[str, Any]:
@@ -183,7 +170,7 @@ def _task(name: str, board: Board) -> dict[str, Any]:
         "rows": dict(board["task"].get("rows", {})),
         "backbone": board["backbone"]["id"] if board["backbone"] else None,
         "best": {"method": best[0], "mean": best[1]},
-        "enough": enough(board),
+        "enough": cheapest_known(board),
         "majority_stands": majority_stands(board),
         "answer": answer(board),
     }
@@ -193,7 +180,7 @@ def _lost(name: str, why: str) -> dict[str, Any]:
     return {"name": name, "status": "failed", "error": why}
 
 
-def enough(board: Board) -> str | None:
+def cheapest_known(board: Board) -> str | None:
     """The method that costs least to train of those that the board can't tell from its best.
 
     None without verdicts, and where nothing is shown to beat the majority class.
