@@ -200,7 +200,7 @@ def test_the_sources_that_were_held_are_said() -> None:
     assert made["statistics"]["varied"] == ["order"]
     assert made["notes"][0] == (
         "only order varies between runs, init and augmentation are held as in seed 0: spreads, intervals and verdicts "
-        "are of that luck alone"
+        "are of that alone"
     )
     assert not any("held" in note for note in board(usual())["notes"])
 

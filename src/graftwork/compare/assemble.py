@@ -311,11 +311,11 @@ def _diverged(entry: Mapping[str, Any]) -> str:
 
 
 def _held(varied: Sequence[str]) -> list[str]:
-    """That a spread is of some sources of luck alone."""
+    """That a spread is of some sources of variation alone."""
     if set(varied) == set(SOURCES):
         return []
     held = [source for source in SOURCES if source not in varied]
     return [
         f"only {' and '.join(varied)} {'varies' if len(varied) == 1 else 'vary'} between runs, {' and '.join(held)} "
-        f"{'is' if len(held) == 1 else 'are'} held as in seed 0: spreads, intervals and verdicts are of that luck alone"
+        f"{'is' if len(held) == 1 else 'are'} held as in seed 0: spreads, intervals and verdicts are of that alone"
     ]

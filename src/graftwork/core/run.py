@@ -21,7 +21,9 @@ class Recipe:
     learning_rate: float | None = None  # None: the method's own
     augment: bool = True  # show images otherwise every epoch, where they run through the whole network
     share: float = 1.0  # of the steps; below 1 for a trial run, which never sees the test split
-    varied: tuple[str, ...] | None = None  # sources of luck that the seed decides, the others being seed 0's; None: all
+    varied: tuple[str, ...] | None = (
+        None  # sources of variation that the seed decides, the others being seed 0's; None: all
+    )
 
 
 @dataclass(frozen=True)
@@ -35,7 +37,7 @@ class RunSpec:
     recipe: Mapping[str, Any]  # resolved
     seed: int
     numerics: Mapping[str, Any]  # {"precision": "bf16", "threads": 2, "device": "cpu"}
-    held: tuple[str, ...] = ()  # sources of luck drawn as by seed 0, where `seed` is another
+    held: tuple[str, ...] = ()  # sources of variation drawn as by seed 0, where `seed` is another
 
     @property
     def id(self) -> str:
