@@ -11,7 +11,7 @@ from graftwork.compare.frontier import DEFAULT_COST
 from graftwork.compare.statistics import NEGLIGIBLE
 from graftwork.compare.stochastic_order import CLEAR
 from graftwork.core.meter import GRADES, meaning_of
-from graftwork.units import percent, show
+from graftwork.units import percent, several, show
 
 Board = Mapping[str, Any]
 PRICE_TAG = (  # the order in which pages tell it; what a package of its own measures comes last
@@ -222,7 +222,7 @@ def search_line(board: Board) -> str:
 
 def _spent(name: str, price: Mapping[str, Any]) -> str:
     if price["unit"] == "runs":
-        return f"{price['value']:,.0f} run{'' if price['value'] == 1 else 's'}"
+        return several(round(price["value"]), "run")
     return f"{cost_name(name)} {show(price['value'], price['unit'])}"
 
 

@@ -25,6 +25,7 @@ from graftwork.core.meter import GRADES, Cost
 from graftwork.core.metric import Metric
 from graftwork.core.run import RunResult
 from graftwork.train.seeds import SOURCES
+from graftwork.units import several
 
 FORMAT = 1
 ENOUGH_RUNS = 5  # to show a ranking
@@ -262,10 +263,9 @@ def _notes(rows: Sequence[RowRuns], entries: Sequence[Mapping[str, Any]]) -> lis
     made = [len(row.runs) for row in rows if row.scored]
     notes = _short(rows)
     if made and min(made) < ENOUGH_RUNS:
-        fewest = min(made)
-        runs = "1 run" if fewest == 1 else f"{fewest} runs"
+        runs = several(min(made), "run")
         note = f"not enough runs to rank: {runs} of a method; {ENOUGH_RUNS} show a ranking, 10 support a claim"
-        if fewest < FEWEST_RUNS:
+        if min(made) < FEWEST_RUNS:
             note += f". Under {FEWEST_RUNS} runs the spread over seeds is unknown, so no verdict is given"
         notes.append(note)
     for row in rows:
@@ -284,9 +284,7 @@ def _short(rows: Sequence[RowRuns]) -> list[str]:
     few = min((len(of) for row in rows for _, stats in row.scored for of in stats.values()), default=ENOUGH_ROWS)
     if few >= ENOUGH_ROWS:
         return []
-    told = (
-        f"the test split has {few} row{'' if few == 1 else 's'}: under {ENOUGH_ROWS} intervals and verdicts are rough"
-    )
+    told = f"the test split has {several(few, 'row')}: under {ENOUGH_ROWS} intervals and verdicts are rough"
     return [f"{told}, under 6 nothing can be told apart"]
 
 

@@ -24,6 +24,7 @@ from graftwork.registry import metrics
 from graftwork.run.environment import environment
 from graftwork.run.execute import Shop
 from graftwork.run.methods import Named
+from graftwork.units import several
 
 FORMAT = 1
 RESAMPLES = 2_000
@@ -191,4 +192,4 @@ def _few(draws: int) -> list[str]:
     """What a reader must know before trusting a curve of few draws."""
     if draws >= FEWEST_RUNS:
         return []
-    return [f"with {draws} draw{'' if draws == 1 else 's'} the luck of which rows were labelled is not known"]
+    return [f"with {several(draws, 'draw')} the luck of which rows were labelled is not known"]

@@ -10,7 +10,7 @@ from rich.console import Console
 
 from graftwork.compare.answer import cost_name
 from graftwork.errors import printable
-from graftwork.units import percent, show
+from graftwork.units import percent, several, show
 
 WIDTH = 100
 GAP = "  "
@@ -35,8 +35,8 @@ def print_tasks(content: Content, console: Console) -> None:
 
 def _title(content: Content) -> str:
     counted, all_tasks = len(content["counted"]), len(content["tasks"])
-    of = f"{counted} of {all_tasks}" if counted < all_tasks else str(counted)
-    return f"{content['name']} · {of} task{'' if all_tasks == 1 else 's'}, points"
+    of = f"{counted} of " if counted < all_tasks else ""
+    return f"{content['name']} · {of}{several(all_tasks, 'task')}, points"
 
 
 def headings(content: Content) -> list[str]:
