@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 LATER: Mapping[str, Any] = {"later": True}
 # metadata of a hyper-parameter that came after the method: of a run's identity only where it is not the default, so
 # that the runs there were before keep theirs
+SIZELESS: Mapping[str, Any] = {"sizeless": True}
+# metadata of a whole number by which nothing is built, such as steps; any other is held to be the size of a tensor
 SHIFT = "shift"  # among the facts of what was fitted, where the kind chose thresholds
 Logits = Numbers  # float64 (N, C), or (W, C) per word
 T = TypeVar("T")
