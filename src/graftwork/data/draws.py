@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graftwork.core.example import plain
+from graftwork.core.kind import OneClass
 from graftwork.core.task import Dataset, Split, Task
 from graftwork.data.load import digest
 from graftwork.errors import ConfigError, DataError, clip
@@ -92,7 +93,7 @@ def parse_sizes(words: str | Sequence[str] | None, task: Task) -> list[Size]:
 
 
 def _has_classes(task: Task) -> bool:
-    return task.kind == "classification"
+    return isinstance(kinds.get(task.kind), OneClass)
 
 
 def _parse(word: str) -> Size:
