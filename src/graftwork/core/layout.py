@@ -41,6 +41,14 @@ BERT_ROLES: Mapping[str, str] = {
     "attention.norm": "attention.output.LayerNorm",
     "mlp.norm": "output.LayerNorm",
 }
+VIT_ROLES: Mapping[str, str] = {
+    "attention.query": "attention.q_proj",
+    "attention.key": "attention.k_proj",
+    "attention.value": "attention.v_proj",
+    "attention.output": "attention.o_proj",
+    "mlp.up": "mlp.fc1",
+    "mlp.down": "mlp.fc2",
+}
 BERT = Layout("encoder.layer.*", "embeddings.word_embeddings", BERT_ROLES, token_types=True)
 
 
