@@ -1,4 +1,5 @@
-"""The only training loop: head start, epochs over length-bucketed batches, the best epoch on validation kept."""
+"""The loop of methods that change the network: head start, epochs over length-bucketed batches, the best epoch on
+validation kept."""
 
 from __future__ import annotations
 
