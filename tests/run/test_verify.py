@@ -20,6 +20,7 @@ from graftwork.core.transformer import TransformerBackbone
 from graftwork.errors import ConfigError, StorageError
 from graftwork.files import read_json, write_json
 from graftwork.run import verify as module
+from graftwork.run.environment import DECIDING, VARIABLES
 from graftwork.run.execute import Shop, execute
 from graftwork.run.methods import parse_method
 from graftwork.run.receipt import sealed
@@ -307,6 +308,15 @@ def test_what_is_other_around_the_run_is_named_and_the_bits_decide(
     reseal(folder, edit)
     found = verified(folder)
     assert found.verdict == EQUAL and named(found) == {("surroundings", about)}
+
+
+def test_a_variable_that_picks_the_routines_is_recorded(open_tiny: OpenShop, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MKL_CBWR", "COMPATIBLE")
+    folder = run(open_tiny())
+    monkeypatch.delenv("MKL_CBWR")
+    (told,) = verified(folder).differences
+    assert (told.about, told.recorded, told.found) == ("environment variable", "MKL_CBWR=COMPATIBLE", "no MKL_CBWR")
+    assert set(DECIDING) <= set(VARIABLES)
 
 
 def elsewhere(content: dict[str, Any]) -> None:
