@@ -13,6 +13,7 @@ from typing import Any
 
 import huggingface_hub
 import pytest
+import torch
 
 from graftwork.core.memory import Cut
 from graftwork.core.run import Recipe
@@ -20,6 +21,7 @@ from graftwork.core.transformer import TransformerBackbone
 from graftwork.errors import ConfigError, StorageError
 from graftwork.files import read_json, write_json
 from graftwork.run import verify as module
+from graftwork.run.checklist import Row, paragraph
 from graftwork.run.environment import DECIDING, VARIABLES
 from graftwork.run.execute import Shop, execute
 from graftwork.run.methods import parse_method
@@ -317,6 +319,32 @@ def test_a_variable_that_picks_the_routines_is_recorded(open_tiny: OpenShop, mon
     (told,) = verified(folder).differences
     assert (told.about, told.recorded, told.found) == ("environment variable", "MKL_CBWR=COMPATIBLE", "no MKL_CBWR")
     assert set(DECIDING) <= set(VARIABLES)
+
+
+def on_a_gpu(content: dict[str, Any]) -> None:
+    """What a receipt of before says where other runs of the process used a GPU."""
+    content["numerics"].update(device="cuda", accelerator="a GPU", cuda="12.8", cudnn=91002)
+
+
+@pytest.mark.usefixtures("unhashed")
+def test_a_run_without_a_backbone_is_one_of_the_processor_beside_a_gpu(
+    open_tiny: OpenShop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shop = open_tiny()
+    with monkeypatch.context() as patched:
+        patched.setattr(torch.cuda, "get_device_name", lambda: "a GPU")
+        patched.setattr(torch.cuda, "is_initialized", lambda: True)
+        patched.setattr(torch.cuda, "max_memory_allocated", lambda: 0)
+        patched.setattr(torch.cuda, "reset_peak_memory_stats", lambda: None)
+        folder = run(replace(shop, numerics={**shop.numerics, "device": "cuda"}), "tfidf_svm")
+    numerics = read_json(folder / "receipt.json")["numerics"]
+    assert (numerics["device"], numerics["accelerator"], numerics["cuda"]) == ("cpu", None, None)
+    assert (found := verified(folder)).verdict == EQUAL and not found.differences
+    reseal(folder, on_a_gpu)
+    assert (found := verified(folder)).verdict == EQUAL and not found.differences
+    assert "a GPU" not in paragraph(Row([read_json(folder / "receipt.json")]))
+    reseal(folder, lambda content: content["outcome"]["weights"].update(sha256="0" * 64))
+    assert verified(folder).verdict == DIFFERENT, "nothing that it used may round"
 
 
 def elsewhere(content: dict[str, Any]) -> None:

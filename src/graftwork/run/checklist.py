@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from graftwork.run.recorded_numerics import numerics_of
 from graftwork.units import show
 
 Receipt = Mapping[str, Any]
@@ -230,7 +231,7 @@ def _other_examples(finished: Sequence[Receipt]) -> str:
 
 
 def _price(row: Row) -> str:
-    numerics = row.first["numerics"]
+    numerics = numerics_of(row.first)
     names = {"train_seconds": "to train", "energy_joules": "of energy", "peak_memory_bytes": "of memory at most"}
     told = [_cost(row, name, words) for name, words in names.items()]
     listed = ", ".join(word for word in told if word)

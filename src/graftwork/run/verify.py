@@ -44,6 +44,7 @@ from graftwork.run.methods import Named
 from graftwork.run.receipt import inputs_of, read_receipt
 from graftwork.run.receipt_fields import missing
 from graftwork.run.recorded_data import paths_of, recorded_file
+from graftwork.run.recorded_numerics import numerics_of
 from graftwork.run.records import compared_predictions, parted, read_spec, record_differences
 from graftwork.run.rows import Band, band_of, row_of
 from graftwork.run.setup import Setup
@@ -137,7 +138,7 @@ class Verifier:
 
     def _shop(self, item: Named, spec: RunSpec, receipt: Mapping[str, Any]) -> Shop:
         """Over the run's data and backbone, with its threads; opened once for runs that share them."""
-        numerics = receipt["numerics"]
+        numerics = numerics_of(receipt)
         uses = item.method.uses_backbone
         task = _task(receipt, self.moved)
         backbone = self.moved.backbone or receipt["rerun"]["backbone"]
@@ -370,7 +371,7 @@ def _threads_here(receipt: Mapping[str, Any]) -> list[Difference]:
 def _may_round(receipt: Mapping[str, Any], kinds: set[str]) -> bool:
     """Whether other bits are no fault: something around the run is another, or a GPU adds in any order; or memory ran
     out in a pass of the frozen network."""
-    numerics = receipt["numerics"]
+    numerics = numerics_of(receipt)
     return SURROUNDINGS in kinds or numerics["device"] != "cpu" or "passes_in_parts" in numerics
 
 
