@@ -15,6 +15,7 @@ import huggingface_hub
 import pytest
 import torch
 
+from graftwork.cli.verify import verdict_lines
 from graftwork.core.memory import Cut
 from graftwork.core.run import Recipe
 from graftwork.core.transformer import TransformerBackbone
@@ -345,6 +346,21 @@ def test_a_run_without_a_backbone_is_one_of_the_processor_beside_a_gpu(
     assert "a GPU" not in paragraph(Row([read_json(folder / "receipt.json")]))
     reseal(folder, lambda content: content["outcome"]["weights"].update(sha256="0" * 64))
     assert verified(folder).verdict == DIFFERENT, "nothing that it used may round"
+
+
+def test_a_run_that_fails_elsewhere_in_the_same_way_is_true(open_tiny: OpenShop) -> None:
+    folder = run(open_tiny(), "adapter:learning_rate=1e30", recipe=Recipe(epochs=2, batch_size=8))
+    reseal(folder, lambda content: content["outcome"]["log"]["first_losses"].__setitem__(0, 0.5))
+    assert verified(folder).verdict == DIFFERENT
+    reseal(folder, lambda content: content["numerics"].update(processor="another"))
+    found = verified(folder)
+    assert (found.verdict, found.band) == (IN_TOLERANCE, None)
+    assert verdict_lines(found)[-1] == "verdict      within the tolerance: it failed again in the same way"
+    change(folder / "result.json", lambda content: content.update(failure="MemoryError", status="out_of_memory"))
+    reseal(folder, lambda content: content["outcome"].update(status="out_of_memory"))
+    reseal(folder, lambda content: content["outcome"]["failure"].update({"class": "MemoryError"}))
+    found = verified(folder)
+    assert found.verdict == DIFFERENT and ("outcome", "failure") in named(found)
 
 
 def elsewhere(content: dict[str, Any]) -> None:

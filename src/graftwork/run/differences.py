@@ -191,6 +191,13 @@ def outcome_differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[
     return found
 
 
+def failed_alike(old: Mapping[str, Any], new: Mapping[str, Any] | None) -> bool:
+    """Whether two executions ended with an error of one class; what it says may hold numbers that were rounded."""
+    outcomes = [one["outcome"] for one in (old, new) if one is not None]
+    ended = {(one["status"], one["failure"] and one["failure"]["class"]) for one in outcomes}
+    return len(ended) == 1 and all(one["failure"] for one in outcomes)
+
+
 def leaves(old: Any, new: Any, path: str = "") -> Iterator[tuple[str, str, str]]:
     """Path, old and new value of every place where two JSON values differ; a list is one value."""
     if isinstance(old, Mapping) and isinstance(new, Mapping):

@@ -32,6 +32,7 @@ from graftwork.run.differences import (
     SURROUNDINGS,
     Difference,
     data_differences,
+    failed_alike,
     method_differences,
     model_differences,
     outcome_differences,
@@ -93,6 +94,11 @@ class Verification:
     def holds(self) -> bool:
         """Whether the receipt was found to be true."""
         return self.verdict != DIFFERENT
+
+    @property
+    def failed_alike(self) -> bool:
+        """Whether it failed again in the same way, with other bits."""
+        return self.verdict == IN_TOLERANCE and self.band is None
 
     def as_json(self) -> dict[str, Any]:
         """For other programs."""
@@ -205,6 +211,8 @@ class Verifier:
         sound = again is not None and not kinds & {INPUT, RECORD}
         if sound and OUTCOME not in kinds:
             verdict = EQUAL
+        elif sound and _may_round(receipt, kinds) and failed_alike(receipt, again):
+            verdict = IN_TOLERANCE
         elif sound and _may_round(receipt, kinds) and score and score["found"] is not None:
             row = [result for _, result in row_of(folder.parent, spec) if result.status == "ok"]
             scores = [(result.scores or result.validation)[score["metric"]] for result in row]
