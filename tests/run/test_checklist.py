@@ -64,6 +64,17 @@ def test_runs_that_are_all_alike_have_no_spread(receipt: dict[str, Any]) -> None
     assert "±" in next(line for line in checklist(Row([receipt, other])).splitlines() if "Which result" in line)
 
 
+def test_where_the_seeds_decide_some_luck_alone_it_is_said(receipt: dict[str, Any]) -> None:
+    runs = [deepcopy(receipt) for _ in range(3)]
+    for seed, run in enumerate(runs):
+        run["randomness"] |= {"seed": seed, "held": ["init", "augmentation"] if seed else []}
+        run["outcome"]["scores"]["accuracy"] += 0.01 * seed
+    said = paragraph(Row(runs))
+    assert "3 runs with seeds 0, 1, 2 (for order alone, the rest as by seed 0), of which 0 failed" in said
+    assert "(mean ± sd over seeds of order alone)" in said
+    assert "alone, the rest" not in paragraph(Row([receipt])) and "(mean ± sd over seeds)" not in said
+
+
 def test_the_interval_over_other_examples_is_that_of_each_run(receipt: dict[str, Any]) -> None:
     low, high = receipt["outcome"]["interval"]
     assert f"over other examples, of each run alone: {low:.4g} to {high:.4g}." in told(receipt, "Which result")

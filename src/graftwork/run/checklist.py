@@ -201,7 +201,14 @@ def _runs(row: Row) -> str:
     seeds = [number(receipt["randomness"]["seed"]) for receipt in row.receipts]
     failed = number(len(row.receipts) - len(row.finished))
     runs, with_seeds = ("run", "seed") if len(seeds) == 1 else ("runs", "seeds")
-    return f"{number(len(seeds))} {runs} with {with_seeds} {', '.join(seeds)}, of which {failed} failed"
+    luck = f" (for {' and '.join(decided)} alone, the rest as by seed 0)" if (decided := _decided(row)) else ""
+    return f"{number(len(seeds))} {runs} with {with_seeds} {', '.join(seeds)}{luck}, of which {failed} failed"
+
+
+def _decided(row: Row) -> list[str]:
+    """The sources of luck that the seeds decide, where others are held as by seed 0; nothing where they decide all."""
+    held = {source for receipt in row.receipts for source in receipt["randomness"]["held"]}
+    return [source for source in row.first["randomness"]["derived"] if source not in held] if held else []
 
 
 def _result(row: Row) -> str:
@@ -215,9 +222,12 @@ def _result(row: Row) -> str:
         rest = f" (median {number(statistics.median(scores))}, least {number(min(scores))})" if varied else ""
         told.append(f"{metric.replace('_', ' ')} {number(statistics.fmean(scores))}{spread}{rest}")
     split = "test" if row.first["outcome"]["scores"] else "validation"
-    spread = " (mean ± sd over seeds)" if len(row.finished) > 1 else "; of one run: its spread over seeds is unknown"
+    seeds = f"seeds of {' and '.join(decided)} alone" if (decided := _decided(row)) else "seeds"
+    spread = f" (mean ± sd over {seeds})" if len(row.finished) > 1 else "; of one run: its spread over seeds is unknown"
     if len(row.finished) > 1 and all(max(row.scores(metric)) == min(row.scores(metric)) for metric in row.metrics):
-        spread = "; all runs score alike: over seeds there is no luck to see, and this says nothing of other examples"
+        spread = (
+            f"; all runs score alike: over {seeds} there is no luck to see, and this says nothing of other examples"
+        )
     return f"on {split}, {', '.join(told)}{spread}{_other_examples(row.finished)}"
 
 
