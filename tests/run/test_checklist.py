@@ -10,12 +10,14 @@ import pytest
 
 from graftwork.core.run import Recipe
 from graftwork.core.task import Task
+from graftwork.data import hub
 from graftwork.run.checklist import Row, checklist, paragraph
 from graftwork.run.execute import execute
 from graftwork.run.methods import parse_method
 from graftwork.run.receipt import read_receipt
 from graftwork.run.setup import Setup
 from graftwork.run.shop import open_shop
+from graftwork.run.verify import EQUAL, Moved, verifier
 
 
 @pytest.fixture(scope="module")
@@ -43,6 +45,32 @@ def test_the_split_tells_its_seed_and_its_draw(receipt: dict[str, Any], tmp_path
     part["data"]["split_rule"]["seed"] = 0
     said = told(part, "How were the rows split")
     assert "content; train and validation are draw 2 at 8/class;" in said
+
+
+def test_only_what_a_set_of_the_hub_lacks_is_drawn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    datasets = pytest.importorskip("datasets")
+    monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", tmp_path / "hf")
+    hub._sets.cache_clear()
+    for split, count in (("train", 30), ("validation", 6)):
+        rows = {"text": [f"film {row} of {split}" for row in range(count)], "label": ["no", "yes"] * (count // 2)}
+        datasets.Dataset.from_dict(rows).to_parquet(tmp_path / "films" / f"{split}.parquet")
+    method, task = parse_method("majority"), Task.from_file(f"hub:{tmp_path / 'films'}")
+    shop = open_shop(task, [method], Setup(runs=str(tmp_path / "runs")))
+    result, _ = execute(shop, method, Recipe(), 0, lambda done, text: None)
+    receipt = read_receipt(shop.store.root / result.id)
+    assert " of test, test drawn from train by a hash" in told(receipt, "How were the rows split")
+    assert receipt["data"]["files"]["validation"]["path"] == f"hub:{tmp_path / 'films'}:default:validation"
+    with verifier() as executing:
+        assert executing.verify(shop.store.root / result.id).verdict == EQUAL
+    (tmp_path / "films").rename(tmp_path / "moved")
+    with verifier(Moved(data=f"hub:{tmp_path / 'moved'}")) as executing:
+        assert executing.verify(shop.store.root / result.id).verdict == EQUAL
+    before = deepcopy(receipt)
+    del before["data"]["files"]["validation"]
+    assert " of test, test drawn from train by a hash" in told(before, "How were the rows split")
+    before["data"]["split_rule"]["seed"] = None
+    assert "drawn" not in told(before, "How were the rows split"), "no seed: nothing was"
+    hub._sets.cache_clear()
 
 
 def test_a_file_has_its_hash_and_a_set_of_the_hub_its_commit(receipt: dict[str, Any]) -> None:

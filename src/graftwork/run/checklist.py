@@ -125,13 +125,20 @@ def _splits(receipt: Receipt) -> str:
     data = receipt["data"]
     sizes = ", ".join(f"{number(split['rows'])} rows of {name}" for name, split in data["splits"].items())
     leaks = ", ".join(f"{number(count)} of {name}" for name, count in data["duplicates_across"].items())
-    drawn = set(data["splits"]) - set(data["files"])
+    drawn = _drawn(data)
     seed = f" and the seed {number(data['split_rule']['seed'])}" if data["split_rule"]["seed"] else ""
     by_hash = f"drawn from train by a hash of the rows' content{seed}"
-    how = f"{' and '.join(sorted(drawn))} {by_hash}" if drawn else "from files"
+    how = f"{' and '.join(drawn)} {by_hash}" if drawn else "from files"
     part = (receipt["rerun"] or {}).get("draw")
     how += f"; train and validation are draw {number(part['number'])} at {part['size']}" if part else ""
     return f"there are {sizes}, {how}; rows whose inputs stand in train too: {leaks}; rows rejected: {_rejected(data)}"
+
+
+def _drawn(data: Mapping[str, Any]) -> list[str]:
+    """The splits that were; of a hub set's own ones receipts of before name no file, but its rule tells of them."""
+    rule, named = data["split_rule"], data["files"]
+    found = {name for name, split in data["splits"].items() if f"{name} {split['rows']:,} rows from " in rule["made"]}
+    return [] if rule["seed"] is None else sorted(set(data["splits"]) - set(named) - found)
 
 
 def _rejected(data: Mapping[str, Any]) -> str:

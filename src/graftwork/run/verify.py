@@ -21,6 +21,7 @@ from graftwork.core.progress import Progress, silent
 from graftwork.core.run import ENGINE, RunSpec
 from graftwork.core.task import Task
 from graftwork.data.draws import drawn_again
+from graftwork.data.hub import is_hub
 from graftwork.data.split_folder import with_split_files
 from graftwork.errors import GraftworkError, StorageError
 from graftwork.files import canonical, file_digest, read_json, storage_errors, write_text
@@ -305,8 +306,11 @@ def _method_here(spec: RunSpec, receipt: Mapping[str, Any]) -> tuple[Named, list
 def _task(receipt: Mapping[str, Any], moved: Moved) -> Task:
     """As it was asked, with files where they are now. Raises `StorageError` for one that is gone."""
     known = {item.name for item in fields(Task)}
+    own = moved.data is not None and is_hub(Path(moved.data))  # a set of the hub has splits of its own
     asked: dict[str, Any] = {
-        name: tuple(value) if isinstance(value, list) else value for name, value in receipt["rerun"]["task"].items()
+        name: tuple(value) if isinstance(value, list) else value
+        for name, value in receipt["rerun"]["task"].items()
+        if not (own and is_hub(value))
     }
     asked = {name: value for name, value in asked.items() if name in known} | _moved_files(moved)
     asked |= {"rejects": ""} if asked.get("rejects") else {}  # bad rows are set aside again, and not written again
