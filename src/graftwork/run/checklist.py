@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from graftwork.core.method import CONTENT
 from graftwork.run.recorded_numerics import numerics_of
 from graftwork.units import show
 
@@ -73,7 +74,7 @@ def paragraph(row: Row) -> str:
     parts = [
         f"We adapted {_what(first)}.",
         f"{_splits(first)[0].upper()}{_splits(first)[1:]}.",
-        f"{_trained(first)}{_search(first)}.",
+        f"{_trained(row)}{_search(first)}.",
         f"What fitting chose and counted, by run: {_chosen(row)}.",
         f"{_runs(row)[0].upper()}{_runs(row)[1:]}; {_result(row)}.",
         f"{_price(row)[0].upper()}{_price(row)[1:]}.",
@@ -93,7 +94,8 @@ def _what(receipt: Receipt) -> str:
     asked = f"{data['name']} ({method['question']['kind']}{f', {number(labels)} labels' if labels else ''})"
     by = f"{method['config']['name']}{_in_brackets(method['config'])}"
     if model is None:
-        return f"no backbone to {asked}: the baseline {by} learns from the data alone"
+        told = " and from the file that its settings name by a hash" if CONTENT in by else " alone"
+        return f"no backbone to {asked}: the baseline {by} learns from the data{told}"
     size = f"{model['family']}, {number(model['parameters'])} parameters, revision {model['revision'][:12]}"
     weights = receipt["outcome"]["weights"]
     trained = f", which trains {number(weights['trained_parameters'])} parameters" if weights else ""
@@ -174,11 +176,12 @@ def _flat(facts: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, Any]
             yield f"{above}{name}", value
 
 
-def _trained(receipt: Receipt) -> str:
+def _trained(row: Row) -> str:
+    receipt = row.first
     recipe, config = receipt["method"]["recipe"], receipt["method"]["config"]
     steps = receipt["outcome"]["log"]["steps"]
     if not steps:
-        return "No weights were trained by gradient steps over epochs; "
+        return f"{_passes(row)}; "
     if not recipe:
         return f"Training took {number(steps)} steps, as the method has them; "
     rate = recipe["learning_rate"] if recipe["learning_rate"] is not None else config.get("learning_rate")
@@ -189,6 +192,18 @@ def _trained(receipt: Receipt) -> str:
         f"{number(recipe['weight_decay'])} and gradients clipped at {number(recipe['clip'])}; of its epochs "
         f"{recipe['kept'].removeprefix('the epoch that is ')} was kept; "
     )
+
+
+def _passes(row: Row) -> str:
+    """Over the data, of a method that logs no steps. Receipts of before they were counted can't say that none were."""
+    logs = [receipt["outcome"]["log"] for receipt in row.finished or row.receipts]
+    told = [log.get("epochs", 0) for log in logs]
+    if any(log["lines"] and "epochs" not in log for log in logs):
+        return "The log of a run tells of no gradient steps"
+    if not any(told):
+        return "No weights were trained by gradient steps over epochs"
+    between = f"{number(min(told))} to {number(max(told))}" if min(told) < max(told) else number(told[0])
+    return f"Training took {between} epoch{'' if told == [1] * len(told) else 's'}, as the method has them"
 
 
 def _search(receipt: Receipt) -> str:
