@@ -251,6 +251,7 @@ def _log(path: Path) -> dict[str, Any]:
     return {
         "lines": len(lines),
         "steps": len(losses),
+        "epochs": sum("epoch" in line for line in lines),
         "first_losses": losses[:FIRST_LOSSES],
         "sha256": file_digest(path) if path.is_file() else None,
     }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import os
 import re
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -20,11 +21,13 @@ _LIBRARIES = re.compile(r"^ +- ((?:Intel\(R\) (?:oneAPI )?M|OpenBLAS|NNPACK|LAPA
 
 
 def recorded_numerics(shop: Shop, spec: RunSpec) -> dict[str, Any]:
-    """As JSON. Of a run without a backbone precision and attention are None: it uses neither."""
+    """As JSON. A run without a backbone computes on the processor, whatever the others use; precision and attention are
+    None: it uses neither."""
     network = getattr(shop.backbone, "module", None) if spec.backbone else None
-    on_cuda = shop.numerics["device"] == "cuda"
+    device = shop.numerics["device"] if spec.backbone else "cpu"
+    on_cuda = device == "cuda"
     return {
-        "device": shop.numerics["device"],
+        "device": device,
         "precision": spec.numerics.get("precision"),
         "trained_in": "fp32",  # master weights, whatever the frozen ones are in
         "autocast": False,
@@ -40,7 +43,7 @@ def recorded_numerics(shop: Shop, spec: RunSpec) -> dict[str, Any]:
         "cpu_capability": torch.backends.cpu.get_cpu_capability(),
         "processor": processor(),
         "cores": usable_cores(),
-        "accelerator": accelerator(),
+        "accelerator": None if device == "cpu" else accelerator(),
         "cuda": torch.version.cuda if on_cuda else None,
         "cudnn": torch.backends.cudnn.version() if on_cuda else None,
         "mkldnn": MKLDNN,
@@ -48,6 +51,14 @@ def recorded_numerics(shop: Shop, spec: RunSpec) -> dict[str, Any]:
         "blas": blas(),
         "variables": {name: os.environ[name] for name in VARIABLES if name in os.environ},
     }
+
+
+def numerics_of(receipt: Mapping[str, Any]) -> dict[str, Any]:
+    """As they were. Receipts of before tell the GPU that others used beside a run that computed on the processor."""
+    numerics = receipt["numerics"]
+    used = numerics["device"] if receipt["model"] else "cpu"
+    none = {"accelerator": None, "cuda": None, "cudnn": None} if used == "cpu" else {}
+    return {**numerics, "device": used, **none}
 
 
 def blas() -> list[dict[str, Any]]:

@@ -13,7 +13,6 @@ from graftwork.core.meter import Phase, Stopwatch
 from graftwork.core.opening import open_backbone
 from graftwork.core.task import Task
 from graftwork.data.load import load
-from graftwork.data.split_folder import with_split_files
 from graftwork.files import noting_digests, require_writable
 from graftwork.run.data_report import as_read_by, require_reads
 from graftwork.run.environment import arithmetic, numerics
@@ -68,8 +67,8 @@ def open_shop(
     `checked` the data are not reported on.
     """
     listed, computed_in, max_memory = settled(setup)
-    task = with_split_files(task)
     dataset = load(task, checked)
+    found = {name: getattr(dataset.task, name) for name in ("data", "validation", "test")}  # also those of a folder
     if shared is None:
         shared = open_shared(methods, setup)
     opened = shared.backbone
@@ -87,7 +86,7 @@ def open_shop(
         numerics=computed_in,
         prices=listed,
         max_memory=max_memory,
-        opened_by=OpenedBy(task, tuple(item.config for item in methods), setup),
+        opened_by=OpenedBy(task.resolved(**found), tuple(item.config for item in methods), setup),
         model_files=shared.files,
     )
 
