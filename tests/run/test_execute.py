@@ -24,9 +24,10 @@ from graftwork.errors import StorageError
 from graftwork.files import file_digest, read_json, safe_load
 from graftwork.registry import kinds, meters, metrics
 from graftwork.run import execute as module
-from graftwork.run.execute import Shop, execute
+from graftwork.run.execute import execute
 from graftwork.run.methods import parse_method
 from graftwork.run.receipt import read_receipt
+from graftwork.run.shop import Shop
 from graftwork.run.store import read_logits, read_result
 from graftwork.run.task_module import TaskModule
 from graftwork.train import recipe

@@ -20,9 +20,10 @@ from graftwork.core.transformer import TransformerBackbone
 from graftwork.errors import ConfigError, StorageError
 from graftwork.files import read_json, write_json
 from graftwork.run import verify as module
-from graftwork.run.execute import Shop, execute
+from graftwork.run.execute import execute
 from graftwork.run.methods import parse_method
 from graftwork.run.receipt import sealed
+from graftwork.run.shop import Shop
 from graftwork.run.verify import DIFFERENT, EQUAL, HERE, IN_BAND, IN_TOLERANCE, Moved, Verification, keep, verifier
 
 OpenShop = Callable[..., Shop]

@@ -25,9 +25,9 @@ from graftwork.errors import ConfigError, StorageError
 from graftwork.files import safe_load, write_tensors
 from graftwork.registry import kinds
 from graftwork.run.evidence import Evidence, evidence_of
-from graftwork.run.execute import Shop, workbench
+from graftwork.run.execute import workbench
 from graftwork.run.shifted import shift_of, shifted
-from graftwork.run.shop import Opened
+from graftwork.run.shop import Opened, Shop
 from graftwork.train.answering import answer_together
 from graftwork.train.frozen import FrozenStore
 from graftwork.train.loop import FittedModel

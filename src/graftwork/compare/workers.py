@@ -26,10 +26,11 @@ from typing import Any
 from graftwork.core.run import Recipe, RunResult
 from graftwork.errors import ConfigError, GraftworkError
 from graftwork.run.environment import usable_memory_bytes
-from graftwork.run.execute import SECONDS_BETWEEN_LOOKS, Shop, attempt, in_turn
+from graftwork.run.execute import SECONDS_BETWEEN_LOOKS, attempt, in_turn
 from graftwork.run.methods import Named
 from graftwork.run.price_tag import repriced
 from graftwork.run.receipt import NOTHING_TRIED, Search
+from graftwork.run.shop import Shop
 from graftwork.run.store import read_result
 from graftwork.run.worker import Opening
 

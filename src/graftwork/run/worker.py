@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from graftwork.core.progress import Progress
 from graftwork.core.run import Recipe
@@ -25,9 +25,7 @@ from graftwork.errors import DataError, GraftworkError
 from graftwork.files import storage_error
 from graftwork.run.methods import named_from_config
 from graftwork.run.setup import OpenedBy, Setup
-
-if TYPE_CHECKING:
-    from graftwork.run.execute import Shop
+from graftwork.run.shop import Shop, open_shop
 
 SECONDS_BETWEEN_SIGNS = 0.2
 Line = Mapping[str, Any]
@@ -72,7 +70,6 @@ def work(lines: Iterator[str], say: Callable[[Line], None]) -> None:
 
     from graftwork.run.execute import attempt
     from graftwork.run.receipt import Search
-    from graftwork.run.shop import open_shop
 
     opening = Opening.read(json.loads(next(lines)))
     torch.set_num_threads(opening.threads)
