@@ -42,11 +42,11 @@ from graftwork.run.keeping import Keeping, computed_in
 from graftwork.run.methods import Named
 from graftwork.run.price_tag import begin_all, read_costs, repriced
 from graftwork.run.receipt import NOTHING_TRIED, Search, data_of, write_receipt
-from graftwork.run.shifted import shift_of, shifted
 from graftwork.run.shop import Shop
 from graftwork.run.speed import predict_speed
 from graftwork.run.store import write_predictions, write_run
 from graftwork.run.task_module import add_price_tag, save_module, self_test_examples
+from graftwork.run.thresholds import thresholds_of, with_thresholds
 from graftwork.run.trained_on import record
 from graftwork.train.checkpoint import Checkpoints
 from graftwork.train.loop import Diverged
@@ -201,9 +201,9 @@ class _Execution:
         data = self.shop.dataset
         with self._phase("evaluate"), self.profile.phase("evaluate"):
             logits = fitted.logits(data.validation.examples)
-            shift = shift_of(self.setting, logits, data.validation.targets)
-            fitted = shifted(fitted, shift)
-            answers = [(data.validation, logits if shift is None else added(logits, shift))]
+            thresholds = thresholds_of(self.setting, logits, data.validation.targets)
+            fitted = with_thresholds(fitted, thresholds)
+            answers = [(data.validation, logits if thresholds is None else added(logits, thresholds))]
             answers += [] if trial else [(data.test, self._tested(fitted, data.test))]
         scores = {split.name: self._scores(split, logits) for split, logits in answers}
         with self._phase("save"), self.profile.phase("write"):
