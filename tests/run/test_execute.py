@@ -375,7 +375,7 @@ def test_a_run_that_another_process_executes_is_waited_for(
 
     def meanwhile(bench: Workbench) -> None:
         during.clear()
-        assert module.attempt(*arguments(here)) is None and told[-1] == "another process is at it"
+        assert module.execute_if_free(*arguments(here)) is None and told[-1] == "another process is at it"
         raise ValueError("on the way")
 
     during["meanwhile"] = meanwhile

@@ -64,10 +64,10 @@ def execute(
 
     `search` is what was tried before it, for the receipt. A run that another process executes is waited for.
     """
-    return next(in_turn([lambda: attempt(shop, method, recipe, seed, progress, search)]))[1]
+    return next(in_turn([lambda: execute_if_free(shop, method, recipe, seed, progress, search)]))[1]
 
 
-def attempt(
+def execute_if_free(
     shop: Shop, method: Named, recipe: Recipe, seed: int, progress: Progress, search: Search = NOTHING_TRIED
 ) -> tuple[RunResult, bool] | None:
     """As `execute`; None at once while another process executes the run."""

@@ -68,7 +68,7 @@ def work(lines: Iterator[str], say: Callable[[Line], None]) -> None:
     """Execute what `lines` ask for. Raises `GraftworkError` for what is no failure of a run."""
     import torch
 
-    from graftwork.run.execute import attempt
+    from graftwork.run.execute import execute_if_free
     from graftwork.run.receipt import Search
 
     opening = Opening.read(json.loads(next(lines)))
@@ -81,7 +81,7 @@ def work(lines: Iterator[str], say: Callable[[Line], None]) -> None:
     for line in lines:
         order = json.loads(line)
         item, recipe = named_from_config(order["method"]), Recipe(**order["recipe"])
-        done = attempt(shop, item, recipe, order["seed"], _signs(say), Search.read(order.get("search", {})))
+        done = execute_if_free(shop, item, recipe, order["seed"], _signs(say), Search.read(order.get("search", {})))
         say({"held": True} if done is None else {"done": done[0].id, "known": done[1]})
 
 
