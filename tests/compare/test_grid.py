@@ -24,8 +24,8 @@ from graftwork.core.method import Setting, Workbench
 from graftwork.core.opening import open_backbone
 from graftwork.core.run import Recipe
 from graftwork.registry import methods
-from graftwork.run.execute import Shop
 from graftwork.run.methods import parse_method
+from graftwork.run.shop import Shop
 from graftwork.run.store import RunStore
 from graftwork.testing import tiny_dataset
 from graftwork.train.frozen import FrozenStore

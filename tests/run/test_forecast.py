@@ -10,11 +10,11 @@ import pytest
 
 from graftwork.core.run import Recipe
 from graftwork.core.task import Task
-from graftwork.run.execute import Shop, execute
+from graftwork.run.execute import execute
 from graftwork.run.forecast import Forecaster, _line, _steps
 from graftwork.run.methods import parse_method
 from graftwork.run.setup import Setup
-from graftwork.run.shop import open_shop
+from graftwork.run.shop import Shop, open_shop
 
 OpenShop = Callable[..., Shop]
 SEVERAL = (

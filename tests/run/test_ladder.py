@@ -22,10 +22,10 @@ from graftwork.registry import methods
 from graftwork.run import ladder
 from graftwork.run.budget import Budget, Purse
 from graftwork.run.evidence import Evidence
-from graftwork.run.execute import Shop
 from graftwork.run.forecast import Forecast
 from graftwork.run.ladder import Climber, climb
 from graftwork.run.methods import Named, parse_method
+from graftwork.run.shop import Shop
 
 Write = Callable[..., Path]
 OpenShop = Callable[..., Shop]

@@ -18,9 +18,10 @@ from graftwork.errors import ConfigError, GraftworkError, IncompatibleModule, St
 from graftwork.files import file_digest, read_json, write_json
 from graftwork.methods.no_transfer import NoTransfer
 from graftwork.registry import kinds
-from graftwork.run.execute import Shop, execute
+from graftwork.run.execute import execute
 from graftwork.run.methods import parse_method
 from graftwork.run.module_files import require_fitting
+from graftwork.run.shop import Shop
 from graftwork.run.task_module import TaskModule
 
 OpenShop = Callable[..., Shop]

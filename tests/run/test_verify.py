@@ -24,9 +24,10 @@ from graftwork.files import read_json, write_json
 from graftwork.run import verify as module
 from graftwork.run.checklist import Row, paragraph
 from graftwork.run.environment import DECIDING, VARIABLES
-from graftwork.run.execute import Shop, execute
+from graftwork.run.execute import execute
 from graftwork.run.methods import parse_method
 from graftwork.run.receipt import sealed
+from graftwork.run.shop import Shop
 from graftwork.run.verify import DIFFERENT, EQUAL, HERE, IN_BAND, IN_TOLERANCE, Moved, Verification, keep, verifier
 
 OpenShop = Callable[..., Shop]

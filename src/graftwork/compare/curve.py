@@ -18,11 +18,11 @@ from graftwork.core.task import Dataset, Task
 from graftwork.data.draws import Drawn, Size, draw, parse_sizes, planned
 from graftwork.errors import ConfigError
 from graftwork.files import finite, require_writable, write_json
-from graftwork.run.execute import Shop, attempt, in_turn
+from graftwork.run.execute import execute_if_free, in_turn
 from graftwork.run.methods import Named, parse_method
 from graftwork.run.once import Done
 from graftwork.run.setup import Given, Setup, takes_settings
-from graftwork.run.shop import open_shared, open_shop
+from graftwork.run.shop import Shop, open_shared, open_shop
 from graftwork.train.pooled_once import PooledOnce
 
 DRAWS = 5
@@ -226,7 +226,7 @@ def _on_draw(
             progress(len(ended) + done, f"{way.label} {size.word} draw {number}: {text}")
 
         report(0.0, "starting")
-        return attempt(shops[way.fresh], way.item, recipe, number, report)
+        return execute_if_free(shops[way.fresh], way.item, recipe, number, report)
 
     for place, done in in_turn([partial(begun, way) for way in ways]):
         ended[place] = done

@@ -23,8 +23,8 @@ from graftwork.core.run import RunResult
 from graftwork.data.draws import Drawn
 from graftwork.registry import metrics
 from graftwork.run.environment import environment
-from graftwork.run.execute import Shop
 from graftwork.run.methods import Named
+from graftwork.run.shop import Shop
 
 FORMAT = 1
 RESAMPLES = 2_000

@@ -21,9 +21,9 @@ from graftwork.core.progress import Progress
 from graftwork.core.run import Recipe, RunResult
 from graftwork.core.task import Dataset
 from graftwork.registry import kinds, metrics
-from graftwork.run.execute import Shop
 from graftwork.run.methods import Named
 from graftwork.run.receipt import Search
+from graftwork.run.shop import Shop
 from graftwork.run.store import read_logits
 
 

@@ -24,10 +24,9 @@ from graftwork.errors import ConfigError
 from graftwork.files import finite, require_writable, write_json
 from graftwork.registry import metrics, registries
 from graftwork.run.environment import environment
-from graftwork.run.execute import Shop
 from graftwork.run.methods import Named, named, of_a_board, parse_method
 from graftwork.run.setup import Given, Setup, takes_settings
-from graftwork.run.shop import open_shop
+from graftwork.run.shop import Shop, open_shop
 from graftwork.train.seeds import SOURCES, chosen_sources
 
 SEEDS = 5

@@ -30,7 +30,7 @@ LATER: Mapping[str, Any] = {"later": True}
 # that the runs there were before keep theirs
 SIZELESS: Mapping[str, Any] = {"sizeless": True}
 # metadata of a whole number by which nothing is built, such as steps; any other is held to be the size of a tensor
-SHIFT = "shift"  # among the facts of what was fitted, where the kind chose thresholds
+THRESHOLDS_FACT = "shift"  # among the facts of what was fitted, where the kind chose thresholds
 Logits = Numbers  # float64 (N, C), or (W, C) per word
 T = TypeVar("T")
 
@@ -151,7 +151,7 @@ class ReadsStates(Protocol):
     """A `Fitted` that starts from the states of a frozen backbone, so that many of them can share one pass."""
 
     facts: Mapping[str, Any]  # with "blind" (C,), where there are words: the answer to those that are not seen;
-    # and with "shift" (C,), where the kind chose thresholds: what is `added` to the logits
+    # and with THRESHOLDS_FACT (C,), where the kind chose thresholds: what is `added` to the logits
 
     @property
     def depth(self) -> int | None:

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from threadpoolctl import threadpool_info
 
 from graftwork import __version__
 from graftwork.errors import ConfigError
@@ -151,6 +152,21 @@ def accelerator() -> str | None:
     """The GPU that this process computes on; None where it has used none, for asking would start one."""
     used = torch.cuda.is_initialized()
     return torch.cuda.get_device_name() if used else None
+
+
+def blas() -> list[dict[str, Any]]:
+    """The libraries that multiply for numpy and scipy: which, its version, the kernels it chose, its threads."""
+    found = [item for item in threadpool_info() if item["user_api"] == "blas"]
+    told = [
+        {
+            "name": item["internal_api"],
+            "version": item["version"],
+            "kernels": item.get("architecture"),
+            "threads": item["num_threads"],
+        }
+        for item in found
+    ]
+    return [item for place, item in enumerate(told) if item not in told[:place]]
 
 
 @functools.cache

@@ -33,10 +33,10 @@ from graftwork.files import write_bytes
 from graftwork.registry import kinds
 from graftwork.run import speed
 from graftwork.run.environment import environment
-from graftwork.run.execute import Shop
 from graftwork.run.lengths import TIMED_AT_ONCE, Lengths, Rows
 from graftwork.run.methods import Named
 from graftwork.run.pilot import Clock, Trace, fit_pilot
+from graftwork.run.shop import Shop
 from graftwork.run.task_module import SELF_TEST_EXAMPLES
 from graftwork.train.flops import counted
 from graftwork.train.linear import kept_targets

@@ -19,11 +19,11 @@ from graftwork.files import finite, require_writable, write_json
 from graftwork.run.budget import OverBudget, Purse, Watch, hard_stop, parse_budget
 from graftwork.run.environment import environment
 from graftwork.run.evidence import Evidence, validation_evidence
-from graftwork.run.execute import Shop, execute
+from graftwork.run.execute import execute
 from graftwork.run.forecast import Forecast, Forecaster
 from graftwork.run.methods import Named, parse_method
 from graftwork.run.setup import Given, Setup, takes_settings
-from graftwork.run.shop import open_shop
+from graftwork.run.shop import Shop, open_shop
 from graftwork.run.train import Run
 from graftwork.train.loop import Changes
 from graftwork.units import percent, show

@@ -6,16 +6,13 @@ import functools
 import os
 import re
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
-from threadpoolctl import threadpool_info
 
 from graftwork.core.run import RunSpec
-from graftwork.run.environment import MKLDNN, VARIABLES, accelerator, processor, usable_cores
-
-if TYPE_CHECKING:
-    from graftwork.run.execute import Shop
+from graftwork.run.environment import MKLDNN, VARIABLES, accelerator, blas, processor, usable_cores
+from graftwork.run.shop import Shop
 
 _LIBRARIES = re.compile(r"^ +- ((?:Intel\(R\) (?:oneAPI )?M|OpenBLAS|NNPACK|LAPACK).*)$", flags=re.MULTILINE)
 
@@ -59,21 +56,6 @@ def numerics_of(receipt: Mapping[str, Any]) -> dict[str, Any]:
     used = numerics["device"] if receipt["model"] else "cpu"
     none = {"accelerator": None, "cuda": None, "cudnn": None} if used == "cpu" else {}
     return {**numerics, "device": used, **none}
-
-
-def blas() -> list[dict[str, Any]]:
-    """The libraries that multiply for numpy and scipy: which, its version, the kernels it chose, its threads."""
-    found = [item for item in threadpool_info() if item["user_api"] == "blas"]
-    told = [
-        {
-            "name": item["internal_api"],
-            "version": item["version"],
-            "kernels": item.get("architecture"),
-            "threads": item["num_threads"],
-        }
-        for item in found
-    ]
-    return [item for place, item in enumerate(told) if item not in told[:place]]
 
 
 @functools.cache

@@ -40,7 +40,7 @@ from graftwork.run.differences import (
     surroundings_differences,
 )
 from graftwork.run.environment import environment, usable_cores
-from graftwork.run.execute import Shop, execute_spec
+from graftwork.run.execute import execute_spec
 from graftwork.run.method_files import method_again
 from graftwork.run.methods import Named
 from graftwork.run.receipt import inputs_of, read_receipt
@@ -50,7 +50,7 @@ from graftwork.run.recorded_numerics import numerics_of
 from graftwork.run.records import compared_predictions, parted, read_spec, record_differences
 from graftwork.run.rows import Band, band_of, row_of
 from graftwork.run.setup import Setup
-from graftwork.run.shop import open_shop
+from graftwork.run.shop import Shop, open_shop
 from graftwork.run.store import RunStore
 
 EQUAL, IN_BAND, IN_TOLERANCE, DIFFERENT = "bitwise equal", "within the band", "within the tolerance", "different"

@@ -22,10 +22,10 @@ PROCESS_BYTES = 700_000_000  # the interpreter, the libraries and small data; no
 PEAK = 1.5  # a step holds at most so many times what it saves for its backward pass
 MOMENTS = 8  # bytes for each trained number, beside its gradient and the flat copy of that
 
-Pass = Callable[[Rows, Tensor, float], float]  # rows, targets, share of the batch -> share x loss; gradients add up
+RunPart = Callable[[Rows, Tensor, float], float]  # rows, targets, share of the batch -> share x loss; gradients add up
 
 
-def in_parts(model: Model, bench: Workbench, encoded: Encoded, rows: Rows, targets: Tensor, run: Pass) -> float:
+def in_parts(model: Model, bench: Workbench, encoded: Encoded, rows: Rows, targets: Tensor, run: RunPart) -> float:
     """One step over `rows`, whose targets are (B, …) or (W, …): the loss, with the gradients on the parameters.
 
     In one part it is `run` and nothing else. Raises `OutOfMemory` where one example is too much.

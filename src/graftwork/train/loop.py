@@ -28,7 +28,7 @@ from graftwork.train.answering import answer_together, batches
 from graftwork.train.flops import StepCounter, counted
 from graftwork.train.linear import fit_on_block, fitted_on
 from graftwork.train.seeds import derive
-from graftwork.train.stages import Passes, Plan, open_passes, plan_of
+from graftwork.train.stages import Passes, StagePlan, open_passes, plan_of
 from graftwork.train.training import Training, snapshot
 
 
@@ -159,7 +159,7 @@ def fit_by_gradient(method: Attaches, bench: Workbench) -> FittedModel:
     return FittedModel(model, facts)
 
 
-def _begun(model: Model, bench: Workbench, plan: Plan, rate: float) -> tuple[Training, Passes]:
+def _begun(model: Model, bench: Workbench, plan: StagePlan, rate: float) -> tuple[Training, Passes]:
     """After the head start; or where an earlier attempt was interrupted, as if it had not been."""
     found = bench.keeper.found()
     if found is not None:
@@ -277,7 +277,7 @@ def _augments(bench: Workbench) -> bool:
     return bool(bench.recipe.get("augmentation", "none") != "none")
 
 
-def _augmented_fact(model: Model, bench: Workbench, plan: Plan) -> dict[str, Any]:
+def _augmented_fact(model: Model, bench: Workbench, plan: StagePlan) -> dict[str, Any]:
     """For the receipt: what was shown of the images, in which epochs; nothing for a backbone that can't augment."""
     if "augmentation" not in bench.recipe:
         return {}
