@@ -52,6 +52,18 @@ def test_means_ranks_and_ratios() -> None:
     assert over_tasks(BOARDS, {}, "tfidf_svm")["against"] == "tfidf_svm"
 
 
+def test_means_that_only_the_order_of_adding_up_tells_apart_are_equal() -> None:
+    even = task(0.8, 0.8)
+    for entry in even["rows"]:
+        entry["counted"] = {"full": 0.7 + 0.1, "tfidf_svm": 0.8}.get(entry["method"], entry["counted"])
+    found = over_tasks(dict.fromkeys(("one", "two", "three"), even), {})
+    for entry in found["rows"][:2]:
+        assert entry["mean_rank"] == 1.5 and entry["best_on"] == ["one", "two", "three"]
+    assert {*found["winners"]["mean"]} == {*found["winners"]["geometric_mean"]} == {"full", "tfidf_svm"}
+    pair = next(pair for pair in found["differences"] if {pair["a"], pair["b"]} == {"full", "tfidf_svm"})
+    assert pair["tasks_above"] == pair["tasks_below"] == 0
+
+
 def test_a_failed_run_counts_as_the_majority_class() -> None:
     failing = board([row("majority", 0.3, 0.001), partly("full", 0.9, 100, 0, 1, 2), row("tfidf_svm", 0.8, 1)])
     found = over_tasks(dict.fromkeys(SHARES, failing), {})

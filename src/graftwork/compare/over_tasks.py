@@ -17,7 +17,7 @@ from scipy.stats import rankdata
 from graftwork.compare.answer import answer, few_runs, majority_stands
 from graftwork.compare.answer import enough as cheapest
 from graftwork.compare.assemble import ENOUGH_RUNS
-from graftwork.compare.statistics import LEVEL, Spread, holm
+from graftwork.compare.statistics import DECIMALS, LEVEL, Spread, holm
 from graftwork.units import percent
 
 FORMAT = 1
@@ -66,7 +66,7 @@ def _means(board: Board) -> dict[str, float]:
 
 def _mean(row: Mapping[str, Any], metric: str) -> float:
     counted = row.get("counted")  # boards of former versions have none
-    return float(row["scores"][metric]["mean"] if counted is None else counted)
+    return round(float(row["scores"][metric]["mean"] if counted is None else counted), DECIMALS)
 
 
 def _rows(boards: Mapping[str, Board]) -> list[dict[str, Any]]:
@@ -109,9 +109,9 @@ def _sum_up(rows: Sequence[dict[str, Any]], table: Scores, reference: str | None
     ranks = rankdata(-table, axis=0).mean(axis=1)
     base = table[[row["method"] for row in rows].index(reference or "")]
     for row, scores, rank in zip(rows, table, ranks, strict=True):
-        row["mean"], row["mean_rank"] = float(scores.mean()), float(rank)
+        row["mean"], row["mean_rank"] = round(float(scores.mean()), DECIMALS), float(rank)
         if min(scores.min(), base.min()) > 0:
-            row["geometric_mean"] = float(np.exp(np.log(scores / base).mean()))
+            row["geometric_mean"] = round(float(np.exp(np.log(scores / base).mean())), DECIMALS)
 
 
 def _winners(rows: Sequence[Mapping[str, Any]], key: str) -> list[str]:

@@ -34,6 +34,7 @@ Floats = NDArray[np.float64]
 
 LEVEL = 0.05  # two-sided
 NEGLIGIBLE = 1e-12  # of a score: what rounding makes of nothing
+DECIMALS = 12  # of a mean that is compared with others: equal ones, added up in another order, differ beyond these
 FEWEST_RUNS = 3  # with fewer, a row is never called better or worse
 _POWER_QUANTILE = 0.8416  # of the normal distribution at 80 %
 _HELD_BACK = 0.5  # degrees of freedom of a row's seeds: Satterthwaite takes estimated parts for true ones
