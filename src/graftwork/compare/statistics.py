@@ -61,7 +61,7 @@ class Difference:
     p_a_better: float  # share of the draws in which a is above b, ties by half
     p: float | None  # two-sided; None when a row has too few runs to know its spread over seeds
     p_holm: float | None  # corrected for all pairs of the table
-    smallest_detectable: float | None  # found with 80 % power at the 5 % level; None where that is not known
+    smallest_detectable: float | None  # for this pair alone, with 80 % power at the 5 % level; None where not known
     verdict: str  # "better" | "worse" | "cannot tell", said of a, from p_holm
 
 
