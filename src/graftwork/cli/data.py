@@ -68,6 +68,8 @@ def _counts(found: Mapping[str, Any]) -> dict[str, Mapping[str, int]]:
     rows |= {"nearly repeat another row": near["within"]} if near else {}
     rows["same as a row of train"] = found["duplicates_across"]["rows"]
     rows |= {"nearly a row of train": near["across"]["rows"]} if near else {}
+    rows["same as a row of validation"] = {"test": found["test_in_validation"]["rows"]}
+    rows |= {"nearly a row of validation": {"test": near["test_in_validation"]["rows"]}} if near else {}
     if "media" not in found:
         rows["without letters or digits"] = found["without_letters"]
     by_backbone = {"cut": "cut by the backbone", "windows": "read in several windows"}

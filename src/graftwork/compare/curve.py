@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -69,8 +70,9 @@ def curve(
 ) -> Curves:
     """Fit `methods` to `draws` parts of the training split at each of `sizes`, and score them on the whole test split.
 
-    A size is rows of each class ("8/class") or a share ("10%"); the parts of one draw are nested, and are a pure
-    function of `seed`, the draw and the rows. Choices are made on at most as many rows of validation as are trained on.
+    A size is rows of each class ("8/class") or a share ("10%"); of every class a larger part of one draw holds the
+    smaller ones, and the parts are a pure function of `seed`, the draw and the rows. Choices are made on at most as
+    many rows of validation as are trained on.
     `random:` before a method runs it on the same architecture with fresh weights. Methods run in full, at their own
     learning rates, one run after another, with the number of the draw as their seed.
 
@@ -175,6 +177,12 @@ def _different(dataset: Dataset, sizes: Sequence[Size], draws: int, seed: int) -
         f"{size.word}: {short} of {len(dataset.task.labels)} classes have fewer rows; all of theirs are taken"
         for size in kept
         if (short := plans[size].short)
+    ]
+    notes += [
+        f"{larger.word} takes fewer rows of some classes than {smaller.word}: not all rows of a draw at {smaller.word} "
+        f"are among those at {larger.word}"
+        for smaller, larger in itertools.pairwise(kept)
+        if not plans[smaller].is_within(plans[larger])
     ]
     return kept, notes
 

@@ -45,7 +45,8 @@ class Drop:
 
 
 def races(item: Named) -> bool:
-    """Whether a method on a backbone has a `learning_rate` of its own: all such methods race, no other does."""
+    """Whether a method is trained by gradient, for as long as a recipe says, at a learning rate that can be tried: one
+    over another method has none of its own, and runs in full."""
     return item.method.uses_backbone and "learning_rate" in item.config
 
 

@@ -124,6 +124,8 @@ def _splits(receipt: Receipt) -> str:
     data = receipt["data"]
     sizes = ", ".join(f"{number(split['rows'])} rows of {name}" for name, split in data["splits"].items())
     leaks = ", ".join(f"{number(count)} of {name}" for name, count in data["duplicates_across"].items())
+    if "test_in_validation" in data:  # receipts of before tell of train alone
+        leaks += f", and in validation {number(data['test_in_validation'])} of test"
     drawn = set(data["splits"]) - set(data["files"])
     seed = f" and the seed {number(data['split_rule']['seed'])}" if data["split_rule"]["seed"] else ""
     by_hash = f"drawn from train by a hash of the rows' content{seed}"

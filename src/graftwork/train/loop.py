@@ -1,4 +1,5 @@
-"""The only training loop: head start, epochs over length-bucketed batches, the best epoch on validation kept."""
+"""The loop of methods that change the network: head start, epochs over length-bucketed batches, the best epoch on
+validation kept."""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ from graftwork.core.backbone import Augments, Encoded, Inputs, towers_of
 from graftwork.core.example import Example
 from graftwork.core.head import PooledHead
 from graftwork.core.memory import in_halves
-from graftwork.core.method import FrozenPass, Logits, Setting, Workbench
+from graftwork.core.method import FrozenPass, HasRate, Logits, Setting, Workbench
 from graftwork.core.model import Model
 from graftwork.core.seen import Part, Seen
 from graftwork.errors import GraftworkError
@@ -35,6 +36,7 @@ class Diverged(GraftworkError):
     """The loss or its gradient is no longer a number."""
 
 
+@runtime_checkable
 class Changes(Protocol):
     """A method that changes the network: it says what of it."""
 
@@ -43,12 +45,8 @@ class Changes(Protocol):
 
 
 @runtime_checkable
-class Attaches(Changes, Protocol):
+class Attaches(Changes, HasRate, Protocol):
     """One that is trained by this loop: it says how fast, too."""
-
-    @property
-    def learning_rate(self) -> float:
-        """The peak rate of the schedule."""
 
 
 @torch.no_grad()
