@@ -146,6 +146,7 @@ def test_the_race_is_told_whole(shop: Shop) -> None:
     content = board(shop, made)
     race = content["race"]
     assert race.keys() == {"rule", "trials", "rates", "looks", "dropped", "search_costs"}
+    assert "the others (linear_probe) run in full" in race["rule"]
     assert race["trials"] == {"rates": {"share": 0.125, "steps": 38}, "methods": {"share": 0.25, "steps": 75}}
     assert race["rates"].keys() == {"poor", "able"}  # a rate that was given is kept
     assert [one.keys() for one in race["rates"]["able"]] == 3 * [

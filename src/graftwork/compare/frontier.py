@@ -6,6 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from graftwork.compare.statistics import DECIMALS
+
 DEFAULT_COST = "train_seconds"
 MORE_IS_BETTER = ("predict_per_second",)  # the one line of a price tag that isn't a price
 
@@ -31,7 +33,7 @@ def points(rows: Iterable[Mapping[str, Any]], metric: str, cost: str = DEFAULT_C
             score = row["scores"].get(metric, {}).get("mean")
         price = row["costs"].get(cost, {}).get("value")
         if row["status"] == "ok" and score is not None and price is not None:
-            found.append(Point(row["method"], score, -price if cost in MORE_IS_BETTER else price))
+            found.append(Point(row["method"], round(score, DECIMALS), -price if cost in MORE_IS_BETTER else price))
     return found
 
 
