@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import gc
 import os
 import signal
@@ -118,3 +119,13 @@ def shared() -> Path:
     if not folder.is_dir():
         pytest.skip(f"no real data at {folder}; set GRAFTWORK_SHARED")
     return folder
+
+
+@pytest.fixture
+def no_locks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file system that knows no locks."""
+
+    def refused(handle: int, how: int) -> None:
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+    monkeypatch.setattr("fcntl.flock", refused)

@@ -73,8 +73,8 @@ def test_one_that_is_swept_before_it_is_locked_begins_anew(tmp_path: Path, monke
     assert len(names) == 2 and (tmp_path / "a").read_text() == "text"
 
 
-def test_without_locks_only_old_ones_are_nobodys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(files, "try_lock", lambda handle: None)
+@pytest.mark.usefixtures("no_locks")
+def test_without_locks_only_old_ones_are_nobodys(tmp_path: Path) -> None:
     old, young = tmp_path / ".a.old.part", tmp_path / ".a.young.part"
     for path in (old, young):
         path.write_text("half")

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from graftwork import locks
-from graftwork.locks import holding, try_lock
+from graftwork.locks import held, holding, try_lock
 
 
 def test_one_holder_at_a_time(tmp_path: Path) -> None:
@@ -52,6 +52,9 @@ def test_a_file_system_without_locks(code: int, tmp_path: Path, monkeypatch: pyt
         assert try_lock(stream.fileno()) is None
     with holding(tmp_path / "lock") as ours, holding(tmp_path / "lock") as too:
         assert ours is None and too is None
+    with held(tmp_path / "stays") as can_lock, held(tmp_path / "stays"):
+        assert not can_lock
+    assert (tmp_path / "stays").exists()
 
 
 def test_another_error_is_no_lack_of_locks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

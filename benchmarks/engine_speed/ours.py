@@ -29,10 +29,10 @@ from graftwork.core.model import Model
 from graftwork.core.run import Recipe
 from graftwork.core.task import Split
 from graftwork.core.transformer import TransformerBackbone
-from graftwork.run.execute import Shop, workbench
+from graftwork.run.execute import workbench
 from graftwork.run.methods import parse_method
 from graftwork.run.setup import Setup
-from graftwork.run.shop import open_shop
+from graftwork.run.shop import Shop, open_shop
 from graftwork.train.frozen import FrozenStore
 from graftwork.train.loop import Attaches, FittedModel, fit_by_gradient
 

@@ -22,11 +22,11 @@ from graftwork.core.run import Recipe
 from graftwork.data.draws import Drawn, draw, parse_sizes
 from graftwork.files import write_json
 from graftwork.run.environment import environment
-from graftwork.run.execute import Shop, workbench
+from graftwork.run.execute import workbench
 from graftwork.run.methods import parse_method
 from graftwork.run.once import Done
 from graftwork.run.setup import Setup
-from graftwork.run.shop import open_shop
+from graftwork.run.shop import Shop, open_shop
 from graftwork.train.frozen import FrozenStore
 from run import DRAWS, HERE, SETS, task
 

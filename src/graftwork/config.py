@@ -1,4 +1,4 @@
-"""The user's settings: the dated price list that turns seconds and joules into money and CO2e."""
+"""The user's settings: the backbone where none is named, the dated price list that makes money and CO2e of a run."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from typing import Any
 from graftwork.errors import ConfigError, UnknownName
 from graftwork.files import read_toml
 
+DEFAULT_BACKBONE = "minilm"  # where the user names none
 JOULES_PER_KWH = 3.6e6
 
 

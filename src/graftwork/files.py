@@ -12,7 +12,6 @@ import secrets
 import stat
 import sys
 import tempfile
-import time
 from collections.abc import Iterator, Mapping
 from contextvars import ContextVar
 from pathlib import Path
@@ -20,7 +19,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 from graftwork.errors import ConfigError, IncompatibleModule, StorageError
 from graftwork.limited import DATA, MOST_TOML, BeyondLimits, Limits, parse_json, parse_toml
-from graftwork.locks import holding, try_lock
+from graftwork.locks import holding, remove_abandoned, try_lock
 from graftwork.plain_files import open_plain, read_plain
 from graftwork.tensor_file import Header, read_header
 
@@ -216,10 +215,7 @@ def _sweep(path: Path) -> None:
     with contextlib.suppress(OSError), os.scandir(path.parent) as listed:
         for entry in listed:
             if entry.name.startswith(f".{path.name}.") and entry.name.endswith(PART):
-                with contextlib.suppress(OSError), open(entry.path, "r+b") as stream:
-                    free, age = try_lock(stream.fileno()), time.time() - entry.stat().st_mtime
-                    if free or (free is None and age > PART_SECONDS):
-                        os.unlink(entry.path)
+                remove_abandoned(Path(entry.path), PART_SECONDS)
 
 
 def sync_folder(folder: Path) -> None:

@@ -22,10 +22,41 @@ def try_lock(handle: int) -> bool | None:
 
     Raises `OSError`.
     """
+    return _lock(handle, wait=False)
+
+
+@contextlib.contextmanager
+def held(path: Path) -> Iterator[bool]:
+    """The file `path` is this process's alone in the block, once whoever holds it is done; it is made for it and stays.
+
+    False where no file can be locked: nobody waits. Raises `OSError`.
+    """
+    with path.open("ab") as stream:
+        yield _lock(stream.fileno(), wait=True) is not None
+
+
+def remove_abandoned(path: Path, seconds: float) -> bool:
+    """Remove a file whose writer, which locked it, is dead; where no file can be locked, one older than `seconds`.
+
+    Whether it was removed: one that can't be removed is left for the next.
+    """
+    with contextlib.suppress(OSError):  # gone already, or another user's
+        with path.open("r+b") as stream:
+            free, age = try_lock(stream.fileno()), time.time() - os.fstat(stream.fileno()).st_mtime
+            if free:
+                path.unlink()  # while it is held: who was about to lock it finds its name gone
+                return True
+        if free is None and age > seconds:
+            path.unlink()
+            return True
+    return False
+
+
+def _lock(handle: int, wait: bool) -> bool | None:
     if sys.platform == "win32":
         return None
     try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(handle, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
     except OSError as error:

@@ -17,7 +17,7 @@ from graftwork.bank.shelf import Chunks, Crossing
 from graftwork.core.backbone import towers_of
 from graftwork.core.example import Example
 from graftwork.core.memory import OutOfMemory
-from graftwork.core.method import SHIFT, Setting
+from graftwork.core.method import THRESHOLDS_FACT, Setting
 from graftwork.core.opening import open_backbone
 from graftwork.core.ragged import flat
 from graftwork.core.task import Dataset
@@ -53,7 +53,7 @@ def drawn(method: Attaches, setting: Setting, towers: int, seed: int) -> FittedM
         for weight in model.delta().values():
             weight.add_(0.02 * torch.randn_like(weight))
     outputs = setting.kind.outputs(setting.task)
-    return FittedModel(model, {"towers": towers, "blind": [0.5] * outputs, SHIFT: [0.25 * seed] * outputs})
+    return FittedModel(model, {"towers": towers, "blind": [0.5] * outputs, THRESHOLDS_FACT: [0.25 * seed] * outputs})
 
 
 def module(folder: Path, kind: str, method: str, precision: str, seed: int = 0) -> TaskModule:

@@ -256,6 +256,14 @@ def test_several_processes_add_at_once(tmp_path: Path) -> None:
     require_tidy(bank)
 
 
+@pytest.mark.usefixtures("no_locks")
+def test_a_file_system_without_locks_has_one_writer(bank: BankFolder, fake: Module) -> None:
+    assert bank.add(fake("new"), "other", well).new
+    bank.rename("other", "another")
+    assert "another" in named(bank)
+    require_tidy(bank)
+
+
 def test_a_full_disk_at_any_moment_leaves_the_bank_as_it_was(
     bank: BankFolder, fake: Module, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -126,7 +126,7 @@ FILES: dict[str, tuple[str | bytes, tuple[str, ...], list[str]]] = {
     "one column of a pair": (GOOD, ("--text-a", "text"), ["a pair needs two columns", "--text-b"]),
     "an unknown kind": (GOOD, ("--kind", "clasification"), ["unknown kind 'clasification'", "'classification'?"]),
     "an unknown metric": (GOOD, ("--metrics", "acuracy"), ["unknown metric 'acuracy'", "did you mean 'accuracy'?"]),
-    "a metric of another kind": (GOOD, ("--metrics", "pearson"), ["'pearson' scores numbers", "accuracy or macro_f1"]),
+    "a metric of another kind": (GOOD, ("--metrics", "pearson"), ["'pearson' scores numbers", "accuracy, macro_f1"]),
     "a positive class that is none": (
         GOOD,
         ("--positive", "d"),

@@ -216,14 +216,17 @@ def test_a_task_file_says_everything_and_flags_go_before_it(graft: Graft, ticket
 
 
 def test_a_race_is_told_and_exhaustive_leaves_it_out(graft: Graft, tickets: Path) -> None:
-    command = ("compare", tickets, *QUICK, "--methods", "majority,bitfit", "--out", "board", "--json")
+    chosen = "majority,bitfit,no_transfer:by=bitfit"
+    command = ("compare", tickets, *QUICK, "--methods", chosen, "--out", "board", "--json")
     raced, whole = json.loads(graft(*command).out), json.loads(graft(*command, "--exhaustive").out)
     require_types(raced["race"], RACE, set())
     (tried,) = raced["race"]["rates"].values()
     row = next(row for row in raced["rows"] if row["method"] == "bitfit")
     assert [one["learning_rate"] for one in tried if one["chosen"]] == [row["config"]["learning_rate"]]
     assert whole["race"] is None
-    assert raced["search_costs"]["runs"]["value"] > whole["search_costs"]["runs"]["value"] == 2
+    assert raced["search_costs"]["runs"]["value"] > whole["search_costs"]["runs"]["value"] == 3
+    unfair = "no_transfer:by=bitfit: the race did not search its learning rate, as it did that of bitfit"
+    assert [any(unfair in note for note in board["notes"]) for board in (raced, whole)] == [True, False]
     page = Path("board/report.html").read_text(encoding="utf-8")
     assert "<h2>The race</h2>" not in page
     assert "<h2>The race</h2>" in (graft(*command) and Path("board/report.html").read_text(encoding="utf-8"))

@@ -58,6 +58,20 @@ def test_a_backbone_counts_tokens(graft: Graft, leaky: list[str]) -> None:
     assert found["lengths"]["unit"] == "tokens of tiny_text"
     assert sum(found["lengths"]["train"].values()) == found["rows"]["train"]
     assert set(found["cut"]) == {"train", "validation", "test"}
+    assert "windows" not in found
+
+
+def test_what_is_read_in_windows_is_said(graft: Graft, tmp_path: Path) -> None:
+    sentences = ["\n".join(f"word{i}{at}\t{'OP'[at == 1]}" for at in range(3 if i else 2000)) for i in range(20)]
+    (tmp_path / "long.conll").write_text("\n\n".join(sentences), encoding="utf-8")
+    asked = ("data", tmp_path / "long.conll", "--kind", "tagging", "--backbone", "tiny_text")
+    found = json.loads(graft(*asked, "--json").out)
+    assert sum(found["windows"].values()) == 1 and not any(found["cut"].values())
+    assert found["lengths"]["unit"] == "tokens of tiny_text, of the longest sequence of each row"
+    assert any("read in overlapping windows: 1 of" in warning for warning in found["warnings"])
+    lines = [" ".join(line.split()) for line in graft(*asked).out.splitlines()]
+    assert "lengths in tokens of tiny_text, of the longest sequence of each row" in lines
+    assert any(line.startswith("read in several windows ") for line in lines)
 
 
 def test_a_page(graft: Graft, leaky: list[str], tmp_path: Path) -> None:

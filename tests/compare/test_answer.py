@@ -89,8 +89,12 @@ def test_verdict_sentences() -> None:
     worse = pair | {"delta": -0.008, "low": -0.015, "high": -0.002, "verdict": "worse"}
     assert sentence(worse) == "lora is better than full by 0.8 [0.2, 1.5]"
     assert sentence(pair | {"verdict": "cannot tell"}) == (
-        "full and lora: cannot tell; the smallest difference these runs could have shown is 1.2"
+        "full and lora: cannot tell; the smallest difference these runs could have shown for this pair alone is 1.2"
     )
+    for delta, low, high in ((0.015, 0.0, 0.02), (-0.015, -0.02, 0.0)):
+        assert sentence(pair | {"delta": delta, "low": low, "high": high, "verdict": "cannot tell"}).endswith(
+            "for this pair alone is 1.2; 1.5 is not enough after correction for all pairs"
+        )
 
 
 def test_a_verdict_says_what_failed_runs_counted_as() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from boards import METRICS, board, broken, dropped, hits, partly, price, raced, row, usual
 
@@ -50,6 +51,17 @@ def test_best_first_and_failed_last() -> None:
     assert made["rows"][-1]["costs"]["train_seconds"]["value"] == 1.5
     assert len(made["differences"]) == 6
     assert all("lora" not in (pair["a"], pair["b"]) for pair in made["differences"])
+
+
+def test_equal_means_stand_by_name_in_whatever_order_they_were_added_up() -> None:
+    def of_hits(method: str, *right: int) -> RowRuns:
+        stats = [dict.fromkeys(METRICS, (np.arange(100) < hits).astype(np.float64)[:, None]) for hits in right]
+        made = [(RunResult(f"{method}-{seed}", seed, "ok", costs=price(1)), of) for seed, of in enumerate(stats)]
+        return RowRuns(method, {}, "ok", tuple(made))
+
+    made = board([of_hits("b", 10, 20, 30), of_hits("a", 30, 20, 10)])
+    assert len({row["counted"] for row in made["rows"]}) == 2, "else they would test nothing"
+    assert [row["method"] for row in made["rows"]] == ["a", "b"] == made["frontier"]
 
 
 def test_a_dropped_row_stands_between_the_scored_and_the_failed_without_a_score() -> None:

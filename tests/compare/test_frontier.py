@@ -49,6 +49,10 @@ def test_failed_runs_count_as_they_do_in_the_order_of_the_rows() -> None:
     assert frontier(points(rows, "accuracy")) == ["sure", "best"]
 
 
+def test_scores_that_only_the_order_of_adding_up_tells_apart_are_equal() -> None:
+    assert frontier(points([row("a", 0.8, 10), row("b", 0.7 + 0.1, 9)], "accuracy")) == ["b"]
+
+
 def test_more_predictions_per_second_are_better() -> None:
     rows = [row("slow", 0.8, 10), row("quick", 0.8, 100)]
     assert frontier(points(rows, "accuracy", "predict_per_second")) == ["quick"]

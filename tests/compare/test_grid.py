@@ -24,8 +24,8 @@ from graftwork.core.method import Setting, Workbench
 from graftwork.core.opening import open_backbone
 from graftwork.core.run import Recipe
 from graftwork.registry import methods
-from graftwork.run.execute import Shop
 from graftwork.run.methods import parse_method
+from graftwork.run.shop import Shop
 from graftwork.run.store import RunStore
 from graftwork.testing import tiny_dataset
 from graftwork.train.frozen import FrozenStore
@@ -146,6 +146,7 @@ def test_the_race_is_told_whole(shop: Shop) -> None:
     content = board(shop, made)
     race = content["race"]
     assert race.keys() == {"rule", "trials", "rates", "looks", "dropped", "search_costs"}
+    assert "the others (linear_probe) run in full" in race["rule"]
     assert race["trials"] == {"rates": {"share": 0.125, "steps": 38}, "methods": {"share": 0.25, "steps": 75}}
     assert race["rates"].keys() == {"poor", "able"}  # a rate that was given is kept
     assert [one.keys() for one in race["rates"]["able"]] == 3 * [

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from io import StringIO
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from boards import RowRuns, board, broken, dropped, partly, row
+from rich.console import Console
 from scipy.stats import gmean, ttest_rel
 
 from graftwork.compare.answer import answer
-from graftwork.compare.many_table import enough_lines, verdicts
+from graftwork.compare.many_report import render_tasks
+from graftwork.compare.many_table import enough_lines, print_tasks, sentence, verdicts
 from graftwork.compare.over_tasks import cheapest_known, over_tasks
 
 SHARES = {"one": (0.9, 0.8), "two": (0.7, 0.72), "three": (0.85, 0.6), "four": (0.8, 0.65)}
@@ -30,6 +34,12 @@ def scores(method: str) -> list[float]:
     return [BY_NAME[method]["scores"][name]["mean"] for name in SHARES]
 
 
+def printed(content: dict[str, Any]) -> str:
+    stream = StringIO()
+    print_tasks(content, Console(file=stream, width=100, color_system=None))
+    return stream.getvalue()
+
+
 def test_means_ranks_and_ratios() -> None:
     assert CONTENT["against"] == "full"
     assert [row["method"] for row in CONTENT["rows"]] == ["full", "tfidf_svm", "majority"]
@@ -40,6 +50,18 @@ def test_means_ranks_and_ratios() -> None:
         assert found["geometric_mean"] == pytest.approx(gmean(np.array(scores(method)) / np.array(scores("full"))))
     assert BY_NAME["full"]["best_on"] == ["one", "three", "four"]
     assert over_tasks(BOARDS, {}, "tfidf_svm")["against"] == "tfidf_svm"
+
+
+def test_means_that_only_the_order_of_adding_up_tells_apart_are_equal() -> None:
+    even = task(0.8, 0.8)
+    for entry in even["rows"]:
+        entry["counted"] = {"full": 0.7 + 0.1, "tfidf_svm": 0.8}.get(entry["method"], entry["counted"])
+    found = over_tasks(dict.fromkeys(("one", "two", "three"), even), {})
+    for entry in found["rows"][:2]:
+        assert entry["mean_rank"] == 1.5 and entry["best_on"] == ["one", "two", "three"]
+    assert {*found["winners"]["mean"]} == {*found["winners"]["geometric_mean"]} == {"full", "tfidf_svm"}
+    pair = next(pair for pair in found["differences"] if {pair["a"], pair["b"]} == {"full", "tfidf_svm"})
+    assert pair["tasks_above"] == pair["tasks_below"] == 0
 
 
 def test_a_failed_run_counts_as_the_majority_class() -> None:
@@ -82,6 +104,20 @@ def test_the_interval_on_these_tasks_adds_their_own() -> None:
     reach = np.sqrt(np.sum(np.square(halves))) / 4
     assert pair["high_here"] - pair["delta"] == pytest.approx(reach) == pytest.approx(pair["delta"] - pair["low_here"])
     assert reach < max(halves)
+
+
+@pytest.mark.parametrize(("seeds", "known"), [(1, False), (2, False), (4, True)])
+def test_too_few_runs_on_a_task_are_said_wherever_its_numbers_are(seeds: int, known: bool) -> None:
+    content = over_tasks({**BOARDS, "few": task(0.9, 0.8, seeds=seeds)}, {}) | {"name": "toy"}
+    for pair in content["differences"]:
+        assert (pair["low_here"] is not None) is (pair["high_here"] is not None) is known
+        assert (", on these unknown;" in sentence(pair)) is not known
+    said = f"Not enough runs on 1 of 5 tasks: {seeds} of a method, where 5 show a ranking and 10 support a claim."
+    assert said in content["notes"]
+    text = printed(content)
+    assert text.startswith("toy · 5 tasks, points: not enough runs\n") and "\nVerdicts (not enough runs)\n" in text
+    assert said in render_tasks(content, Path())
+    assert "not enough runs" not in printed(CONTENT | {"name": "toy"}).lower()
 
 
 def test_a_method_that_lacks_a_task_is_not_summed_up() -> None:

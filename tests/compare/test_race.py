@@ -7,7 +7,7 @@ import pytest
 from boards import Share, hits
 
 from graftwork.compare import race
-from graftwork.compare.race import Try, at_rate, behind, best_rate, races, rates, worse_half
+from graftwork.compare.race import Try, at_rate, behind, best_rate, not_searched, races, rates, worse_half
 from graftwork.compare.statistics import Sample
 from graftwork.run.methods import parse_method
 
@@ -34,9 +34,25 @@ def test_the_best_rate_is_kept_and_the_own_one_of_equals(scores: tuple[float | N
     assert best_rate(tries(*scores)) == kept
 
 
-def test_methods_trained_by_gradient_race_and_no_others() -> None:
-    names = ("majority", "tfidf_svm", "linear_probe", "top_layers", "lora")
+def test_methods_with_a_learning_rate_race_and_no_others() -> None:
+    names = (
+        "majority",
+        "dan",
+        "linear_probe",
+        "scalar_mix",
+        "contrastive",
+        "no_transfer:by=full",
+        "top_layers",
+        "lora",
+    )
     assert [name for name in names if races(parse_method(name))] == ["top_layers", "lora"]
+
+
+def test_whose_rate_was_not_searched_beside_others_is_said() -> None:
+    chosen = [parse_method(name) for name in ("full", "dan", "no_transfer:by=full", "no_transfer:by=linear_probe")]
+    (note,) = not_searched(chosen, ["full"])
+    assert note.startswith("no_transfer:by=full: the race did not search its learning rate, as it did that of full;")
+    assert not_searched(chosen, []) == ()
 
 
 def test_rates_are_around_the_methods_own_unless_one_was_given() -> None:
@@ -116,4 +132,6 @@ def test_the_rule_states_its_numbers() -> None:
     for words in ("1/8 of its steps (at least 20)", "once, half and twice", "1/4 of its steps", "below 0.05 divided by",
                   "at least 2 stay", "No price decides", "test split is never looked at"):  # fmt: skip
         assert words in race.rule()
+    assert "the others run in full" in race.rule() and "trained by gradient races" not in race.rule()
+    assert "the others (dan, majority) run in full as they come, also those" in race.rule(["dan", "majority"])
     assert (race.FACTORS, race.RATE_SHARE, race.METHOD_SHARE, race.ALWAYS_KEPT) == ((1, 0.5, 2), 1 / 8, 1 / 4, 2)

@@ -56,6 +56,15 @@ def test_duplicates_and_conflicts() -> None:
     assert "different targets: 1 (2 rows), for example train/2, train/62" in text
 
 
+def test_rows_of_test_that_choices_were_made_on() -> None:
+    held = clean("y", 10)
+    content = found(clean("x", 60), held, [*clean("z", 9), held[3]], ("a", "b"))
+    assert content["test_in_validation"] == {"rows": 1, "examples": [["validation/4", "test/10"]]}
+    text = "\n".join(content["warnings"])
+    assert "1 row of test (10.0%) has the same text as a row of validation: choices are made on" in text
+    assert content["duplicates_across"]["rows"] == {"validation": 0, "test": 0}
+
+
 def test_rare_absent_and_similar_classes() -> None:
     train = [*clean("x", 60), ("rare one", "A "), ("rare two", "A ")]
     content = found(train, clean("y", 10), clean("z", 10), ("A ", "a", "b"))

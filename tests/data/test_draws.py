@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from graftwork.core.task import Dataset, Split
-from graftwork.data.draws import Size, draw, parse_sizes
+from graftwork.data.draws import Size, draw, parse_sizes, planned
 from graftwork.data.load import digest
 from graftwork.errors import ConfigError, DataError
 from graftwork.testing import tiny_dataset
@@ -75,6 +75,18 @@ def test_the_sizes_of_a_draw_are_nested_and_draws_differ() -> None:
     assert rows(DATA, "4/class", 0) == rows(DATA, "4/class", 0) != rows(DATA, "4/class", 0, seed=1)
 
 
+def test_a_share_of_a_rare_class_may_be_fewer_than_so_many_of_each() -> None:
+    common, rare = (
+        [one for one in DATA.train.examples if one.target == target][:count]
+        for target, count in (("good", 30), ("bad", 10))
+    )
+    some = Split("train", (*common, *rare), DATA.train.targets[:40])
+    plans = planned(replace(DATA, splits={**DATA.splits, "train": some}), listed := sizes("8/class,50%,100%"), 4)
+    eight, half, everything = (plans[size] for size in listed)
+    assert not eight.is_within(half)  # 8 of the rare class and 5
+    assert eight.is_within(everything) and half.is_within(everything) and half.is_within(half)
+
+
 def test_the_order_of_the_file_does_not_matter() -> None:
     turned = Split("train", DATA.train.examples[::-1], DATA.train.targets[::-1])
     other = replace(DATA, splits={**DATA.splits, "train": turned})
@@ -94,6 +106,14 @@ def test_a_class_that_is_too_small_gives_all_it_has() -> None:
     assert len(drawn.dataset.train.examples) == 60 and drawn.short == 2
     assert draw(DATA, sizes("30/class")[0], 0).short == 0
     assert drawn.dataset.digest == draw(DATA, sizes("100%")[0], 0).dataset.digest
+
+
+def test_choices_are_made_on_at_most_as_many_rows_as_are_trained_on() -> None:
+    data = tiny_dataset("regression", rows=200)
+    data = replace(data, splits={**data.splits, "validation": replace(data.train, name="validation")})
+    drawn = [draw(data, sizes("33%", data)[0], number).dataset for number in range(30)]
+    assert all(len(one.validation.examples) <= len(one.train.examples) for one in drawn)
+    assert all(len(one.validation.examples) >= len(one.train.examples) - 8 for one in drawn)
 
 
 @pytest.mark.parametrize("kind", ["regression", "multilabel", "tagging", "span", "choice"])

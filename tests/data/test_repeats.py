@@ -38,6 +38,13 @@ def test_rows_are_counted_in_their_splits() -> None:
     assert report["conflicts"] == {"rows": 0, "examples": []}
 
 
+def test_rows_of_test_that_are_near_rows_of_validation() -> None:
+    report = found([("something else", "a")], [("new", "a"), (LONG, "a")], [(f"{LONG} again", "a"), (LONG, "a")])
+    assert report["across"]["rows"] == {"validation": 0, "test": 0}
+    told = report["test_in_validation"]
+    assert told["rows"] == 1 and told["examples"][0][:2] == ["validation/2", "test/1"]
+
+
 def test_near_rows_with_other_labels() -> None:
     report = found([(LONG, "a"), ("something else", "b")], [(LONG.replace("dark", "green"), "b")])
     assert report["conflicts"] == {"rows": 2, "examples": [["train/1", "validation/1", 0.829]]}

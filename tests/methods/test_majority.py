@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 
 from graftwork.core.choices import encode_marks
+from graftwork.core.kind import ChoosesThresholds
 from graftwork.core.method import Setting
 from graftwork.core.ragged import Numbers
-from graftwork.core.task import Dataset
+from graftwork.core.task import Dataset, Task
 from graftwork.methods.majority import Majority
 from graftwork.registry import kinds
 from graftwork.testing import tiny_bench, tiny_dataset
@@ -39,6 +41,16 @@ def test_labels_are_those_of_more_than_half() -> None:
     answer = kinds.get("multilabel").decode(fitted.logits(data.test.examples), data.task)[0]
     assert answer["label"] == [data.task.labels[0]]
     assert list(answer["probabilities"].values()) == pytest.approx([0.6, 0.4])
+
+
+def test_labels_that_are_frequent_on_validation_are_answered_though_less_than_half_have_them() -> None:
+    rows, kind = np.arange(100), kinds.get("multilabel")
+    targets = np.stack([rows < 15, rows % 8 == 0, rows >= 95], axis=1).astype(np.float32)  # 15, 13 and 5 of 100
+    task = Task("t", Path("t.csv"), kind="multilabel", labels=("a", "b", "c"), thresholds="validation")
+    logits = np.tile(kind.constant(targets, task), (len(rows), 1))
+    assert isinstance(kind, ChoosesThresholds)
+    assert kind.predictions(logits + kind.shift(logits, targets, task), task)[0].tolist() == [1, 1, 0]
+    assert kind.predictions(logits, task)[0].tolist() == [0, 0, 0]
 
 
 def test_numbers_are_answered_by_their_mean() -> None:

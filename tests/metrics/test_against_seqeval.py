@@ -122,8 +122,7 @@ def test_metrics_of_whole_examples_refuse_words(metric: str) -> None:
 def test_metrics_of_spans_refuse_what_marks_none(metric: str) -> None:
     plain = KIND.resolve(Task("t", Path(), kind="tagging"), [("NOUN", "VERB")])
     encoded = KIND.encode([("NOUN", "VERB")], plain)
-    with pytest.raises(ConfigError, match="scores spans") as caught:
+    with pytest.raises(ConfigError, match="scores spans"):
         score(metrics.get(metric), encoded, encoded, plain)
-    assert caught.value.expected == "accuracy"
     with pytest.raises(ConfigError, match="'classification'"):
         score(metrics.get(metric), np.array([0]), np.array([0]), Task("t", Path(), labels=("a", "b")))

@@ -118,22 +118,21 @@ def test_one_matrix_product_scores_every_resample(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "dtype", "shape", "expected"),
+    ("name", "dtype", "shape"),
     [
-        ("accuracy", np.float32, (3,), "pearson or spearman"),
-        ("macro_f1", np.float32, (3,), "pearson or spearman"),
-        ("f1", np.float32, (3,), "pearson or spearman"),
-        ("f1", np.float32, (3, 5), "accuracy or macro_f1"),
-        ("matthews", np.float32, (3, 5), "accuracy or macro_f1"),
-        ("pearson", np.int64, (3,), "accuracy or macro_f1"),
-        ("spearman", np.float32, (3, 5), "accuracy or macro_f1"),
+        ("accuracy", np.float32, (3,)),
+        ("macro_f1", np.float32, (3,)),
+        ("f1", np.float32, (3,)),
+        ("f1", np.float32, (3, 5)),
+        ("matthews", np.float32, (3, 5)),
+        ("pearson", np.int64, (3,)),
+        ("spearman", np.float32, (3, 5)),
     ],
 )
-def test_a_metric_of_another_kind_is_refused(name: str, dtype: type, shape: tuple[int, ...], expected: str) -> None:
+def test_a_metric_of_another_kind_is_refused(name: str, dtype: type, shape: tuple[int, ...]) -> None:
     values = np.zeros(shape, dtype=dtype)
-    with pytest.raises(ConfigError, match=f"the metric '{name}' scores") as caught:
+    with pytest.raises(ConfigError, match=f"the metric '{name}' scores"):
         metrics.get(name).statistics(values, values, TASK)
-    assert caught.value.expected == expected
 
 
 def test_f1_without_a_positive_class_is_refused() -> None:

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from graftwork.pretrain import loop
-from graftwork.pretrain.checkpoint import Progress
+from graftwork.pretrain.checkpoint import Reached
 from graftwork.pretrain.loop import Course, Keeping, Training, go_on
 from graftwork.pretrain.objective import Batch, ByGradient
 from graftwork.pretrain.objectives.causal import Causal
@@ -57,14 +57,14 @@ def test_a_restored_training_goes_on_exactly(
     for step in range(3):
         assert first.step(step, STEPS) == lines[step]
     checkpoints = Checkpoints(tmp_path, "run", {})
-    checkpoints.write(Progress(3, STEPS).checkpoint(first.tensors()))
+    checkpoints.write(Reached(3, STEPS).checkpoint(first.tensors()))
     first.step(3, STEPS)  # what comes after the checkpoint is lost
     torch.manual_seed(99)
     found = checkpoints.read()
     assert found is not None
     second = training(tokens, vocabulary, objective, size)
     second.restore(found.tensors)
-    assert [second.step(step, STEPS) for step in range(Progress.of(found).step, STEPS)] == lines[3:]
+    assert [second.step(step, STEPS) for step in range(Reached.of(found).step, STEPS)] == lines[3:]
     expected = weights(whole)
     for name, weight in weights(second).items():
         assert torch.equal(weight, expected[name]), name
@@ -94,7 +94,7 @@ def test_it_learns_and_counts(tokens: TokenisedCorpus, vocabulary: Vocabulary) -
     assert flops > 6 * 8 * 23 * vocabulary.size * 128  # the output map alone
     assert seconds > 0
     logged: list[dict[str, Any]] = []
-    progress = Progress(steps=STEPS)
+    progress = Reached(steps=STEPS)
     nothing = Keeping(
         lambda line: logged.append(dict(line)), lambda p, t, now: None, lambda p, loss: None, lambda: False
     )
@@ -123,7 +123,7 @@ def test_a_trial_pass_is_timed_to_its_end(
 
 
 def test_a_budget_that_is_spent_ends_it(tokens: TokenisedCorpus, vocabulary: Vocabulary) -> None:
-    made, progress = training(tokens, vocabulary, Masked(), {}), Progress(steps=STEPS)
+    made, progress = training(tokens, vocabulary, Masked(), {}), Reached(steps=STEPS)
     go_on(made, progress, 3, Keeping(lambda line: None, lambda p, t, now: None, lambda p, loss: None, lambda: True))
     assert (progress.step, progress.steps, progress.planned) == (1, 1, STEPS)
     assert "1 of 6 steps" in progress.facts["stopped"]
@@ -141,13 +141,13 @@ def test_a_loss_that_is_no_number(tokens: TokenisedCorpus, vocabulary: Vocabular
 def test_a_signal_waits_for_the_end_of_a_step_and_its_checkpoint(
     number: int, tokens: TokenisedCorpus, vocabulary: Vocabulary
 ) -> None:
-    made, progress, kept = training(tokens, vocabulary, Masked(), {}), Progress(steps=STEPS), dict[int, bool]()
+    made, progress, kept = training(tokens, vocabulary, Masked(), {}), Reached(steps=STEPS), dict[int, bool]()
 
-    def tell(progress: Progress, loss: float) -> None:
+    def tell(progress: Reached, loss: float) -> None:
         if progress.step == 3:
             signal.raise_signal(number)
 
-    def keep(progress: Progress, tensors: Any, now: bool) -> None:
+    def keep(progress: Reached, tensors: Any, now: bool) -> None:
         kept[progress.step] = now
 
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)

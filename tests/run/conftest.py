@@ -16,10 +16,9 @@ from graftwork.core.method import Setting, Workbench
 from graftwork.core.task import Task
 from graftwork.methods.majority import Constant, Majority
 from graftwork.registry import methods
-from graftwork.run.execute import Shop
 from graftwork.run.methods import parse_method
 from graftwork.run.setup import Setup
-from graftwork.run.shop import open_shop
+from graftwork.run.shop import Shop, open_shop
 from graftwork.testing import tiny_dataset
 
 sys.path.insert(0, str(Path(__file__).parent))  # `second_device.py` is importable whatever the import mode

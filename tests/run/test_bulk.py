@@ -17,8 +17,9 @@ from graftwork.core.transformer import TransformerBackbone
 from graftwork.errors import ConfigError, DataError
 from graftwork.run import bulk, task_module
 from graftwork.run.bulk import answer_windows, predict_many, windows
-from graftwork.run.execute import Shop, execute
+from graftwork.run.execute import execute
 from graftwork.run.methods import parse_method
+from graftwork.run.shop import Shop
 from graftwork.run.task_module import TaskModule
 
 OpenShop = Callable[..., Shop]

@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 from graftwork.core.run import Recipe
 from graftwork.registry import metrics
 from graftwork.run.evidence import evidence_of, validation_evidence, weigh
-from graftwork.run.execute import Shop, execute
+from graftwork.run.execute import execute
 from graftwork.run.methods import parse_method
+from graftwork.run.shop import Shop
 from graftwork.run.store import read_logits
 
 ROWS = 200

@@ -24,9 +24,10 @@ from graftwork.errors import StorageError
 from graftwork.files import file_digest, read_json, safe_load
 from graftwork.registry import kinds, meters, metrics
 from graftwork.run import execute as module
-from graftwork.run.execute import Shop, execute
+from graftwork.run.execute import execute
 from graftwork.run.methods import parse_method
 from graftwork.run.receipt import read_receipt
+from graftwork.run.shop import Shop
 from graftwork.run.store import read_logits, read_result
 from graftwork.run.task_module import TaskModule
 from graftwork.train import recipe
@@ -374,7 +375,7 @@ def test_a_run_that_another_process_executes_is_waited_for(
 
     def meanwhile(bench: Workbench) -> None:
         during.clear()
-        assert module.attempt(*arguments(here)) is None and told[-1] == "another process is at it"
+        assert module.execute_if_free(*arguments(here)) is None and told[-1] == "another process is at it"
         raise ValueError("on the way")
 
     during["meanwhile"] = meanwhile

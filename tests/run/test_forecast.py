@@ -10,14 +10,16 @@ import pytest
 
 from graftwork.core.run import Recipe
 from graftwork.core.task import Task
-from graftwork.run.execute import Shop, execute
+from graftwork.run.execute import execute
 from graftwork.run.forecast import Forecaster, _line, _steps
 from graftwork.run.methods import parse_method
 from graftwork.run.setup import Setup
-from graftwork.run.shop import open_shop
+from graftwork.run.shop import Shop, open_shop
 
 OpenShop = Callable[..., Shop]
-SEVERAL = ("majority", "tfidf_svm", "linear_probe", "top_layers:k=1", "adapter", "full")
+SEVERAL = (
+    "majority", "tfidf_svm", "linear_probe", "top_layers:k=1", "adapter", "full", "no_transfer:by=top_layers:k=1",
+)  # fmt: skip
 
 
 def test_a_line_through_steps() -> None:
@@ -43,6 +45,8 @@ def test_operations_order_the_methods(open_tiny: OpenShop) -> None:
     dearer = ("linear_probe", "top_layers:k=1", "bitfit", "full")
     operations = [forecaster.operations(parse_method(words)) for words in dearer]
     assert operations == sorted(operations) and operations[0] > 0
+    for words in ("contrastive", "no_transfer:by=full"):
+        assert forecaster.operations(parse_method(words)) > operations[0]
     assert forecaster.operations(parse_method("majority")) == forecaster.operations(parse_method("tfidf_svm")) == 0
 
 

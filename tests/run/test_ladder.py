@@ -22,10 +22,10 @@ from graftwork.registry import methods
 from graftwork.run import ladder
 from graftwork.run.budget import Budget, Purse
 from graftwork.run.evidence import Evidence
-from graftwork.run.execute import Shop
 from graftwork.run.forecast import Forecast
 from graftwork.run.ladder import Climber, climb
 from graftwork.run.methods import Named, parse_method
+from graftwork.run.shop import Shop
 
 Write = Callable[..., Path]
 OpenShop = Callable[..., Shop]
@@ -180,8 +180,15 @@ def test_two_that_bring_nothing_end_it(climbed: Callable[..., Climber]) -> None:
     assert climber.chosen() is climber.rungs[2]
 
 
+@pytest.mark.parametrize(
+    ("dearer", "stopped"),
+    [
+        (["tfidf_svm", "linear_probe"], ""),
+        (["no_transfer:by=top_layers:k=1", "contrastive:steps=1"], "not worth it: 2 rungs in a row"),
+    ],
+)
 def test_baselines_that_bring_nothing_are_no_reason_to_stop(
-    open_tiny: OpenShop, monkeypatch: pytest.MonkeyPatch
+    dearer: list[str], stopped: str, open_tiny: OpenShop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(ladder, "validation_evidence", lambda dataset, folder: evidence(0.5))
     forecasts = Foreseen()
@@ -189,9 +196,9 @@ def test_baselines_that_bring_nothing_are_no_reason_to_stop(
     monkeypatch.setattr(forecasts, "forecast", lambda method: Forecast({"fit": 1.0}))
     purse = Purse(Budget(100, "s"), Prices(), WATCH)
     climber = Climber(open_tiny(), purse, forecasts, Recipe(), 0, lambda done, text: None)
-    climber.climb([parse_method(words) for words in ("majority", "tfidf_svm", "linear_probe")])
+    climber.climb([parse_method(words) for words in ("majority", *dearer)])
     assert [rung.decision for rung in climber.rungs] == ["kept", "not better", "not better"]
-    assert climber.stopped == ""
+    assert climber.stopped.startswith(stopped) and bool(climber.stopped) == bool(stopped)
 
 
 def test_the_cheapest_within_the_noise_is_chosen(

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from graftwork.data.buckets import bucket
-from graftwork.run.execute import Shop
 from graftwork.run.lengths import Lengths
+from graftwork.run.shop import Shop
 from graftwork.train.batches import by_length
 from graftwork.train.frozen import TOKENS_PER_BATCH
 

@@ -7,9 +7,9 @@ from collections.abc import Callable
 import numpy as np
 
 from graftwork.core.run import Recipe
-from graftwork.run.execute import Shop
 from graftwork.run.methods import parse_method
 from graftwork.run.pilot import fit_pilot
+from graftwork.run.shop import Shop
 
 OpenShop = Callable[..., Shop]
 

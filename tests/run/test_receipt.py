@@ -19,14 +19,14 @@ from graftwork.files import file_digest, noting_digests, read_json
 from graftwork.registry import meters
 from graftwork.run import execute as executing
 from graftwork.run import recorded_code, recorded_data
-from graftwork.run.execute import Shop, execute
+from graftwork.run.execute import execute
 from graftwork.run.methods import parse_method
 from graftwork.run.receipt import NOTHING_TRIED, Search, lasting_name, read_receipt, sealed
 from graftwork.run.receipt_fields import FIELDS, missing, problems
 from graftwork.run.recorded_code import diff_digest, imported, other_versions, source_digest
 from graftwork.run.recorded_data import recorded_file
 from graftwork.run.setup import Setup
-from graftwork.run.shop import open_shop
+from graftwork.run.shop import Shop, open_shop
 from graftwork.run.store import read_result
 from graftwork.train.seeds import derive
 

@@ -18,11 +18,11 @@ from graftwork.core.task import Task
 from graftwork.errors import ConfigError
 from graftwork.run.answers import answer_file
 from graftwork.run.bulk import predict_many
-from graftwork.run.execute import Shop, execute
+from graftwork.run.execute import execute
 from graftwork.run.ladder import climb
 from graftwork.run.methods import parse_method
 from graftwork.run.setup import Setup
-from graftwork.run.shop import open_shop
+from graftwork.run.shop import Shop, open_shop
 from graftwork.run.store import read_logits
 from graftwork.run.task_module import TaskModule
 from graftwork.run.train import train

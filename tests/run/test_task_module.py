@@ -5,21 +5,23 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
-from graftwork.core.method import Setting
+from graftwork.core.method import SIZELESS, Setting
 from graftwork.core.opening import open_backbone
 from graftwork.core.run import Recipe
 from graftwork.errors import ConfigError, GraftworkError, IncompatibleModule, StorageError
 from graftwork.files import file_digest, read_json, write_json
 from graftwork.methods.no_transfer import NoTransfer
 from graftwork.registry import kinds
-from graftwork.run.execute import Shop, execute
+from graftwork.run.execute import execute
 from graftwork.run.methods import parse_method
 from graftwork.run.module_files import require_fitting
+from graftwork.run.shop import Shop
 from graftwork.run.task_module import TaskModule, _answers
 
 OpenShop = Callable[..., Shop]
@@ -287,6 +289,27 @@ def test_a_size_that_the_weights_do_not_have_is_refused_before_it_is_built(
     spoil(folder / "module.json", method=read_json(folder / "module.json")["method"] | {"rank": rank})
     with pytest.raises(IncompatibleModule, match=rf"larger method than its weights are of[\s\S]*rank {rank:,}"):
         TaskModule.load(folder)
+
+
+@dataclass(frozen=True)
+class Stepping:
+    """As much of a method as has sizes."""
+
+    rank: int = 8
+    learning_rate: float = 1e-3
+    steps: int = field(default=300, metadata=SIZELESS)
+
+    def attach(self, model: Any) -> None:
+        """Never called."""
+
+
+def test_a_whole_number_that_sizes_nothing_is_not_held_against_the_weights(trained: Callable[..., Path]) -> None:
+    folder = trained()
+    module = TaskModule.load(folder)
+    setting, delta = Setting(module.task, kinds.get("classification"), module.backbone), module.fitted.delta()
+    require_fitting(cast(Any, Stepping()), delta, setting, folder)
+    with pytest.raises(IncompatibleModule, match=r"larger method than its weights are of[\s\S]*rank 300"):
+        require_fitting(cast(Any, Stepping(rank=300)), delta, setting, folder)
 
 
 def test_a_size_of_a_method_below_another_is_bounded_too(trained: Callable[..., Path]) -> None:

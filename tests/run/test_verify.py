@@ -13,16 +13,21 @@ from typing import Any
 
 import huggingface_hub
 import pytest
+import torch
 
+from graftwork.cli.verify import verdict_lines
 from graftwork.core.memory import Cut
 from graftwork.core.run import Recipe
 from graftwork.core.transformer import TransformerBackbone
 from graftwork.errors import ConfigError, StorageError
 from graftwork.files import read_json, write_json
 from graftwork.run import verify as module
-from graftwork.run.execute import Shop, execute
+from graftwork.run.checklist import Row, paragraph
+from graftwork.run.environment import DECIDING, VARIABLES
+from graftwork.run.execute import execute
 from graftwork.run.methods import parse_method
 from graftwork.run.receipt import sealed
+from graftwork.run.shop import Shop
 from graftwork.run.verify import DIFFERENT, EQUAL, HERE, IN_BAND, IN_TOLERANCE, Moved, Verification, keep, verifier
 
 OpenShop = Callable[..., Shop]
@@ -307,6 +312,56 @@ def test_what_is_other_around_the_run_is_named_and_the_bits_decide(
     reseal(folder, edit)
     found = verified(folder)
     assert found.verdict == EQUAL and named(found) == {("surroundings", about)}
+
+
+def test_a_variable_that_picks_the_routines_is_recorded(open_tiny: OpenShop, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MKL_CBWR", "COMPATIBLE")
+    folder = run(open_tiny())
+    monkeypatch.delenv("MKL_CBWR")
+    (told,) = verified(folder).differences
+    assert (told.about, told.recorded, told.found) == ("environment variable", "MKL_CBWR=COMPATIBLE", "no MKL_CBWR")
+    assert set(DECIDING) <= set(VARIABLES)
+
+
+def on_a_gpu(content: dict[str, Any]) -> None:
+    """What a receipt of before says where other runs of the process used a GPU."""
+    content["numerics"].update(device="cuda", accelerator="a GPU", cuda="12.8", cudnn=91002)
+
+
+@pytest.mark.usefixtures("unhashed")
+def test_a_run_without_a_backbone_is_one_of_the_processor_beside_a_gpu(
+    open_tiny: OpenShop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shop = open_tiny()
+    with monkeypatch.context() as patched:
+        patched.setattr(torch.cuda, "get_device_name", lambda: "a GPU")
+        patched.setattr(torch.cuda, "is_initialized", lambda: True)
+        patched.setattr(torch.cuda, "max_memory_allocated", lambda: 0)
+        patched.setattr(torch.cuda, "reset_peak_memory_stats", lambda: None)
+        folder = run(replace(shop, numerics={**shop.numerics, "device": "cuda"}), "tfidf_svm")
+    numerics = read_json(folder / "receipt.json")["numerics"]
+    assert (numerics["device"], numerics["accelerator"], numerics["cuda"]) == ("cpu", None, None)
+    assert (found := verified(folder)).verdict == EQUAL and not found.differences
+    reseal(folder, on_a_gpu)
+    assert (found := verified(folder)).verdict == EQUAL and not found.differences
+    assert "a GPU" not in paragraph(Row([read_json(folder / "receipt.json")]))
+    reseal(folder, lambda content: content["outcome"]["weights"].update(sha256="0" * 64))
+    assert verified(folder).verdict == DIFFERENT, "nothing that it used may round"
+
+
+def test_a_run_that_fails_elsewhere_in_the_same_way_is_true(open_tiny: OpenShop) -> None:
+    folder = run(open_tiny(), "adapter:learning_rate=1e30", recipe=Recipe(epochs=2, batch_size=8))
+    reseal(folder, lambda content: content["outcome"]["log"]["first_losses"].__setitem__(0, 0.5))
+    assert verified(folder).verdict == DIFFERENT
+    reseal(folder, lambda content: content["numerics"].update(processor="another"))
+    found = verified(folder)
+    assert (found.verdict, found.band) == (IN_TOLERANCE, None)
+    assert verdict_lines(found)[-1] == "verdict      within the tolerance: it failed again in the same way"
+    change(folder / "result.json", lambda content: content.update(failure="MemoryError", status="out_of_memory"))
+    reseal(folder, lambda content: content["outcome"].update(status="out_of_memory"))
+    reseal(folder, lambda content: content["outcome"]["failure"].update({"class": "MemoryError"}))
+    found = verified(folder)
+    assert found.verdict == DIFFERENT and ("outcome", "failure") in named(found)
 
 
 def elsewhere(content: dict[str, Any]) -> None:

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from graftwork.core.awd_lstm import AwdLstm, AwdLstmShape
 from graftwork.core.backbone import ROLES, BackboneCard
-from graftwork.core.chained import Architecture, Chain, ChainedBackbone, Step
+from graftwork.core.chained import Architecture, Chain, ChainedBackbone, alone
 from graftwork.core.configuration import require_room
 from graftwork.core.model_folder import (
     locate,
@@ -76,17 +76,9 @@ def unroll(network: Any) -> Chain:
     """The embedding, then layer by layer; padding is on the right, so no real position ever sees it."""
     return Chain(
         embed=lambda inputs: network.embedding(inputs["input_ids"]),
-        blocks={f"layers.{number}": _step(layer) for number, layer in enumerate(network.layers)},
+        blocks={f"layers.{number}": alone(layer) for number, layer in enumerate(network.layers)},
         finish=lambda state: state,
     )
-
-
-def _step(layer: Any) -> Step:
-    def step(state: Tensor, beside: Any) -> Tensor:
-        after: Tensor = layer(state)
-        return after
-
-    return step
 
 
 def read_shape(folder: Path) -> AwdLstmShape:

@@ -8,19 +8,12 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from graftwork.core.chained import Architecture, Chain, Step, as_maps, as_sequence
+from graftwork.core.chained import Architecture, Chain, Step, alone, as_maps, as_sequence
+from graftwork.core.layout import VIT_ROLES
 from graftwork.core.media_loading import ImageFamily
 from graftwork.registry import backbones
 
 NO_ROLES: Mapping[str, str] = {}
-VIT_ROLES: Mapping[str, str] = {
-    "attention.query": "attention.q_proj",
-    "attention.key": "attention.k_proj",
-    "attention.value": "attention.v_proj",
-    "attention.output": "attention.o_proj",
-    "mlp.up": "mlp.fc1",
-    "mlp.down": "mlp.fc2",
-}
 
 
 def on_maps(*modules: nn.Module) -> Step:
@@ -78,7 +71,7 @@ def vit(network: Any) -> Chain:
     """Layers over patches and a class token (Dosovitskiy et al. 2021, arXiv:2010.11929)."""
     return Chain(
         embed=lambda inputs: network.embeddings(inputs["pixel_values"]),
-        blocks={f"layers.{number}": partial(_alone, layer) for number, layer in enumerate(network.layers)},
+        blocks={f"layers.{number}": alone(layer) for number, layer in enumerate(network.layers)},
         finish=network.layernorm,
     )
 
@@ -97,11 +90,6 @@ def swin(network: Any) -> Chain:
         },
         finish=network.layernorm,
     )
-
-
-def _alone(layer: nn.Module, state: Tensor, beside: Any) -> Tensor:
-    after: Tensor = layer(state)
-    return after
 
 
 def _windowed(block: nn.Module, merge: nn.Module | None, state: Tensor, beside: Any) -> Tensor:

@@ -10,7 +10,8 @@ import torch
 from torch import Tensor, nn
 
 from graftwork.core.backbone import Inputs
-from graftwork.core.chained import Architecture, Chain
+from graftwork.core.chained import Architecture, Chain, alone
+from graftwork.core.layout import VIT_ROLES
 from graftwork.core.media_loading import SoundFamily
 from graftwork.registry import backbones
 
@@ -24,14 +25,6 @@ WAV2VEC2_ROLES: Mapping[str, str] = {
     "attention.value": "attention.v_proj",
     "attention.output": "attention.out_proj",
     **MLP_ROLES,
-}
-AST_ROLES: Mapping[str, str] = {
-    "attention.query": "attention.q_proj",
-    "attention.key": "attention.k_proj",
-    "attention.value": "attention.v_proj",
-    "attention.output": "attention.o_proj",
-    "mlp.up": "mlp.fc1",
-    "mlp.down": "mlp.fc2",
 }
 
 
@@ -67,7 +60,7 @@ def spectrogram_transformer(network: Any) -> Chain:
     arXiv:2104.01778)."""
     return Chain(
         embed=lambda inputs: network.embeddings(inputs["input_values"]),
-        blocks={f"layers.{n}": partial(_alone, layer) for n, layer in enumerate(network.layers)},
+        blocks={f"layers.{n}": alone(layer) for n, layer in enumerate(network.layers)},
         finish=network.layernorm,
     )
 
@@ -121,17 +114,12 @@ def _by_length(first: Any, layer: nn.Module, state: Tensor, lengths: Tensor) -> 
     return after
 
 
-def _alone(layer: nn.Module, state: Tensor, beside: Any) -> Tensor:
-    after: Tensor = layer(state)
-    return after
-
-
 ARCHITECTURES: Mapping[str, Architecture] = {
     "wav2vec2": Architecture(wav2vec2, "feature_extractor", WAV2VEC2_ROLES, "mean"),
     "hubert": Architecture(wav2vec2, "feature_extractor", WAV2VEC2_ROLES, "mean"),
     # It reads its attention's weights past hooks.
     "wavlm": Architecture(wavlm, "feature_extractor", MLP_ROLES, "mean", splits_rows=True),
-    "audio-spectrogram-transformer": Architecture(spectrogram_transformer, "embeddings", AST_ROLES, "first two"),
+    "audio-spectrogram-transformer": Architecture(spectrogram_transformer, "embeddings", VIT_ROLES, "first two"),
 }
 
 backbones.register("hf_speech")(SoundFamily(ARCHITECTURES))

@@ -19,6 +19,8 @@ from torch import Tensor, nn
 from graftwork.core.backbone import ROLES, BackboneCard, Encoded, Features, Inputs, Words, device_of, towers_of
 from graftwork.core.example import Example, answers_of, texts_apart
 from graftwork.core.known_words import KnownWords, find
+from graftwork.core.pooling import pooled
+from graftwork.core.reading import marks, padded, real_tokens
 from graftwork.core.word_vectors import WordVectors
 from graftwork.data.word_vector_folder import MODEL_TYPE, open_word_vectors
 from graftwork.errors import ConfigError
@@ -151,16 +153,10 @@ class WordVectorBackbone:
 
     def collate(self, encoded: Encoded, sequences: Sequence[int]) -> Inputs:
         """Pad on the right: each (S, T)."""
-        lengths = np.array([len(encoded.ids[i]) for i in sequences])
-        real = np.arange(lengths.max()) < lengths[:, None]  # (S, T)
-        ids, device = np.full(real.shape, self.unknown), device_of(self.module)
-        ids[real] = np.fromiter(chain.from_iterable(encoded.ids[i] for i in sequences), np.int64, int(lengths.sum()))
-        arrays = {"input_ids": ids, "attention_mask": real.astype(np.int64)}
-        if encoded.words is not None:
-            arrays["words"] = np.zeros(real.shape, dtype=bool)
-            for row, sequence in enumerate(sequences):
-                arrays["words"][row, encoded.words.first[sequence]] = True
-        return {name: torch.from_numpy(array).to(device) for name, array in arrays.items()}
+        real, device = real_tokens(encoded, sequences), device_of(self.module)
+        ids = padded([encoded.ids[i] for i in sequences], real, self.unknown)
+        inputs = {"input_ids": ids} | marks(encoded, sequences, real)
+        return {name: tensor.to(device) for name, tensor in inputs.items()}
 
     def states(self, inputs: Inputs) -> tuple[Tensor, ...]:
         """One tensor (S, T, D): there is no block."""
@@ -176,10 +172,7 @@ class WordVectorBackbone:
 
     def pool(self, sequence: Tensor, mask: Tensor, words: Tensor | None = None) -> Tensor:
         """(S, T, D), (S, T) -> (S, D) in fp32, the mean; with `words` (S, T) each word's own vector (W, D)."""
-        if words is not None:
-            return sequence[words].float()
-        real = mask[:, :, None]  # (S, T, 1)
-        return (sequence.float() * real).sum(dim=1) / real.sum(dim=1).clamp(min=1)
+        return pooled(sequence, mask, self.card.pooling, words)
 
     def sites(self, role: str) -> dict[str, nn.Module]:
         """The table is the one part it has."""

@@ -13,10 +13,9 @@ from graftwork.core.task import Task, read_task_file
 from graftwork.errors import ConfigError, GraftworkError
 from graftwork.files import digest
 from graftwork.run.environment import numerics
-from graftwork.run.execute import Shop
 from graftwork.run.methods import Named
 from graftwork.run.setup import Given, Setup, over
-from graftwork.run.shop import Opened, open_shop
+from graftwork.run.shop import Opened, Shop, open_shop
 from graftwork.run.train import require_fit
 
 

@@ -19,12 +19,12 @@ from graftwork.core.opening import PRECISIONS, open_backbone
 from graftwork.errors import ConfigError, GraftworkError, IncompatibleModule, StorageError, UnknownName
 from graftwork.files import read_json
 from graftwork.run.environment import numerics, resolve_device
-from graftwork.run.form import Given
+from graftwork.run.form import GivenInputs
 from graftwork.run.given import example_of_given, takes
 from graftwork.run.task_module import TaskModule, known_backbone
 
 Answer = dict[str, Any]
-Row = tuple[str, Given]  # the name of a task, and what it is asked about
+Row = tuple[str, GivenInputs]  # the name of a task, and what it is asked about
 
 
 @dataclass(frozen=True)
@@ -171,7 +171,7 @@ class Bank:
             self.load(names)
         return []
 
-    def predict_all(self, given: Given, tasks: Iterable[str] | None = None) -> dict[str, Answer]:
+    def predict_all(self, given: GivenInputs, tasks: Iterable[str] | None = None) -> dict[str, Answer]:
         """The answers of every task that takes such inputs, or of these; what they share is computed once.
 
         Raises as `predict`, and `ConfigError` when no task takes them.
@@ -185,7 +185,7 @@ class Bank:
             )
         return dict(zip(names, self.predict([(name, given) for name in names]), strict=True))
 
-    def taking(self, given: Given) -> list[str]:
+    def taking(self, given: GivenInputs) -> list[str]:
         """The tasks that take such inputs."""
         return [name for name, entry in self._entries.items() if takes(entry.roles, given)]
 

@@ -17,7 +17,7 @@ from graftwork.bank.forgetting import figures
 from graftwork.bank.history import History, Row
 from graftwork.core.backbone import Backbone, Encoded
 from graftwork.core.meter import Stopwatch
-from graftwork.core.method import SHIFT, Logits
+from graftwork.core.method import THRESHOLDS_FACT, Logits
 from graftwork.core.model import Model
 from graftwork.core.progress import Progress
 from graftwork.core.task import Dataset
@@ -25,14 +25,14 @@ from graftwork.errors import ConfigError, StorageError
 from graftwork.files import safe_load, write_tensors
 from graftwork.registry import kinds
 from graftwork.run.evidence import Evidence, evidence_of
-from graftwork.run.execute import Shop, workbench
-from graftwork.run.shifted import shift_of, shifted
-from graftwork.run.shop import Opened
+from graftwork.run.execute import workbench
+from graftwork.run.shop import Opened, Shop
+from graftwork.run.thresholds import thresholds_of, with_thresholds
 from graftwork.train.answering import answer_together
 from graftwork.train.frozen import FrozenStore
 from graftwork.train.loop import FittedModel
 
-RESTORED = ("towers", "blind", SHIFT)  # the facts that answering needs
+RESTORED = ("towers", "blind", THRESHOLDS_FACT)  # the facts that answering needs
 
 
 @dataclass(frozen=True)
@@ -98,10 +98,11 @@ class Sequential:
         with of_this_task((StorageError,)):
             fitted = self.how.method.method.fit(bench)
         assert isinstance(fitted, FittedModel)
-        shift = shift_of(bench.setting, fitted.logits(data.validation.examples), data.validation.targets)
+        logits = fitted.logits(data.validation.examples)
+        thresholds = thresholds_of(bench.setting, logits, data.validation.targets)
         seconds = watch.read().wall_seconds
         self.network = frozen_copy(fitted.model.backbone)
-        facts = {key: value for key, value in shifted(fitted, shift).facts.items() if key in RESTORED}
+        facts = {key: value for key, value in with_thresholds(fitted, thresholds).facts.items() if key in RESTORED}
         head = {key: value.detach().cpu().clone() for key, value in fitted.model.head.state_dict().items()}
         self.learnt.append(_learnt(shop, asked.task.name, head, facts))
         return seconds, {

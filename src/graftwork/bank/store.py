@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
-import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
@@ -39,11 +38,9 @@ from graftwork.bank.version import (
 from graftwork.errors import ConfigError, GraftworkError, IncompatibleModule, StorageError, UnknownName, clip, nearest
 from graftwork.files import read_json, storage_errors, sync_folder, write_json
 from graftwork.limited import MODULE
+from graftwork.locks import held
 from graftwork.plain_files import inside, require_plain_folder
 from graftwork.run.module_place import module_folder
-
-if sys.platform != "win32":
-    import fcntl
 
 FORMAT = 1
 OWN = ("bank.json", "ledger.jsonl", ".lock", "tasks")  # what a bank writes
@@ -293,11 +290,9 @@ class BankFolder:
     def _changing(self) -> Iterator[tuple[State, Ledger]]:
         """Holds the lock: what is there, mended. Whatever ends the block early leaves the bank as it was."""
         self.state()
-        with contextlib.ExitStack() as held:
+        with contextlib.ExitStack() as lock:
             with storage_errors(self.root):
-                stream = held.enter_context((self.root / ".lock").open("ab"))
-                if sys.platform != "win32":
-                    fcntl.flock(stream, fcntl.LOCK_EX)
+                lock.enter_context(held(self.root / ".lock"))
             try:
                 yield self._mended()
             except BaseException:

@@ -12,7 +12,7 @@ from graftwork.bank.asked import Asked, How, TaskFailed
 from graftwork.bank.history import History, Row
 from graftwork.bank.sequential import Sequential
 from graftwork.bank.store import BankFolder, State, require_name
-from graftwork.config import Prices
+from graftwork.config import DEFAULT_BACKBONE, Prices
 from graftwork.core.opening import require_kept
 from graftwork.core.progress import Progress, silent
 from graftwork.core.task import Task
@@ -133,7 +133,7 @@ def _learner(how: How, asked: Sequence[Asked], bank: str | Path | None, folder: 
     """Whatever can go wrong with the settings goes wrong here, before anything is trained."""
     is_bank = bank is not None and (Path(bank) / "bank.json").exists()
     state = BankFolder(Path(bank)).state() if bank is not None and is_bank else State()
-    named = next((one.settings["backbone"] for one in asked if "backbone" in one.settings), "minilm")
+    named = next((one.settings["backbone"] for one in asked if "backbone" in one.settings), DEFAULT_BACKBONE)
     if state.backbone is not None and how.backbone is None:
         named = state.backbone["id"]
         require_kept(named)

@@ -68,7 +68,7 @@ def command(
     builtin:tickets; docs/data.md tells them all. With several, each has a board of its own, and one over all of them
     sums up: docs/many-tasks.md.
 
-    Methods trained by gradient race: short trials choose their learning rates, and only the better half on validation
+    Methods on a backbone that have a learning_rate race: short trials choose it, and only the better half on validation
     goes on; --exhaustive runs them all in full.
 
     Runs that are there already cost nothing; an interrupted comparison goes on where it was. Exits 1 when no method

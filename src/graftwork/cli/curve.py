@@ -53,8 +53,8 @@ def command(
 
     DATA is what graft compare takes: a file, a folder of splits or of class folders, a task file, builtin:tickets.
 
-    A draw takes rows of every class by a hash, and its larger sizes hold its smaller ones; at each size every method
-    sees the same rows. Choices are made on at most as many rows of validation as are trained on.
+    A draw takes rows of every class in an order by a hash; at each size every method sees the same rows. Choices are
+    made on at most as many rows of validation as are trained on.
 
     With methods on pretrained weights beside baselines and random:METHOD it tells how many labels those need for what
     transfer reaches with few.

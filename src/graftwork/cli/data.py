@@ -52,7 +52,7 @@ def report_lines(found: Mapping[str, Any]) -> list[str]:
     if any(found["classes"].values()):
         lines += ["", *_classes(found["classes"], "words" if "answers" in found else "rows")]
     if "media" not in found:
-        lines += ["", "lengths", *_lengths(found["lengths"], splits)]
+        lines += ["", f"lengths in {found['lengths']['unit']}", *_lengths(found["lengths"], splits)]
     cues = found.get("cues", {})
     if cues.get("words"):
         lines += ["", f"words that at least double the odds of a label, of train: {cues['words']:,}"]
@@ -68,9 +68,12 @@ def _counts(found: Mapping[str, Any]) -> dict[str, Mapping[str, int]]:
     rows |= {"nearly repeat another row": near["within"]} if near else {}
     rows["same as a row of train"] = found["duplicates_across"]["rows"]
     rows |= {"nearly a row of train": near["across"]["rows"]} if near else {}
+    rows["same as a row of validation"] = {"test": found["test_in_validation"]["rows"]}
+    rows |= {"nearly a row of validation": {"test": near["test_in_validation"]["rows"]}} if near else {}
     if "media" not in found:
         rows["without letters or digits"] = found["without_letters"]
-    return rows | ({"cut by the backbone": found["cut"]} if "cut" in found else {})
+    by_backbone = {"cut": "cut by the backbone", "windows": "read in several windows"}
+    return rows | {title: found[key] for key, title in by_backbone.items() if key in found}
 
 
 def _row(title: str, counts: Mapping[str, int], splits: list[str]) -> str:
@@ -97,9 +100,7 @@ def _short(label: str) -> str:
 def _lengths(lengths: Mapping[str, Any], splits: list[str]) -> list[str]:
     """A line for every length that some example has."""
     bins = [name for name in lengths[splits[0]] if any(lengths[split][name] for split in splits)]
-    return [
-        _row(f"{name} {lengths['unit']}", {split: lengths[split][name] for split in splits}, splits) for name in bins
-    ]
+    return [_row(name, {split: lengths[split][name] for split in splits}, splits) for name in bins]
 
 
 def _cue(cue: Mapping[str, Any]) -> str:

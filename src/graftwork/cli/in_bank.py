@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from graftwork.config import DEFAULT_BACKBONE
 from graftwork.core.task import Task
 from graftwork.errors import ConfigError, IncompatibleModule
 from graftwork.units import show
@@ -54,7 +55,7 @@ def place_in_bank(
     if bank is None:
         if called is not None:
             raise ConfigError("--task names a task in a bank", got=f"--task {called}", do="say which: --bank DIR")
-        return PlaceInBank(None, "", backbone or "minilm", precision)
+        return PlaceInBank(None, "", backbone or DEFAULT_BACKBONE, precision)
     from graftwork.bank.store import BankFolder, State, require_name
     from graftwork.core.opening import require_kept
     from graftwork.files import require_writable
@@ -72,7 +73,7 @@ def place_in_bank(
     if own is not None and backbone is None:
         require_kept(own)  # nobody asked for it by name
     own_precision = state.precision if precision == "auto" and state.precision else precision
-    return PlaceInBank(folder, name, backbone or own or "minilm", own_precision)
+    return PlaceInBank(folder, name, backbone or own or DEFAULT_BACKBONE, own_precision)
 
 
 def added(bank: Bank, module: Path, task: str | None, board: Path | None = None) -> Done:

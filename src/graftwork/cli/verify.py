@@ -158,6 +158,8 @@ def _compared(found: Verification) -> list[str]:
 
 def _because(found: Verification) -> str:
     """What the score was held against, or what is not as recorded."""
+    if found.failed_alike:
+        return ": it failed again in the same way"
     if found.band is None:
         return f": {_named(found.differences)}" if not found.holds else ""
     told = f"{percent(found.band.low, 2)} to {percent(found.band.high, 2)}"

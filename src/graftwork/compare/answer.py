@@ -182,12 +182,17 @@ def _verdict(pair: Mapping[str, Any]) -> str:
     if pair["verdict"] != "cannot tell":
         return f"{a} is better than {b} by {percent(sign * pair['delta'])} [{percent(low)}, {percent(high)}]"
     start = f"{a} and {b}: cannot tell; "
-    if pair["smallest_detectable"] is None and pair["p"] is None:
+    least = pair["smallest_detectable"]
+    if least is None and pair["p"] is None:
         return start + "too few runs to know the spread over seeds"
-    if pair["smallest_detectable"] is None:
+    if least is None:
         alike = max(-pair["low"], pair["high"]) < NEGLIGIBLE
         return start + ("they score the same on any of these rows" if alike else "too few rows of the test split")
-    return start + f"the smallest difference these runs could have shown is {percent(pair['smallest_detectable'])}"
+    more = abs(pair["delta"]) > least  # and yet not told apart: alone it would be
+    corrected = f"; {percent(abs(pair['delta']))} is not enough after correction for all pairs" if more else ""
+    return (
+        f"{start}the smallest difference these runs could have shown for this pair alone is {percent(least)}{corrected}"
+    )
 
 
 def _failed(pair: Mapping[str, Any]) -> list[str]:

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from graftwork.compare.expected_best import curve
 from graftwork.compare.floor import MAJORITY, Floor
 from graftwork.compare.frontier import DEFAULT_COST, frontier, points
-from graftwork.compare.statistics import FEWEST_RUNS, LEVEL, Bootstrap, Difference, Sample, bootstrap
+from graftwork.compare.statistics import DECIMALS, FEWEST_RUNS, LEVEL, Bootstrap, Difference, Sample, bootstrap
 from graftwork.compare.stochastic_order import almost_stochastic_order
 from graftwork.core.meter import GRADES, Cost
 from graftwork.core.metric import Metric
@@ -209,7 +209,9 @@ def _rank(entry: Mapping[str, Any]) -> tuple[int, float, str]:
     """Best first, failed runs counted; dropped ones by validation; failed last; equal scores by name."""
     if entry["dropped"]:
         return 1, -entry["dropped"]["validation"], entry["method"]
-    return (2, 0.0, entry["method"]) if entry["counted"] is None else (0, -entry["counted"], entry["method"])
+    if entry["counted"] is None:
+        return 2, 0.0, entry["method"]
+    return 0, -round(entry["counted"], DECIMALS), entry["method"]
 
 
 def _differences(boot: Bootstrap, entries: Sequence[Mapping[str, Any]], headline: str) -> list[dict[str, Any]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -17,11 +18,11 @@ from graftwork.core.task import Dataset, Task
 from graftwork.data.draws import Drawn, Size, draw, parse_sizes, planned
 from graftwork.errors import ConfigError
 from graftwork.files import finite, require_writable, write_json
-from graftwork.run.execute import Shop, attempt, in_turn
+from graftwork.run.execute import execute_if_free, in_turn
 from graftwork.run.methods import Named, parse_method
 from graftwork.run.once import Done
 from graftwork.run.setup import Given, Setup, takes_settings
-from graftwork.run.shop import open_shared, open_shop
+from graftwork.run.shop import Shop, open_shared, open_shop
 from graftwork.train.pooled_once import PooledOnce
 
 DRAWS = 5
@@ -69,8 +70,9 @@ def curve(
 ) -> Curves:
     """Fit `methods` to `draws` parts of the training split at each of `sizes`, and score them on the whole test split.
 
-    A size is rows of each class ("8/class") or a share ("10%"); the parts of one draw are nested, and are a pure
-    function of `seed`, the draw and the rows. Choices are made on at most as many rows of validation as are trained on.
+    A size is rows of each class ("8/class") or a share ("10%"); of every class a larger part of one draw holds the
+    smaller ones, and the parts are a pure function of `seed`, the draw and the rows. Choices are made on at most as
+    many rows of validation as are trained on.
     `random:` before a method runs it on the same architecture with fresh weights. Methods run in full, at their own
     learning rates, one run after another, with the number of the draw as their seed.
 
@@ -176,6 +178,12 @@ def _different(dataset: Dataset, sizes: Sequence[Size], draws: int, seed: int) -
         for size in kept
         if (short := plans[size].short)
     ]
+    notes += [
+        f"{larger.word} takes fewer rows of some classes than {smaller.word}: not all rows of a draw at {smaller.word} "
+        f"are among those at {larger.word}"
+        for smaller, larger in itertools.pairwise(kept)
+        if not plans[smaller].is_within(plans[larger])
+    ]
     return kept, notes
 
 
@@ -218,7 +226,7 @@ def _on_draw(
             progress(len(ended) + done, f"{way.label} {size.word} draw {number}: {text}")
 
         report(0.0, "starting")
-        return attempt(shops[way.fresh], way.item, recipe, number, report)
+        return execute_if_free(shops[way.fresh], way.item, recipe, number, report)
 
     for place, done in in_turn([partial(begun, way) for way in ways]):
         ended[place] = done

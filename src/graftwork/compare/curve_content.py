@@ -22,8 +22,8 @@ from graftwork.core.run import RunResult
 from graftwork.data.draws import Drawn
 from graftwork.registry import metrics
 from graftwork.run.environment import environment
-from graftwork.run.execute import Shop
 from graftwork.run.methods import Named
+from graftwork.run.shop import Shop
 from graftwork.units import several
 
 FORMAT = 1

@@ -40,7 +40,7 @@ def print_curve(curve: Curve, console: Console) -> None:
 
 LEGEND = (
     "Mean ± sd over draws, in points, on the whole test split. The rows of a draw at one size are among those at the "
-    "next."
+    "next, unless a note tells otherwise."
 )
 
 

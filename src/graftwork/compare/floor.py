@@ -13,7 +13,7 @@ from graftwork.core.method import Setting
 from graftwork.core.ragged import added, repeated
 from graftwork.core.task import Dataset
 from graftwork.registry import kinds, metrics
-from graftwork.run.shifted import shift_of
+from graftwork.run.thresholds import thresholds_of
 
 MAJORITY = "majority"  # the method
 
@@ -32,12 +32,12 @@ def floor_of(dataset: Dataset) -> Floor:
     kind = kinds.get(task.kind)
     answer = kind.constant(train.targets, task)  # (C,), or (places, C)
     logits = {split.name: repeated(answer, split.examples) for split in (validation, dataset.test)}
-    shift = shift_of(Setting(task, kind, None), logits["validation"], validation.targets)
+    thresholds = thresholds_of(Setting(task, kind, None), logits["validation"], validation.targets)
     statistics = {
         split: {
             name: metrics.get(name).statistics(
                 dataset.splits[split].targets,
-                kind.predictions(rows if shift is None else added(rows, shift), task),
+                kind.predictions(rows if thresholds is None else added(rows, thresholds), task),
                 task,
             )
             for name in task.metrics

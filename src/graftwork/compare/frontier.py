@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from graftwork.compare.statistics import DECIMALS
 from graftwork.core.meter import meaning_of
 
 DEFAULT_COST = "train_seconds"
@@ -32,7 +33,7 @@ def points(rows: Iterable[Mapping[str, Any]], metric: str, cost: str = DEFAULT_C
             score = row["scores"].get(metric, {}).get("mean")
         price = row["costs"].get(cost, {}).get("value")
         if row["status"] == "ok" and score is not None and price is not None:
-            found.append(Point(row["method"], score, sign * price))
+            found.append(Point(row["method"], round(score, DECIMALS), sign * price))
     return found
 
 

@@ -21,9 +21,9 @@ from graftwork.core.progress import Progress
 from graftwork.core.run import Recipe, RunResult
 from graftwork.core.task import Dataset
 from graftwork.registry import kinds, metrics
-from graftwork.run.execute import Shop
 from graftwork.run.methods import Named
 from graftwork.run.receipt import Search
+from graftwork.run.shop import Shop
 from graftwork.run.store import read_logits
 
 
@@ -252,13 +252,14 @@ def _race(
     if not racing:
         return None
     trials = {result.id: result for row in rows for result in row.trials}
+    raced = {entry.label for entry in racing}
     shares = {"rates": race.RATE_SHARE, "methods": race.METHOD_SHARE}
     steps = {
         name: shop.spec(racing[0].item, replace(recipe, share=share), 0).recipe["steps"]
         for name, share in shares.items()
     }
     return {
-        "rule": race.rule(),
+        "rule": race.rule([row.method for row in rows if row.method not in raced]),
         "trials": {name: {"share": shares[name], "steps": steps[name]} for name in shares},
         "rates": race.told(tried),
         "looks": looks,

@@ -12,6 +12,7 @@ from typing import Any, Unpack
 from graftwork.compare.assemble import Findings, RowRuns, leaderboard
 from graftwork.compare.floor import floor_of
 from graftwork.compare.grid import Grid, run_grid, spent
+from graftwork.compare.race import not_searched
 from graftwork.compare.report import write_report
 from graftwork.compare.shortcuts import shortcuts
 from graftwork.compare.workers import at_once, crew_of
@@ -24,10 +25,9 @@ from graftwork.errors import ConfigError
 from graftwork.files import finite, require_writable, write_json
 from graftwork.registry import metrics, registries
 from graftwork.run.environment import environment
-from graftwork.run.execute import Shop
 from graftwork.run.methods import Named, named, of_a_board, parse_method
 from graftwork.run.setup import Given, Setup, takes_settings
-from graftwork.run.shop import open_shop
+from graftwork.run.shop import Shop, open_shop
 from graftwork.train.seeds import SOURCES, chosen_sources
 
 SEEDS = 5
@@ -65,7 +65,7 @@ def compare(
 ) -> Leaderboard:
     """Run every method (default: all that fit) with seeds 0 … seeds - 1 and say which differences are real.
 
-    Methods that are trained by gradient race: by short trials each chooses its learning rate, and the better half on
+    Methods on a backbone that have a `learning_rate` race: by short trials each chooses it, and the better half on
     validation goes on (`compare/race.py`). `exhaustive` runs them all in full, at their own rates.
 
     Seeds decide initialisation, order of the data and augmentation together, which estimates the spread best
@@ -97,7 +97,8 @@ def compare(
     require_writable(folder)
     with crew_of(shop) as crew:
         grid = run_grid(shop, fitting, recipe, seeds, progress, exhaustive=exhaustive, crew=crew)
-    content = finite(_content(shop, grid, left_out, varied))
+    notes = (*left_out, *not_searched(fitting, (grid.race or {}).get("rates", ())))
+    content = finite(_content(shop, grid, notes, varied))
     write_json(folder / "leaderboard.json", content)
     write_report(content, _receipts(grid.rows), folder / "report.html")
     return Leaderboard(content, folder, grid.reused, len(grid.runs) - grid.reused)

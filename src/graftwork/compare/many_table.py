@@ -36,7 +36,12 @@ def print_tasks(content: Content, console: Console) -> None:
 def _title(content: Content) -> str:
     counted, all_tasks = len(content["counted"]), len(content["tasks"])
     of = f"{counted} of " if counted < all_tasks else ""
-    return f"{content['name']} · {of}{several(all_tasks, 'task')}, points"
+    few = ": not enough runs" if _few(content) else ""
+    return f"{content['name']} · {of}{several(all_tasks, 'task')}, points{few}"
+
+
+def _few(content: Content) -> bool:
+    return any(task.get("few_runs") is not None for task in content["tasks"])
 
 
 def headings(content: Content) -> list[str]:
@@ -100,7 +105,7 @@ def score_blocks(content: Content, width: int = WIDTH) -> Iterator[list[str]]:
 def sections(content: Content) -> list[tuple[str, list[str]]]:
     """What stands below the tables."""
     return [
-        ("Verdicts", verdicts(content)),
+        ("Verdicts (not enough runs)" if _few(content) else "Verdicts", verdicts(content)),
         ("Enough", enough_lines(content)),
         ("Notes", list(content["notes"])),
         ("Price of it all", [line] if (line := spent_line(content)) else []),
@@ -117,8 +122,10 @@ def verdicts(content: Content) -> list[str]:
 
 def sentence(pair: Mapping[str, Any]) -> str:
     """`full over lora: 0.8, cannot tell (of all pairs); this pair alone: over such tasks [0.2, 1.5], on these …`."""
-    over = "unknown" if pair["low"] is None else f"[{percent(pair['low'])}, {percent(pair['high'])}]"
-    here = f"[{percent(pair['low_here'])}, {percent(pair['high_here'])}]"
+    over, here = (
+        "unknown" if pair[low] is None else f"[{percent(pair[low])}, {percent(pair[high])}]"
+        for low, high in (("low", "high"), ("low_here", "high_here"))
+    )
     shown = f"shown on {pair['tasks_better']} and {pair['tasks_worse']}"
     above = f"above on {pair['tasks_above']} and below on {pair['tasks_below']} tasks"
     verdict = pair["verdict"] + ("" if pair["low"] is None else " (corrected for all pairs)")

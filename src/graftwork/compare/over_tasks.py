@@ -14,8 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import rankdata
 
-from graftwork.compare.answer import answer, cheapest, majority_stands, verdict
-from graftwork.compare.statistics import LEVEL, Spread, holm
+from graftwork.compare.answer import answer, cheapest, few_runs, majority_stands, verdict
+from graftwork.compare.assemble import ENOUGH_RUNS
+from graftwork.compare.statistics import DECIMALS, LEVEL, Spread, holm
 from graftwork.core.meter import meaning_of
 from graftwork.units import percent
 
@@ -64,7 +65,7 @@ def _means(board: Board) -> dict[str, float]:
 
 def _mean(row: Mapping[str, Any], metric: str) -> float:
     counted = row.get("counted")  # boards of former versions have none
-    return float(row["scores"][metric]["mean"] if counted is None else counted)
+    return round(float(row["scores"][metric]["mean"] if counted is None else counted), DECIMALS)
 
 
 def _rows(boards: Mapping[str, Board]) -> list[dict[str, Any]]:
@@ -107,9 +108,9 @@ def _sum_up(rows: Sequence[dict[str, Any]], table: Scores, reference: str | None
     ranks = rankdata(-table, axis=0).mean(axis=1)
     base = table[[row["method"] for row in rows].index(reference or "")]
     for row, scores, rank in zip(rows, table, ranks, strict=True):
-        row["mean"], row["mean_rank"] = float(scores.mean()), float(rank)
+        row["mean"], row["mean_rank"] = round(float(scores.mean()), DECIMALS), float(rank)
         if min(scores.min(), base.min()) > 0:
-            row["geometric_mean"] = float(np.exp(np.log(scores / base).mean()))
+            row["geometric_mean"] = round(float(np.exp(np.log(scores / base).mean())), DECIMALS)
 
 
 def _winners(rows: Sequence[Mapping[str, Any]], key: str) -> list[str]:
@@ -135,28 +136,26 @@ def _differences(methods: Sequence[str], table: Scores, boards: Sequence[Board])
 
 def _difference(a: str, b: str, deltas: Scores, boards: Sequence[Board]) -> dict[str, Any]:
     """`a` less `b`, with two intervals: over tasks like these, by Student's t; and on these very tasks, over seeds and
-    examples: the tasks are independent, so the halves of their intervals add as squares."""
+    examples: the tasks are independent, so the halves of their intervals add as squares. The latter is unknown where
+    a board has too few runs to know the spread over seeds."""
     tasks, delta = len(deltas), float(deltas.mean())
-    here = math.sqrt(sum(_half(board, a, b) ** 2 for board in boards)) / tasks
-    found: dict[str, Any] = {"a": a, "b": b, "delta": delta, "low": None, "high": None, "p": None}
+    own = [next(pair for pair in board["differences"] if {pair["a"], pair["b"]} == {a, b}) for board in boards]
+    blank = dict.fromkeys(("low", "high", "p", "low_here", "high_here"))
+    found: dict[str, Any] = {"a": a, "b": b, "delta": delta, **blank}
+    if all(pair["p"] is not None for pair in own):
+        here = math.sqrt(sum(((pair["high"] - pair["low"]) / 2) ** 2 for pair in own)) / tasks
+        found |= {"low_here": delta - here, "high_here": delta + here}
     if tasks >= FEWEST_TASKS:
         spread = Spread(float(deltas.std(ddof=1)) / math.sqrt(tasks), tasks - 1.0)
         reach = spread.quantile * spread.error
         found |= {"low": delta - reach, "high": delta + reach, "p": spread.p_value(delta)}
     verdicts = [verdict(board, a, b) for board in boards]
     return found | {
-        "low_here": delta - here,
-        "high_here": delta + here,
         "tasks_above": int((deltas > 0).sum()),
         "tasks_below": int((deltas < 0).sum()),
         "tasks_better": verdicts.count("better"),
         "tasks_worse": verdicts.count("worse"),
     }
-
-
-def _half(board: Board, a: str, b: str) -> float:
-    pair = next(pair for pair in board["differences"] if {pair["a"], pair["b"]} == {a, b})
-    return float(pair["high"] - pair["low"]) / 2
 
 
 def _task(name: str, board: Board) -> dict[str, Any]:
@@ -171,6 +170,7 @@ def _task(name: str, board: Board) -> dict[str, Any]:
         "backbone": board["backbone"]["id"] if board["backbone"] else None,
         "best": {"method": best[0], "mean": best[1]},
         "enough": cheapest_known(board),
+        "few_runs": few_runs(board),
         "majority_stands": majority_stands(board),
         "answer": answer(board),
     }
@@ -216,6 +216,12 @@ def _notes(
     notes = [f"{name} failed: {why.splitlines()[0]}" for name, why in failed.items()]
     if failed:
         notes.append(f"Every summary is over {len(counted)} of {len(counted) + len(failed)} tasks.")
+    few = [found for name in counted if (found := few_runs(boards[name])) is not None]
+    if few:
+        notes.append(
+            f"Not enough runs on {len(few)} of {len(counted)} tasks: {min(few)} of a method, where {ENOUGH_RUNS} show "
+            "a ranking and 10 support a claim."
+        )
     lacking = [row for row in rows if row["mean"] is None]
     if lacking:
         told = "; ".join(f"{row['method']} {_lacks(row, len(counted))}" for row in lacking)

@@ -4,13 +4,14 @@ arXiv:1502.07943; once few are left, a test decides in place of the half)."""
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
 from graftwork.compare.statistics import LEVEL, Sample, bootstrap
 from graftwork.core.metric import Metric
+from graftwork.core.over import takes_a_recipe
 from graftwork.run.methods import Named, named_from_config
 from graftwork.train.recipe import STEPS_OF_A_TRIAL
 
@@ -44,7 +45,8 @@ class Drop:
 
 
 def races(item: Named) -> bool:
-    """Whether a method is trained by gradient, for as long as a recipe says: all such methods race, no other does."""
+    """Whether a method is trained by gradient, for as long as a recipe says, at a learning rate that can be tried: one
+    over another method has none of its own, and runs in full."""
     return item.method.uses_backbone and "learning_rate" in item.config
 
 
@@ -104,11 +106,24 @@ def behind(samples: Sequence[Sample], metric: Metric, stage: str, *, looks: int)
     ]
 
 
-def rule() -> str:
-    """The rule as the board states it."""
+def not_searched(items: Sequence[Named], searched: Iterable[str]) -> tuple[str, ...]:
+    """A note on each method that takes no part and trains at a rate as those do whose rates were `searched`."""
+    beside = " and ".join(searched)
+    apart = [item.label for item in items if beside and takes_a_recipe(item.method) and not races(item)]
+    return tuple(
+        f"{label}: the race did not search its learning rate, as it did that of {beside}; part of a difference may be"
+        " due to that. --exhaustive searches none"
+        for label in apart
+    )
+
+
+def rule(in_full: Sequence[str] = ()) -> str:
+    """The rule as the board states it; `in_full` run the methods that take no part."""
     first, second = Fraction(RATE_SHARE), Fraction(METHOD_SHARE)
+    others = f" ({', '.join(in_full)})" if in_full else ""
     return (
-        "Every method that is trained by gradient races, all by one rule; the others run in full. First each trains for"
+        "Every method on a backbone that has a learning_rate of its own races, all by one rule; the others"
+        f"{others} run in full as they come, also those of them that are trained by gradient. First each trains for"
         f" {first} of its steps (at least {STEPS_OF_A_TRIAL}), seed 0, with once, half and twice its own learning rate,"
         " and keeps the rate with the best validation score, its own among equals; a rate that was given is kept. Then"
         f" each trains for {second} of its steps, then in full, seed by seed. After the former and after seed 0 the"

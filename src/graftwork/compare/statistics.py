@@ -34,6 +34,7 @@ Floats = NDArray[np.float64]
 
 LEVEL = 0.05  # two-sided
 NEGLIGIBLE = 1e-12  # of a score: what rounding makes of nothing
+DECIMALS = 12  # of a mean that is compared with others: equal ones, added up in another order, differ beyond these
 FEWEST_RUNS = 3  # with fewer, a row is never called better or worse
 _POWER_QUANTILE = 0.8416  # of the normal distribution at 80 %
 _HELD_BACK = 0.5  # degrees of freedom of a row's seeds: Satterthwaite takes estimated parts for true ones
@@ -60,7 +61,7 @@ class Difference:
     p_a_better: float  # share of the draws in which a is above b, ties by half
     p: float | None  # two-sided; None when a row has too few runs to know its spread over seeds
     p_holm: float | None  # corrected for all pairs of the table
-    smallest_detectable: float | None  # found with 80 % power at the 5 % level; None where that is not known
+    smallest_detectable: float | None  # for this pair alone, with 80 % power at the 5 % level; None where not known
     verdict: str  # "better" | "worse" | "cannot tell", said of a, from p_holm
 
 

@@ -26,10 +26,11 @@ from typing import Any
 from graftwork.core.run import Recipe, RunResult
 from graftwork.errors import ConfigError, GraftworkError
 from graftwork.run.environment import usable_memory_bytes
-from graftwork.run.execute import SECONDS_BETWEEN_LOOKS, Shop, attempt, in_turn
+from graftwork.run.execute import SECONDS_BETWEEN_LOOKS, execute_if_free, in_turn
 from graftwork.run.methods import Named
 from graftwork.run.price_tag import repriced
 from graftwork.run.receipt import NOTHING_TRIED, Search
+from graftwork.run.shop import Shop
 from graftwork.run.store import read_result
 from graftwork.run.worker import Opening
 
@@ -67,7 +68,7 @@ def one_by_one(shop: Shop, orders: Sequence[Order], report: Report) -> Iterator[
 
     def begun(place: int, order: Order) -> tuple[RunResult, bool] | None:
         report(place, 0.0, "starting")
-        return attempt(shop, order.item, order.recipe, order.seed, partial(report, place), order.search)
+        return execute_if_free(shop, order.item, order.recipe, order.seed, partial(report, place), order.search)
 
     for place, done in in_turn([partial(begun, *job) for job in enumerate(orders)]):
         yield place, *done

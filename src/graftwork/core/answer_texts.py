@@ -7,10 +7,10 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from graftwork.core.metric import unscorable
 from graftwork.core.passages import Golds
 from graftwork.core.ragged import Numbers, Ragged
 from graftwork.core.task import Task
-from graftwork.errors import ConfigError
 
 Like = Callable[[Sequence[str], str, bool], float]  # the right texts, the text found, whether there may be no answer
 
@@ -22,10 +22,7 @@ def likeness(targets: Numbers, predictions: Numbers, task: Task, metric: str, li
     `metric` where answers are no stretches of a text.
     """
     if not isinstance(targets, Ragged) or not isinstance(predictions, Ragged) or targets.about is None:
-        raise ConfigError(
-            f"the metric {metric!r} scores stretches of a text; the task's kind is {task.kind!r}",
-            do="choose other --metrics, or --kind span for questions about passages",
-        )
+        raise unscorable(metric, "stretches of a text", task)
     texts = zip(targets.about, found_texts(predictions, targets.about), strict=True)
     scores = [like(golds.texts, text, task.unanswerable) for golds, text in texts]
     return np.array(scores, dtype=np.float64).reshape(-1, 1)

@@ -12,7 +12,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from graftwork.core.kind import AsksPassages
+from graftwork.core.method import Setting
 from graftwork.core.ragged import Ragged
+from graftwork.core.task import Task
+from graftwork.registry import kinds
 
 SURE = 10.0  # the logits of the start and the end that a rule answers; all others are 0
 
@@ -58,6 +62,18 @@ def ranked_spans(rows: NDArray[np.float64], longest: int, count: int) -> list[tu
     scores = rows[starts, 0] + rows[ends, 1]
     best = np.argsort(-scores, kind="stable")[:count]
     return list(zip(starts[best].tolist(), ends[best].tolist(), strict=True))
+
+
+def without_passages(task: Task) -> str:
+    """Why what answers with a stretch of a passage can't do this task, or an empty string."""
+    asks = isinstance(kinds.get(task.kind), AsksPassages)
+    return "" if asks else "it answers questions about passages, and this task has none"
+
+
+def longest_of(setting: Setting) -> int:
+    """Words of an answer, at most. The task must ask about passages."""
+    assert isinstance(setting.kind, AsksPassages)
+    return setting.kind.longest
 
 
 def sure_of(spans: Sequence[tuple[int, int]], words: Sequence[int], longest: int) -> Ragged:

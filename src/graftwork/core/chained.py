@@ -150,6 +150,16 @@ class ChainedBackbone:
         return ChainedBackbone(self.card, copy.deepcopy(self.module, shared), self.reader, self.architecture)
 
 
+def alone(layer: nn.Module) -> Step:
+    """A layer that needs nothing but the state, as a step."""
+
+    def step(state: Tensor, beside: Any) -> Tensor:
+        after: Tensor = layer(state)
+        return after
+
+    return step
+
+
 def as_sequence(maps: Tensor) -> Tensor:
     """(S, D, H, W) -> (S, T = H x W, D)."""
     return maps.flatten(2).transpose(1, 2)

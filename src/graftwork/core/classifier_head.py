@@ -8,7 +8,10 @@ from torch.nn.functional import linear
 
 from graftwork.core.activation import ACTIVATIONS
 from graftwork.core.backbone import BackboneCard, Features
+from graftwork.core.kind import OneClass
 from graftwork.core.model import Model
+from graftwork.core.task import Task
+from graftwork.registry import kinds
 
 NO_LAYER = "none"  # in the place of the hidden layer's activation
 
@@ -35,8 +38,12 @@ class ClassifierHead(nn.Module):
             return linear(token, self.out.weight, self.out.bias)
 
 
-def without_first(card: BackboneCard | None) -> str:
-    """Why the first position of a sequence can't stand for all of it, or an empty string."""
+def unfit_for_head(task: Task, card: BackboneCard | None) -> str:
+    """Why a method with such a head can't do this task on this backbone, or an empty string."""
+    if not isinstance(kinds.get(task.kind), OneClass):
+        return f"its head answers classification, not {task.kind}"
+    if card is not None and card.towers > 1 and task.text_a is not None:
+        return f"its head reads a pair as one sequence, and {card.id} reads each text by itself"
     if card is None or (card.pooling != "last" and card.modality != "sound"):
         return ""
     return f"its head reads the first token, and that of {card.id} has not seen the others"

@@ -6,9 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graftwork.core.indicators import ratio
+from graftwork.core.metric import unscorable
 from graftwork.core.ragged import Numbers, Ragged
 from graftwork.core.task import Task
-from graftwork.errors import ConfigError
 
 
 def moments(x: NDArray[np.float64], y: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -32,11 +32,7 @@ def correlation(means: NDArray[np.float64]) -> NDArray[np.float64]:
 def require_numbers(encoded: Numbers, task: Task, metric: str) -> NDArray[np.float64]:
     """`encoded` (N,) as float64. Raises `ConfigError` for classes, naming the `metric` that cannot score them."""
     if isinstance(encoded, Ragged) or encoded.ndim != 1 or not np.issubdtype(encoded.dtype, np.floating):
-        raise ConfigError(
-            f"the metric {metric!r} scores numbers; the task's kind is {task.kind!r}",
-            expected="accuracy" if isinstance(encoded, Ragged) else "accuracy or macro_f1",
-            do="choose other --metrics or --kind regression",
-        )
+        raise unscorable(metric, "numbers", task)
     return encoded.astype(np.float64)
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from graftwork.core.metric import unscorable
 from graftwork.core.ragged import Numbers, Ragged
 from graftwork.core.task import Task
-from graftwork.errors import ConfigError
 
 
 def indicators(encoded: Numbers, task: Task, metric: str) -> NDArray[np.bool_]:
@@ -25,18 +25,7 @@ def require_classes(encoded: Numbers, task: Task, metric: str) -> NDArray[np.gen
     """`encoded` (N,), one class per example. Raises `ConfigError` for anything else."""
     if not isinstance(encoded, Ragged) and encoded.ndim == 1 and np.issubdtype(encoded.dtype, np.integer):
         return encoded
-    raise ConfigError(
-        f"the metric {metric!r} scores classes; the task's kind is {task.kind!r}",
-        expected=_others(encoded),
-        do="choose other --metrics or another --kind",
-    )
-
-
-def _others(encoded: Numbers) -> str:
-    """The metrics for what is no class of an example."""
-    if isinstance(encoded, Ragged):
-        return "accuracy, or of spans entity_f1 or conll_f1"
-    return "accuracy or macro_f1" if encoded.ndim == 2 else "pearson or spearman"
+    raise unscorable(metric, "classes", task)
 
 
 def ratio(above: NDArray[np.float64], below: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -79,10 +79,22 @@ class Kind(Protocol):
 
 
 @runtime_checkable
+class OneClass(Protocol):
+    """What a kind is too whose examples have one label each: encoded (N,) int64 classes, and a logit for each label."""
+
+    one_class: Literal[True]
+
+
+@runtime_checkable
 class AsksPassages(Protocol):
     """What a kind is too whose examples are questions about passages: a row for "no answer", then one for each word."""
 
     longest: int  # words of an answer, at most
+
+
+def tags_words(kind: Kind) -> bool:
+    """Whether each word has an answer of its own, rather than a part in that of a question."""
+    return kind.per_word and not isinstance(kind, AsksPassages)
 
 
 @runtime_checkable

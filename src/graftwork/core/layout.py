@@ -30,6 +30,10 @@ class Layout:
     mixes_rows: bool = False  # some map is given what is not of one sequence (DeBERTa's relative positions)
     options: Mapping[str, bool] = field(default_factory=dict)  # what else its forward must be told
 
+    def first_position(self, pad: int) -> int:
+        """The position of the first token, where `pad` is the padding's number."""
+        return pad + 1 if self.positions_after_padding else 0
+
 
 BERT_ROLES: Mapping[str, str] = {
     "attention.query": "attention.self.query",
@@ -40,6 +44,14 @@ BERT_ROLES: Mapping[str, str] = {
     "mlp.down": "output.dense",
     "attention.norm": "attention.output.LayerNorm",
     "mlp.norm": "output.LayerNorm",
+}
+VIT_ROLES: Mapping[str, str] = {
+    "attention.query": "attention.q_proj",
+    "attention.key": "attention.k_proj",
+    "attention.value": "attention.v_proj",
+    "attention.output": "attention.o_proj",
+    "mlp.up": "mlp.fc1",
+    "mlp.down": "mlp.fc2",
 }
 BERT = Layout("encoder.layer.*", "embeddings.word_embeddings", BERT_ROLES, token_types=True)
 

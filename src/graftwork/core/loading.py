@@ -15,6 +15,7 @@ from tokenizers import Tokenizer
 from tokenizers.normalizers import Lowercase
 from tokenizers.normalizers import Sequence as InTurn
 from tokenizers.processors import TemplateProcessing
+from torch import nn
 from transformers import AutoModel, GenerationConfig, PreTrainedConfig, PreTrainedModel
 from transformers.utils import logging
 
@@ -40,6 +41,7 @@ from graftwork.files import digest
 KNOWN = (  # what transformers raises over a bad folder
     OSError, ValueError, KeyError, TypeError, ImportError, RuntimeError, AttributeError, IndexError, SafetensorError,
 )  # fmt: skip
+UNUSED = ("pooler", "masked_spec_embed")  # of next-sentence prediction; of pre-training on sounds
 UNSTATED_LENGTH = 512  # tokens, where neither network nor tokenizer names a limit (XLNet)
 
 
@@ -104,8 +106,7 @@ def assemble(
             got=f"{tokenizer.get_vocab_size():,} tokens",
             expected=f"at most {config.vocab_size:,}",
         )
-    if getattr(module, "pooler", None) is not None:
-        module.add_module("pooler", None)  # made for next-sentence prediction: nothing here reads it
+    drop_unused(module)
     use_linear_maps(module)
     module.eval().requires_grad_(False)
     if module.is_backend_compatible():
@@ -145,7 +146,7 @@ def fresh(config: PreTrainedConfig, seed: int, bf16: bool) -> PreTrainedModel:
             return module
         half: PreTrainedModel = AutoModel.from_config(config, dtype=torch.bfloat16, attn_implementation="eager")
     half.load_state_dict(module.state_dict())
-    return _in_bf16(half)
+    return in_bf16(half)
 
 
 def fresh_of_folder(folder: Path, config: PreTrainedConfig, seed: int, bf16: bool) -> PreTrainedModel:
@@ -165,19 +166,31 @@ def require_whole(missing: Sequence[str], folder: Path) -> None:
         )
 
 
-def _in_bf16(module: PreTrainedModel) -> PreTrainedModel:
-    """Cast parameters that were built in fp32 regardless (XLNet's). Not buffers: rotary frequencies stay in fp32."""
-    for parameter in module.parameters():
-        parameter.data = parameter.data.to(torch.bfloat16)
+def in_bf16(module: PreTrainedModel) -> PreTrainedModel:
+    """Cast parameters, those too that were built in fp32 regardless (XLNet's).
+
+    Not buffers: rotary frequencies stay in fp32. Nor batch norms: their statistics span more than bf16 holds.
+    """
+    for part in module.modules():
+        if not isinstance(part, nn.modules.batchnorm._BatchNorm):
+            for parameter in part.parameters(recurse=False):
+                parameter.data = parameter.data.to(torch.bfloat16)
     return module
+
+
+def drop_unused(module: PreTrainedModel) -> None:
+    """Without what was made for something that nothing here reads or does."""
+    for name in UNUSED:
+        if getattr(module, name, None) is not None:
+            setattr(module, name, None)
 
 
 def pretrained(folder: Path, config: PreTrainedConfig, bf16: bool) -> PreTrainedModel:
     """The network of a folder. Raises `IncompatibleModule` where tensors are missing."""
     module, missing_keys = weighted(AutoModel, folder, config, torch.bfloat16 if bf16 else torch.float32)
-    missing = sorted(key for key in missing_keys if not key.startswith(("pooler.", "masked_spec_embed")))
+    missing = sorted(key for key in missing_keys if key.partition(".")[0] not in UNUSED)
     require_whole(missing, folder)
-    return _in_bf16(module) if bf16 else module
+    return in_bf16(module) if bf16 else module
 
 
 def weighted(
@@ -237,7 +250,7 @@ def _positions(config: PreTrainedConfig, layout: Layout, name: str) -> int:
             expected="pad_token_id, the number of a token",
             do="use the config.json that belongs to the weights",
         )
-    return positions - (int(config.pad_token_id) + 1)
+    return positions - layout.first_position(int(config.pad_token_id))
 
 
 @contextlib.contextmanager

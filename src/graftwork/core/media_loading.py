@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import nn
 from torch.nn.utils import parametrize
 from transformers import AutoFeatureExtractor, PreTrainedModel
 
@@ -16,15 +15,13 @@ from graftwork.core.backbone import ROLES, BackboneCard, Inputs
 from graftwork.core.chained import Architecture, ChainedBackbone, Reader, shapes_of
 from graftwork.core.configuration import configuration
 from graftwork.core.hearing import MOST_SECONDS, SpectrogramReader, WaveReader
-from graftwork.core.loading import fresh_of_folder, pretrained, transformers_errors
+from graftwork.core.loading import drop_unused, fresh_of_folder, in_bf16, pretrained, transformers_errors
 from graftwork.core.model_folder import locate, model_file, model_type, reading_files, weight_digests
 from graftwork.core.model_json import checked_sizes
 from graftwork.core.tokenizer_folder import checked_copy
 from graftwork.core.vision import PATCH, PREPARED, ImageReader, Preparation
 from graftwork.errors import ConfigError
 from graftwork.files import digest
-
-UNUSED = ("pooler", "masked_spec_embed")  # made for what nothing here reads or does
 
 
 @dataclass(frozen=True)
@@ -37,8 +34,19 @@ class Opened:
     architecture: Architecture
     random_seed: int | None
 
-    def backbone(self, reader: Reader, modality: str, reading: Mapping[str, Any], sample: Inputs) -> ChainedBackbone:
-        """The backbone; `reading` is JSON that decides what `reader` makes of a file, `sample` one example of it."""
+    def backbone(
+        self,
+        reader: Reader,
+        modality: str,
+        reading: Mapping[str, Any],
+        sample: Inputs,
+        max_length: int | None = None,
+        rate: int = 0,
+    ) -> ChainedBackbone:
+        """The backbone; `reading` is JSON that decides what `reader` makes of a file, `sample` one example of it.
+
+        Without `max_length` every file has as many positions as the sample.
+        """
         identity: dict[str, Any] = {"files": reading_files(self.folder), "random_seed": self.random_seed}
         if self.random_seed is None:
             identity["weights"] = weight_digests(self.folder)
@@ -53,10 +61,10 @@ class Opened:
             blocks=len(shapes) - 1,
             parameters=sum(parameter.numel() for parameter in self.module.parameters()),
             pooling=self.architecture.pooling,
-            max_length=int(reading["max_length"]) if "max_length" in reading else positions,
+            max_length=max_length or positions,
             towers=1,
             shared_blocks=False,
-            rate=int(reading.get("rate", 0)),
+            rate=rate,
             shapes=() if set(shapes) == {(positions, shapes[-1][1])} else shapes,
         )
         opened = ChainedBackbone(card, self.module, reader, self.architecture)
@@ -73,9 +81,7 @@ def open_network(source: str, architectures: Mapping[str, Architecture], random_
             module = pretrained(folder, config, bf16=False)
         else:
             module = fresh_of_folder(folder, config, random_seed, bf16=False)
-    for name in UNUSED:
-        if getattr(module, name, None) is not None:
-            setattr(module, name, None)
+    drop_unused(module)
     for part in [part for part in module.modules() if parametrize.is_parametrized(part)]:
         for name, _ in list(part.get_submodule("parametrizations").named_children()):
             parametrize.remove_parametrizations(part, name)  # a weight norm becomes the weights that it makes
@@ -83,7 +89,7 @@ def open_network(source: str, architectures: Mapping[str, Architecture], random_
     for tensor in (*module.parameters(), *module.buffers()):
         tensor.data = tensor.data.clone()  # a mapped file is aligned otherwise: a copy would differ in the last bits
     return Opened(
-        folder, f"hf:{source}", _in_bf16(module) if bf16 else module, architectures[model_type(folder)], random_seed
+        folder, f"hf:{source}", in_bf16(module) if bf16 else module, architectures[model_type(folder)], random_seed
     )
 
 
@@ -138,7 +144,7 @@ class SoundFamily:
         }
         longest = reader.positions(MOST_SECONDS * reader.rate)
         reading = {"rate": reader.rate, "normalise": reader.normalise, "max_length": longest}
-        return opened.backbone(reader, "sound", reading, sample)
+        return opened.backbone(reader, "sound", reading, sample, max_length=longest, rate=reader.rate)
 
 
 def _of_spectrograms(opened: Opened, dtype: torch.dtype) -> ChainedBackbone:
@@ -151,7 +157,8 @@ def _of_spectrograms(opened: Opened, dtype: torch.dtype) -> ChainedBackbone:
     positions = shapes_of(opened.architecture.unroll(opened.module), sample)[0][0]
     sample["attention_mask"] = torch.ones(1, positions)
     reader = SpectrogramReader(extractor, positions)
-    return opened.backbone(reader, "sound", {"rate": reader.rate, "frames": extractor.max_length}, sample)
+    reading = {"rate": reader.rate, "frames": extractor.max_length}
+    return opened.backbone(reader, "sound", reading, sample, rate=reader.rate)
 
 
 def _stated(folder: Path) -> dict[str, Any]:
@@ -165,12 +172,3 @@ def _stated(folder: Path) -> dict[str, Any]:
             do="copy it from where the weights come from",
         )
     return checked_sizes(path)
-
-
-def _in_bf16(module: PreTrainedModel) -> PreTrainedModel:
-    """Cast parameters, those of batch norms left out: their statistics span more than bf16 holds."""
-    for part in module.modules():
-        if not isinstance(part, nn.modules.batchnorm._BatchNorm):
-            for parameter in part.parameters(recurse=False):
-                parameter.data = parameter.data.to(torch.bfloat16)
-    return module

@@ -28,7 +28,9 @@ if TYPE_CHECKING:
 LATER: Mapping[str, Any] = {"later": True}
 # metadata of a hyper-parameter that came after the method: of a run's identity only where it is not the default, so
 # that the runs there were before keep theirs
-SHIFT = "shift"  # among the facts of what was fitted, where the kind chose thresholds
+SIZELESS: Mapping[str, Any] = {"sizeless": True}
+# metadata of a whole number by which nothing is built, such as steps; any other is held to be the size of a tensor
+THRESHOLDS_FACT = "shift"  # among the facts of what was fitted, where the kind chose thresholds
 Logits = Numbers  # float64 (N, C), or (W, C) per word
 T = TypeVar("T")
 
@@ -149,7 +151,7 @@ class ReadsStates(Protocol):
     """A `Fitted` that starts from the states of a frozen backbone, so that many of them can share one pass."""
 
     facts: Mapping[str, Any]  # with "blind" (C,), where there are words: the answer to those that are not seen;
-    # and with "shift" (C,), where the kind chose thresholds: what is `added` to the logits
+    # and with THRESHOLDS_FACT (C,), where the kind chose thresholds: what is `added` to the logits
 
     @property
     def depth(self) -> int | None:
@@ -175,8 +177,13 @@ class Hangs(Protocol):
 class Method(Protocol):
     """A frozen dataclass; its fields are the hyper-parameters."""
 
-    VERSION: ClassVar[int]  # raised when the same hyper-parameters would give another result
-    uses_backbone: ClassVar[bool]
+    @property
+    def VERSION(self) -> int:
+        """Raised when the same hyper-parameters would give another result; over another method, with that one's."""
+
+    @property
+    def uses_backbone(self) -> bool:
+        """Whether it needs one."""
 
     def unfit(self, task: Task, card: BackboneCard | None) -> str:
         """Why this method can't be used here, or an empty string."""
@@ -186,6 +193,38 @@ class Method(Protocol):
 
     def restore(self, setting: Setting, delta: dict[str, Tensor], facts: Mapping[str, Any]) -> Fitted:
         """The fitted method from what was stored."""
+
+
+@runtime_checkable
+class HasRate(Protocol):
+    """What a method is too that is trained at a learning rate, for as long as a recipe says."""
+
+    @property
+    def learning_rate(self) -> float:
+        """The peak rate of the schedule."""
+
+
+@runtime_checkable
+class HeadStart(Protocol):
+    """What a method is too that says whether its head is fitted on frozen features before training; others' are."""
+
+    HEAD_START: ClassVar[bool]
+
+
+@runtime_checkable
+class FreshWeights(Protocol):
+    """What a method is too that says whether it draws the backbone's weights anew; others keep them."""
+
+    FRESH_WEIGHTS: ClassVar[bool]
+
+
+@runtime_checkable
+class Over(Protocol):
+    """What a method is too that is over another one."""
+
+    @property
+    def by(self) -> str:
+        """The other one, as a person names it."""
 
 
 CONTENT = "sha256-"  # begins what stands in an identity for a file

@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 
 from graftwork.core.ragged import Numbers
 from graftwork.core.task import Task
+from graftwork.errors import ConfigError
+from graftwork.registry import metrics
 
 
 class Metric(Protocol):
@@ -32,6 +34,30 @@ class BelowZero(Protocol):
 def score(metric: Metric, targets: Numbers, predictions: Numbers, task: Task) -> float:
     """One number for one set of predictions."""
     return float(metric.value(metric.statistics(targets, predictions, task).mean(axis=0)))
+
+
+def unscorable(metric: str, scores: str, task: Task) -> ConfigError:
+    """For a metric to raise that `scores` something else than the answers of this task."""
+    return ConfigError(
+        f"the metric {metric!r} scores {scores}; the task's kind is {task.kind!r}",
+        do="choose other --metrics or another --kind",
+    )
+
+
+def require_scorable(targets: Numbers, task: Task) -> None:
+    """Raise `ConfigError` where a metric of the task can't score its encoded targets, naming all that can."""
+    for name in task.metrics:
+        if refused := _refused(name, targets, task):
+            able = [other for other in metrics.names() if not _refused(other, targets, task)]
+            raise ConfigError(refused.what, expected=", ".join(able), do=refused.do)
+
+
+def _refused(name: str, targets: Numbers, task: Task) -> ConfigError | None:
+    try:
+        metrics.get(name).statistics(targets, targets, task)
+    except ConfigError as error:
+        return error
+    return None
 
 
 @dataclass(frozen=True)

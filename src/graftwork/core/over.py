@@ -7,7 +7,18 @@ from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, cast
 
 from graftwork.core.example import Example
-from graftwork.core.method import Fitted, KnownBy, Logits, Method, Once, Workbench
+from graftwork.core.method import (
+    Fitted,
+    FreshWeights,
+    HasRate,
+    HeadStart,
+    KnownBy,
+    Logits,
+    Method,
+    Once,
+    Over,
+    Workbench,
+)
 from graftwork.core.opening import FRESH
 from graftwork.core.settings import BY, chosen_settings
 from graftwork.registry import methods
@@ -28,24 +39,24 @@ def method_by(words: str) -> Method:
 
 def innermost(method: Method) -> Method:
     """The method itself, or the one that it is over."""
-    return method_by(getattr(method, BY)) if hasattr(method, BY) else method
+    return method_by(method.by) if isinstance(method, Over) else method
 
 
 def takes_a_recipe(method: Method) -> bool:
     """Whether it, or the method that it is over, is trained at a learning rate for as long as a recipe says; all others
     take no steps, or have a plan of their own."""
-    return method.uses_backbone and hasattr(innermost(method), "learning_rate")
+    return method.uses_backbone and isinstance(innermost(method), HasRate)
 
 
 def beginning(method: Method, card: BackboneCard | None) -> dict[str, bool]:
     """What a recipe has to know of where training begins.
 
-    "head_start": whether the head is fitted on frozen features first, unless a method says `HEAD_START = False`;
-    "pretrained": whether the weights are learnt ones, those of `card`, unless the method draws its own
-    (`FRESH_WEIGHTS`).
+    "head_start": whether the head is fitted on frozen features first; "pretrained": whether the weights are learnt
+    ones, those of `card`, unless the method draws its own.
     """
-    fresh = getattr(method, "FRESH_WEIGHTS", False) or (card is not None and card.id.startswith(FRESH))
-    return {"head_start": getattr(innermost(method), "HEAD_START", True), "pretrained": not fresh}
+    below, random = innermost(method), card is not None and card.id.startswith(FRESH)
+    fresh = random or (isinstance(method, FreshWeights) and method.FRESH_WEIGHTS)
+    return {"head_start": not isinstance(below, HeadStart) or below.HEAD_START, "pretrained": not fresh}
 
 
 def version_over(own: int, by: str) -> int:
@@ -65,7 +76,7 @@ def known_by(by: str) -> dict[str, Any]:
 
 def unfit_over(by: str) -> str:
     """Why `by` can't be the method below another, or an empty string."""
-    return f"{by!r} is itself over another method" if hasattr(method_by(by), BY) else ""
+    return f"{by!r} is itself over another method" if isinstance(method_by(by), Over) else ""
 
 
 def apart(bench: Workbench, name: str) -> Workbench:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from graftwork.core.metric import unscorable
 from graftwork.core.ragged import Numbers, Ragged
 from graftwork.core.task import Task
-from graftwork.errors import ConfigError
 
 
 def marked(
@@ -18,10 +18,7 @@ def marked(
     Raises `ConfigError` where examples have no candidates, naming the `metric` that can't score them.
     """
     if not (isinstance(targets, Ragged) and isinstance(predictions, Ragged) and targets.flat.shape[1:] == (2,)):
-        raise ConfigError(
-            f"the metric {metric!r} scores candidates; the task's kind is {task.kind!r}",
-            do="choose other --metrics, or --kind ranking",
-        )
+        raise unscorable(metric, "candidates", task)
     return [
         (marks[:, 0] != 0, np.asarray(scores[:, 0], dtype=np.float64))
         for marks, scores in zip(targets, predictions, strict=True)

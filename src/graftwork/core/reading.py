@@ -82,23 +82,32 @@ class TextReader:
 
     def collate(self, encoded: Encoded, sequences: Sequence[int]) -> Inputs:
         """Pad on the right, so that positions count from the first real token whatever the batch: each (S, T)."""
-        lengths = np.array([len(encoded.ids[i]) for i in sequences])
-        real = np.arange(int(lengths.max())) < lengths[:, None]  # (S, T)
-        inputs = {
-            "input_ids": _padded([encoded.ids[i] for i in sequences], real, self.pad_id),
-            "attention_mask": torch.from_numpy(real.astype(np.int64)),
-        }
+        real = real_tokens(encoded, sequences)
+        inputs = {"input_ids": padded([encoded.ids[i] for i in sequences], real, self.pad_id)}
         if self.token_types:
-            inputs["token_type_ids"] = _padded([encoded.types[i] for i in sequences], real, 0)
-        if encoded.words is not None:
-            begins = np.zeros(real.shape, dtype=bool)
-            for row, sequence in enumerate(sequences):
-                begins[row, encoded.words.first[sequence]] = True
-            inputs["words"] = torch.from_numpy(begins)
-        return inputs
+            inputs["token_type_ids"] = padded([encoded.types[i] for i in sequences], real, 0)
+        return inputs | marks(encoded, sequences, real)
 
 
-def _padded(rows: Sequence[list[int]], real: NDArray[np.bool_], filler: int) -> Tensor:
+def real_tokens(encoded: Encoded, sequences: Sequence[int]) -> NDArray[np.bool_]:
+    """(S, T) True at a token, False at the padding on its right."""
+    lengths = np.array([len(encoded.ids[i]) for i in sequences])
+    real: NDArray[np.bool_] = np.arange(int(lengths.max())) < lengths[:, None]
+    return real
+
+
+def marks(encoded: Encoded, sequences: Sequence[int], real: NDArray[np.bool_]) -> Inputs:
+    """`attention_mask` (S, T), and of examples with words `words` (S, T)."""
+    inputs = {"attention_mask": torch.from_numpy(real.astype(np.int64))}
+    if encoded.words is not None:
+        begins = np.zeros(real.shape, dtype=bool)
+        for row, sequence in enumerate(sequences):
+            begins[row, encoded.words.first[sequence]] = True
+        inputs["words"] = torch.from_numpy(begins)
+    return inputs
+
+
+def padded(rows: Sequence[list[int]], real: NDArray[np.bool_], filler: int) -> Tensor:
     """(S, T) int64, the rows where `real` (S, T) says so."""
     batch = np.full(real.shape, filler, dtype=np.int64)
     batch[real] = np.fromiter(chain.from_iterable(rows), np.int64, int(real.sum()))

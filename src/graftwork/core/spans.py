@@ -12,9 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from graftwork.core.metric import unscorable
 from graftwork.core.ragged import Numbers, Ragged
 from graftwork.core.task import Task
-from graftwork.errors import ConfigError
 
 OUTSIDE, BEGIN, INSIDE = "O", "B-", "I-"
 
@@ -65,11 +65,7 @@ def span_counts(targets: Numbers, predictions: Numbers, task: Task, metric: str,
     Raises `ConfigError` naming the `metric` where the task's answers mark no spans.
     """
     if not (isinstance(targets, Ragged) and isinstance(predictions, Ragged) and marks_spans(task.labels)):
-        raise ConfigError(
-            f"the metric {metric!r} scores spans, tagged B-TYPE, I-TYPE and O; the task's kind is {task.kind!r}",
-            expected="accuracy" if isinstance(targets, Ragged) else "a metric of that kind",
-            do="choose other --metrics or another --kind",
-        )
+        raise unscorable(metric, "spans, tagged B-TYPE, I-TYPE and O", task)
     true, found = (spans_of(tags, task.labels, strict) for tags in (targets, predictions))
     right = np.isin(_keys(true, len(targets.flat), task), _keys(found, len(targets.flat), task))
     owners, examples = targets.owners, len(targets)

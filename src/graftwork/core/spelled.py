@@ -20,6 +20,7 @@ from tokenizers.processors import TemplateProcessing
 from graftwork.core.backbone import Encoded, Inputs
 from graftwork.core.characters import WORD_LENGTH, letters_of, sentence_end_ids, sentence_start_ids, spelled_ids
 from graftwork.core.example import Example, texts_apart
+from graftwork.core.reading import marks, real_tokens
 from graftwork.core.tokenizer_file import read_tokenizer
 from graftwork.core.windows import Windowing
 
@@ -158,19 +159,9 @@ class SpelledReader:
 
     def collate(self, encoded: Encoded, sequences: Sequence[int]) -> Inputs:
         """`characters` (S, T, characters), zero where padding is, behind each sequence."""
-        lengths = np.array([len(encoded.ids[i]) for i in sequences])
-        real = np.arange(lengths.max()) < lengths[:, None]  # (S, T)
+        real = real_tokens(encoded, sequences)
         numbers = list(chain.from_iterable(encoded.ids[i] for i in sequences))
         places = {number: place for place, number in enumerate(dict.fromkeys(numbers))}
         characters = np.zeros((*real.shape, WORD_LENGTH), dtype=np.int64)
         characters[real] = spelled(places)[[places[number] for number in numbers]]
-        inputs = {
-            "characters": torch.from_numpy(characters),
-            "attention_mask": torch.from_numpy(real.astype(np.int64)),
-        }
-        if encoded.words is not None:
-            begins = np.zeros(real.shape, dtype=bool)
-            for row, sequence in enumerate(sequences):
-                begins[row, encoded.words.first[sequence]] = True
-            inputs["words"] = torch.from_numpy(begins)
-        return inputs
+        return {"characters": torch.from_numpy(characters)} | marks(encoded, sequences, real)

@@ -55,6 +55,7 @@ def report(
         "without_letters": {name: sum(map(_no_letters, found)) for name, found in listed.items()},
         "duplicates_within": {name: duplicates(split.examples) for name, split in splits.items()},
         "duplicates_across": duplicates_across(splits),
+        "test_in_validation": repeated(splits["validation"].examples, splits["test"].examples),
         "near_duplicates": near_report(listed, task.reads),
         "conflicts": conflicts(everything),
         "sorted": is_sorted(train),
@@ -169,16 +170,19 @@ def duplicates(examples: Sequence[Example]) -> int:
 
 def duplicates_across(splits: Mapping[str, Split]) -> dict[str, Any]:
     """Rows of the other splits whose exact inputs stand in train too, per split, with up to five pairs of ids."""
+    train = splits["train"].examples
+    found = {name: repeated(train, split.examples) for name, split in splits.items() if name != "train"}
+    pairs = [pair for repeats in reversed(found.values()) for pair in repeats["examples"]]
+    return {"rows": {name: repeats["rows"] for name, repeats in found.items()}, "examples": pairs[:EXAMPLES]}
+
+
+def repeated(before: Sequence[Example], after: Sequence[Example]) -> dict[str, Any]:
+    """How many rows of `after` have the exact inputs of one of `before`, with up to five pairs of ids."""
     first: dict[Inputs, str] = {}
-    for example in splits["train"].examples:
+    for example in before:
         first.setdefault(inputs_of(example.inputs), example.id)
-    pairs = {
-        name: [[first[key], example.id] for example in split.examples if (key := inputs_of(example.inputs)) in first]
-        for name, split in splits.items()
-        if name != "train"
-    }
-    examples = [pair for name in reversed(pairs) for pair in pairs[name]][:EXAMPLES]
-    return {"rows": {name: len(found) for name, found in pairs.items()}, "examples": examples}
+    pairs = [[first[key], example.id] for example in after if (key := inputs_of(example.inputs)) in first]
+    return {"rows": len(pairs), "examples": pairs[:EXAMPLES]}
 
 
 def conflicts(examples: Sequence[Example]) -> dict[str, Any]:
@@ -242,6 +246,12 @@ def _warnings(found: Mapping[str, Any], task: Task) -> Iterable[str]:
                 f"{_rows(count)} of {name} ({_share(count, rows[name])}) {'has' if count == 1 else 'have'} the same "
                 f"{noun} as a row of train: kept, and the score looks better for it than it is."
             )
+    if count := found["test_in_validation"]["rows"]:
+        yield (
+            f"{_rows(count)} of test ({_share(count, rows['test'])}) {'has' if count == 1 else 'have'} the same {noun} "
+            "as a row of validation: choices are made on what is tested on, and the score looks better for it than it "
+            "is."
+        )
     yield from _near_warnings(found, noun)
     for name, count in found["duplicates_within"].items():
         if count:
@@ -293,6 +303,12 @@ def _near_warnings(found: Mapping[str, Any], noun: str) -> Iterable[str]:
                 f"{_rows(count)} of {name} ({_share(count, rows[name])}) {verb} a row of train: the score may look "
                 "better for it than it is; --drop-leaks takes such rows out of train."
             )
+    if near and (count := near["test_in_validation"]["rows"]):
+        verb = "nearly repeats" if count == 1 else "nearly repeat"
+        yield (
+            f"{_rows(count)} of test ({_share(count, rows['test'])}) {verb} a row of validation, on which choices are "
+            "made: the score may look better for it than it is."
+        )
     for name, count in near["within"].items() if near else ():
         if count:
             verb = "nearly repeats" if count == 1 else "nearly repeat"

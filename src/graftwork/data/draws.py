@@ -1,8 +1,9 @@
 """Draws: parts of a data set, as if only so many of its labels had been given.
 
 A draw is a pure function of (seed, draw, size) and of the rows' own content. Every stratum (class) is put in an order
-by a hash, and a size takes the first rows of each: so the sizes of one draw are nested, and a curve over them tells
-what more labels bring, not what other labels bring. The test split is the same for all.
+by a hash, and a size takes the first rows of each: so a size that takes more of every stratum holds the rows of one
+that takes fewer, and a curve over them tells what more labels bring, not what other labels bring. The test split is the
+same for all.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graftwork.core.example import plain
+from graftwork.core.kind import OneClass
 from graftwork.core.task import Dataset, Split, Task
 from graftwork.data.load import digest
 from graftwork.errors import ConfigError, DataError, clip
@@ -62,6 +64,11 @@ class Plan:
         """Of each draw."""
         return [sum(counts.values()) for counts in self.taken]
 
+    def is_within(self, other: Plan) -> bool:
+        """Whether the rows of each draw are among those that the same draw takes by `other`."""
+        draws = zip(self.taken, other.taken, strict=True)
+        return all(count <= theirs[stratum] for own, theirs in draws for stratum, count in own.items())
+
 
 def parse_sizes(words: str | Sequence[str] | None, task: Task) -> list[Size]:
     """The sizes named (one string: separated by commas), or the usual ones for such a task.
@@ -86,7 +93,7 @@ def parse_sizes(words: str | Sequence[str] | None, task: Task) -> list[Size]:
 
 
 def _has_classes(task: Task) -> bool:
-    return task.kind == "classification"
+    return isinstance(kinds.get(task.kind), OneClass)
 
 
 def _parse(word: str) -> Size:
@@ -168,7 +175,11 @@ def _validation(dataset: Dataset, taken: Mapping[Hashable, int], rows: int, chan
         cut = {stratum: min(count, taken.get(stratum, 0)) for stratum, count in total.items()}
     else:
         share = Size("", share=min(1.0, rows / len(split.examples)))
-        cut = {stratum: _count(count, share, _unit(f"{chance} {stratum!r}"), 0) for stratum, count in total.items()}
+        luck = {stratum: _unit(f"{chance} {stratum!r}") for stratum in total}
+        cut = {stratum: _count(count, share, luck[stratum], 0) for stratum, count in total.items()}
+        surplus = max(0, sum(cut.values()) - rows)  # by chance more were rounded up than down
+        for stratum in sorted((one for one in cut if cut[one]), key=lambda one: (luck[one], repr(one)))[:surplus]:
+            cut[stratum] -= 1
     if not any(cut.values()):
         cut[max(total, key=lambda stratum: (total[stratum], repr(stratum)))] = 1
     return _first(split, strata, cut, f"{chance} validation")

@@ -14,6 +14,7 @@ from graftwork.core.example import Example, Input, plain, text_of
 from graftwork.core.kind import AsksPassages, Kind, OfChoices
 from graftwork.core.labels import is_number, labels_of
 from graftwork.core.media import MEDIA
+from graftwork.core.metric import require_scorable
 from graftwork.core.task import OF_SOME_KINDS, SPLITS, Dataset, Split, Task
 from graftwork.data.checks import report
 from graftwork.data.choices import choice_rows, find_choice_columns
@@ -132,8 +133,7 @@ def _dataset(
         name: Split(name, tuple(found), kind.encode([example.target for example in found], task))
         for name, found in examples.items()
     }
-    for name in task.metrics:
-        metrics.get(name).statistics(splits["test"].targets, splits["test"].targets, task)
+    require_scorable(splits["test"].targets, task)
     rejected = {name: len(one.found) for name, one in rejects.items()} if task.rejects is not None else {}
     found: dict[str, Any] = {"warnings": [], "dropped": dict(dropped), "rejected": rejected}
     if checked:

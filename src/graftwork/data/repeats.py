@@ -62,19 +62,25 @@ def near_report(splits: Mapping[str, Sequence[Example]], reads: str) -> dict[str
     rows = dict(zip(splits, np.split(distinct.of_row, ends[:-1]), strict=True))
     ids = _first_ids(distinct, everything)
     within = {name: _repeats(sketch, np.unique(of_split)) for name, of_split in rows.items()}
-    trained, counts, shown = rows["train"], {}, []
-    for name, held in rows.items():
-        if name == "train":
-            continue
-        fresh = np.setdiff1d(held, trained)
-        found = partners_across(sketch, np.unique(trained), fresh)
-        counts[name] = int(np.isin(held, found.pairs[:, 1]).sum())
-        own = {int(group): splits[name][place].id for place, group in reversed(list(enumerate(held)))}
-        shown.append([[ids[a], own[b], round(value, 3)] for (a, b), value in _listed(found)])
+
+    def nearly(before: str, after: str) -> dict[str, Any]:
+        """How many rows of `after` are near one of `before` that is not the same, with up to five pairs of ids."""
+        held = rows[after]
+        found = partners_across(sketch, np.unique(rows[before]), np.setdiff1d(held, rows[before]))
+        own = [
+            {int(group): splits[name][place].id for place, group in reversed(list(enumerate(rows[name])))}
+            for name in (before, after)
+        ]
+        shown = [[own[0][a], own[1][b], round(value, 3)] for (a, b), value in _listed(found)[:EXAMPLES]]
+        return {"rows": int(np.isin(held, found.pairs[:, 1]).sum()), "examples": shown}
+
+    across = {name: nearly("train", name) for name in splits if name != "train"}
+    pairs = [pair for repeats in reversed(across.values()) for pair in repeats["examples"]]
     return {
         "measure": MEASURES[reads],
         "within": within,
-        "across": {"rows": counts, "examples": [pair for pairs in reversed(shown) for pair in pairs][:EXAMPLES]},
+        "across": {"rows": {name: repeats["rows"] for name, repeats in across.items()}, "examples": pairs[:EXAMPLES]},
+        "test_in_validation": nearly("validation", "test"),
         "conflicts": _conflicts(sketch, distinct, everything, ids),
     }
 

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from graftwork.config import DEFAULT_BACKBONE
+
 GROUPS = ("machine", "speed", "software", "folders")  # in the order they are told
 
 
@@ -14,7 +16,7 @@ GROUPS = ("machine", "speed", "software", "folders")  # in the order they are to
 class Asked:
     """What the user means to use."""
 
-    backbone: str = "minilm"
+    backbone: str = DEFAULT_BACKBONE
     runs: Path = Path("runs")
     cache: str | None = None  # None: the usual one
     seconds: float = 0.3  # of each measurement; 0 measures nothing

@@ -7,6 +7,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from graftwork.config import DEFAULT_BACKBONE
 from graftwork.doctor.check import GROUPS, Asked, Finding
 from graftwork.registry import checks
 
@@ -15,7 +16,7 @@ FORMAT = 1
 
 def doctor(
     *,
-    backbone: str = "minilm",
+    backbone: str = DEFAULT_BACKBONE,
     runs: str | Path = "runs",
     cache: str | Path | None = None,
     seconds: float = 0.3,

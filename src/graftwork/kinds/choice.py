@@ -7,6 +7,7 @@ from typing import Any
 
 from scipy.special import softmax
 
+from graftwork.core.choices import parse_marks
 from graftwork.core.example import Example
 from graftwork.core.listwise import Listwise
 from graftwork.core.ragged import Ragged
@@ -22,7 +23,7 @@ class Choice(Listwise):
 
     def parse(self, text: str | tuple[str, ...], task: Task, where: str) -> tuple[int, ...]:
         """One mark per candidate. Raises `DataError` unless exactly one is 1."""
-        marks = super().parse(text, task, where)
+        marks = parse_marks(text, where)
         if sum(marks) != 1:
             raise DataError(
                 "not exactly one choice is right",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +26,7 @@ class Classification:
     """Targets are str, encoded as (N,) int64 classes; a logit per class; trained by cross entropy."""
 
     per_word = False
+    one_class: Literal[True] = True
     settings: tuple[str, ...] = ("labels", "positive")
     mends = ""
 

@@ -11,14 +11,13 @@ from torch import Tensor
 
 from graftwork.core.abbreviations import definitions
 from graftwork.core.backbone import BackboneCard
-from graftwork.core.best_spans import sure_of
+from graftwork.core.best_spans import longest_of, sure_of, without_passages
 from graftwork.core.example import Example
-from graftwork.core.kind import AsksPassages
 from graftwork.core.method import Logits, Setting, Workbench
 from graftwork.core.ngrams import Window, answer_in, best_window
 from graftwork.core.passages import Passage
 from graftwork.core.task import Task
-from graftwork.registry import kinds, methods
+from graftwork.registry import methods
 
 _ASKED = re.compile(r"\b(?:does|do|did)\s+(.+?)\s+stands?\s+for\b", re.IGNORECASE | re.DOTALL)
 _NOUN = re.compile(
@@ -87,20 +86,14 @@ class AbbreviationRule:
 
     def unfit(self, task: Task, card: BackboneCard | None) -> str:
         """Fits questions about passages."""
-        asks = isinstance(kinds.get(task.kind), AsksPassages)
-        return "" if asks else "it answers questions about passages, and this task has none"
+        return without_passages(task)
 
     def fit(self, bench: Workbench) -> Rule:
         """Choose the window."""
         window, _ = best_window(bench.train.examples)
         asked = sum(asked_for(example.inputs["question"]) is not None for example in bench.train.examples)
-        return Rule(window, _longest(bench.setting), {"window": window.place, "words": window.words, "asked": asked})
+        return Rule(window, longest_of(bench.setting), {"window": window.place, "words": window.words, "asked": asked})
 
     def restore(self, setting: Setting, delta: dict[str, Tensor], facts: Mapping[str, Any]) -> Rule:
         """From its window."""
-        return Rule(Window.of(delta["window"]), _longest(setting), facts)
-
-
-def _longest(setting: Setting) -> int:
-    assert isinstance(setting.kind, AsksPassages)
-    return setting.kind.longest
+        return Rule(Window.of(delta["window"]), longest_of(setting), facts)

@@ -11,7 +11,7 @@ from torch.nn.functional import layer_norm, linear
 
 from graftwork.core.activation import ACTIVATIONS
 from graftwork.core.backbone import BackboneCard, lacking
-from graftwork.core.classifier_head import NO_LAYER, read_first_token, without_first
+from graftwork.core.classifier_head import NO_LAYER, read_first_token, unfit_for_head
 from graftwork.core.model import Model
 from graftwork.core.task import Task
 from graftwork.core.transformer import site_size
@@ -104,11 +104,7 @@ class AdapterHub:
             return f"activation and head must be of {', '.join(ACTIVATIONS)}; the head may have {NO_LAYER}"
         if self.size <= 0:
             return f"size must be above 0, not {self.size}"
-        if task.kind != "classification":
-            return f"its head answers classification, not {task.kind}"
-        if card is not None and card.towers > 1 and task.text_a is not None:
-            return f"its head reads a pair as one sequence, and {card.id} reads each text by itself"
-        return without_first(card) or lacking(card, self.roles)
+        return unfit_for_head(task, card) or lacking(card, self.roles)
 
     def attach(self, model: Model) -> None:
         """Plug the bottlenecks, and read the first token."""

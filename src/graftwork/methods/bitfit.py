@@ -21,7 +21,7 @@ ROLES = (
 )  # fmt: skip
 
 
-class Shift(nn.Module):
+class BiasChange(nn.Module):
     """y -> y + b, with b (out,) zero at the start: the change of a bias, kept apart from the frozen one."""
 
     def __init__(self, bias: Tensor):
@@ -38,7 +38,7 @@ class Shift(nn.Module):
 
     @staticmethod
     def adapt(x: Tensor, y: Tensor, weights: Mapping[str, Tensor]) -> Tensor:
-        """(K, N, in), (K, N, out) -> (K, N, out), by K shifts."""
+        """(K, N, in), (K, N, out) -> (K, N, out), by K changes."""
         return y + weights["b"][:, None]
 
 
@@ -64,10 +64,10 @@ class BitFit:
         return lacking(card, ROLES) if card is not None and set(ROLES) <= set(card.lacks) else ""
 
     def attach(self, model: Model) -> None:
-        """Plug a shift at every site that has a bias."""
+        """Plug a change at every site that has a bias."""
         for role in ROLES:
             if any(_bias(site) is not None for site in model.backbone.sites(role).values()):
-                model.plug(role, lambda site: Shift(_bias(site)))  # type: ignore[arg-type]
+                model.plug(role, lambda site: BiasChange(_bias(site)))  # type: ignore[arg-type]
 
     fit = fit_by_gradient
     restore = restore_by_attaching

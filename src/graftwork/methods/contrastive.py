@@ -13,10 +13,11 @@ from torch import Tensor
 
 from graftwork.core.backbone import BackboneCard, towers_of
 from graftwork.core.head import PooledHead
+from graftwork.core.kind import OneClass
 from graftwork.core.method import Setting, Workbench
 from graftwork.core.model import Model
 from graftwork.core.task import Task
-from graftwork.registry import methods
+from graftwork.registry import kinds, methods
 from graftwork.train.contrast import Plan, Reading, train_on_pairs
 from graftwork.train.flops import StepCounter
 from graftwork.train.linear import fit_best_linear, scorer
@@ -44,7 +45,8 @@ class Contrastive:
         """Needs classes."""
         if not (self.rate > 0 and self.epochs >= 1 and self.steps >= 1 and 0 < self.decay <= 1):
             return f"rate must be above 0, epochs and steps at least 1 and decay between 0 and 1, not {self}"
-        return "" if task.kind == "classification" else f"it needs one class of each example, not {task.kind}"
+        fits = isinstance(kinds.get(task.kind), OneClass)
+        return "" if fits else f"it needs one class of each example, not {task.kind}"
 
     def attach(self, model: Model) -> None:
         """Own everything but the token embeddings."""

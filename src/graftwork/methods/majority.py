@@ -41,7 +41,7 @@ class Constant:
 @methods.register("majority")
 @dataclass(frozen=True)
 class Majority:
-    """The most frequent class of the training split, every label above one half, or the mean."""
+    """The most frequent class of the training split, its frequent labels, or the mean."""
 
     VERSION: ClassVar[int] = 1
     uses_backbone: ClassVar[bool] = False

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from graftwork.core.backbone import BackboneCard
 from graftwork.core.example import Example
-from graftwork.core.kind import AsksPassages
+from graftwork.core.kind import tags_words
 from graftwork.core.method import Logits, Setting, Workbench
 from graftwork.core.ragged import Ragged
 from graftwork.core.task import Task
@@ -69,10 +69,7 @@ class MostFrequentTag:
 
     def unfit(self, task: Task, card: BackboneCard | None) -> str:
         """Fits tasks about words."""
-        kind = kinds.get(task.kind)
-        return (
-            "" if kind.per_word and not isinstance(kind, AsksPassages) else "it tags words, and this task has no tags"
-        )
+        return "" if tags_words(kinds.get(task.kind)) else "it tags words, and this task has no tags"
 
     def fit(self, bench: Workbench) -> WordTags:
         """Count."""

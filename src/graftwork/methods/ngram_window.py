@@ -9,13 +9,12 @@ from typing import Any, ClassVar
 from torch import Tensor
 
 from graftwork.core.backbone import BackboneCard
-from graftwork.core.best_spans import sure_of
+from graftwork.core.best_spans import longest_of, sure_of, without_passages
 from graftwork.core.example import Example
-from graftwork.core.kind import AsksPassages
 from graftwork.core.method import Logits, Setting, Workbench
 from graftwork.core.ngrams import Window, answer_in, best_window
 from graftwork.core.task import Task
-from graftwork.registry import kinds, methods
+from graftwork.registry import methods
 
 
 @dataclass
@@ -51,20 +50,14 @@ class NgramWindow:
 
     def unfit(self, task: Task, card: BackboneCard | None) -> str:
         """Fits questions about passages."""
-        asks = isinstance(kinds.get(task.kind), AsksPassages)
-        return "" if asks else "it answers questions about passages, and this task has none"
+        return without_passages(task)
 
     def fit(self, bench: Workbench) -> Windower:
         """Try every window."""
         window, scores = best_window(bench.train.examples)
         facts = {"window": window.place, "words": window.words, "train_f1_by_window": scores}
-        return Windower(window, _longest(bench.setting), facts)
+        return Windower(window, longest_of(bench.setting), facts)
 
     def restore(self, setting: Setting, delta: dict[str, Tensor], facts: Mapping[str, Any]) -> Windower:
         """From its window."""
-        return Windower(Window.of(delta["window"]), _longest(setting), facts)
-
-
-def _longest(setting: Setting) -> int:
-    assert isinstance(setting.kind, AsksPassages)
-    return setting.kind.longest
+        return Windower(Window.of(delta["window"]), longest_of(setting), facts)

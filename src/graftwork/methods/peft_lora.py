@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from graftwork.core.activation import ACTIVATIONS
 from graftwork.core.backbone import BackboneCard, lacking
-from graftwork.core.classifier_head import NO_LAYER, read_first_token, without_first
+from graftwork.core.classifier_head import NO_LAYER, read_first_token, unfit_for_head
 from graftwork.core.low_rank import LowRank
 from graftwork.core.model import Model
 from graftwork.core.task import Task
@@ -45,11 +45,7 @@ class PeftLora:
             return f"head must be one of {', '.join(ACTIVATIONS)}, {NO_LAYER}, not {self.head!r}"
         if self.rank <= 0:
             return f"rank must be above 0, not {self.rank}"
-        if task.kind != "classification":
-            return f"its head answers classification, not {task.kind}"
-        if card is not None and card.towers > 1 and task.text_a is not None:
-            return f"its head reads a pair as one sequence, and {card.id} reads each text by itself"
-        return without_first(card) or lacking(card, roles)
+        return unfit_for_head(task, card) or lacking(card, roles)
 
     def attach(self, model: Model) -> None:
         """Plug a low-rank map beside each of the maps, and read the first token."""

@@ -18,7 +18,7 @@ from torch import Tensor
 from graftwork.core.backbone import BackboneCard
 from graftwork.core.checkpoint import Checkpoint
 from graftwork.core.example import Example
-from graftwork.core.kind import AsksPassages
+from graftwork.core.kind import tags_words
 from graftwork.core.method import Logits, Setting, Workbench
 from graftwork.core.ragged import Ragged
 from graftwork.core.task import Task
@@ -179,8 +179,7 @@ class PerceptronTagger:
 
     def unfit(self, task: Task, card: BackboneCard | None) -> str:
         """Fits tasks about words."""
-        kind = kinds.get(task.kind)
-        if not kind.per_word or isinstance(kind, AsksPassages):
+        if not tags_words(kinds.get(task.kind)):
             return "it tags words, and this task has no tags"
         return "" if self.epochs > 0 else f"epochs must be above 0, not {self.epochs}"
 

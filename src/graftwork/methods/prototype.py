@@ -14,10 +14,10 @@ from torch import Tensor
 from torch.nn.functional import linear, normalize
 
 from graftwork.core.backbone import BackboneCard
-from graftwork.core.kind import Kind
+from graftwork.core.kind import Kind, OneClass
 from graftwork.core.method import Setting, Workbench
 from graftwork.core.task import Task
-from graftwork.registry import methods
+from graftwork.registry import kinds, methods
 from graftwork.train.linear import kept_targets, scorer
 from graftwork.train.probe import Probe, restore_probe
 
@@ -39,7 +39,8 @@ class Prototype:
         """Needs classes."""
         if self.distance not in DISTANCES:
             return f"distance must be one of {', '.join(DISTANCES)}, not {self.distance!r}"
-        return "" if task.kind == "classification" else f"it needs one class of each example, not {task.kind}"
+        fits = isinstance(kinds.get(task.kind), OneClass)
+        return "" if fits else f"it needs one class of each example, not {task.kind}"
 
     def fit(self, bench: Workbench) -> Probe:
         """Means of every block; the block that is best on validation is kept, and the temperature fitted there."""

@@ -17,7 +17,7 @@ from graftwork.core.method import FrozenPass, Setting, Workbench
 from graftwork.core.task import Task
 from graftwork.registry import methods
 from graftwork.train.linear import LinearFit, fit_on, fitted_on, kept_targets, scorer
-from graftwork.train.mix import batches_of_features
+from graftwork.train.mix import batches_of_features, features_of_blocks
 from graftwork.train.probe import Probe, mixed, restore_probe
 from graftwork.train.seeds import derive
 
@@ -47,7 +47,7 @@ class ScalarMix:
         backbone = bench.setting.backbone
         assert backbone is not None
         train, validation = bench.frozen(bench.train, None), bench.frozen(bench.validation, None)
-        features = _features(train, backbone.card.blocks)  # (N, L + 1, P)
+        features = features_of_blocks(train, backbone.card.blocks)  # (N, L + 1, P)
         scale = features.std(dim=(0, 2)).clamp_min(1e-6)  # (L + 1,): blocks on one scale, so that shares compare
         even = torch.full_like(scale, 1 / len(scale)) / scale
         start, _ = fit_on(bench, train, validation, lambda frozen: mixed(frozen, even), bench.tally)
@@ -72,7 +72,7 @@ class ScalarMix:
     ) -> tuple[Mixed, float, int]:
         """The network after its best epoch, what it scores on validation, and which epoch that was."""
         (train, features), kind = given, bench.setting.kind
-        targets, held = kept_targets(bench.train, train.encoded), _features(validation, len(scale) - 1)
+        targets, held = kept_targets(bench.train, train.encoded), features_of_blocks(validation, len(scale) - 1)
         score, best = scorer(bench, validation.encoded), (-math.inf, 0, dict[str, Tensor]())
         network = Mixed(scale, start)
         optimiser = torch.optim.AdamW(
@@ -132,8 +132,3 @@ class Mixed(nn.Module):
         with torch.no_grad():
             shares = self.gamma * self.shares / self.scale
         return Probe(backbone, shares, self.weight.detach(), self.bias.detach(), facts)
-
-
-def _features(frozen: FrozenPass, blocks: int) -> Tensor:
-    """(N, L + 1, P), or (W, L + 1, P)."""
-    return torch.stack([frozen.pooled(block) for block in range(blocks + 1)], dim=1)

@@ -19,14 +19,15 @@ class Accuracy:
         """(N,) classes or (N, C) labels -> (N, 1), 1 where right. Tags per word -> (N, 2): right words, words.
         Marks and scores of choices (W, 2) -> (N, 1), 1 where that of the highest score, the first of equals, is right.
 
-        Raises `ConfigError` for numbers.
+        Raises `ConfigError` for numbers and stretches of a text.
         """
         if isinstance(targets, Ragged) and isinstance(predictions, Ragged):
-            if targets.flat.ndim > 1:
+            if targets.flat.ndim == 1:
+                right = targets.sums(targets.flat == predictions.flat)
+                return np.stack([right, targets.counts.astype(np.float64)], axis=1)
+            if targets.about is None:
                 found = marked(targets, predictions, task, "accuracy")
                 return np.array([[right[scores.argmax()]] for right, scores in found], dtype=np.float64)
-            right = targets.sums(targets.flat == predictions.flat)
-            return np.stack([right, targets.counts.astype(np.float64)], axis=1)
         same = indicators(targets, task, "accuracy") == indicators(predictions, task, "accuracy")
         return np.asarray(same.all(axis=1, keepdims=True), dtype=np.float64)
 

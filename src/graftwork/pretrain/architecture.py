@@ -15,6 +15,7 @@ from transformers import AutoConfig, PreTrainedConfig, PreTrainedModel
 
 from graftwork.core.attention import NAME as ATTENTION
 from graftwork.core.configuration import configuration
+from graftwork.core.layout import Layout
 from graftwork.core.loading import TransformerFamily, require_whole, transformers_errors, weighted
 from graftwork.core.model_folder import model_type, read_as_trained
 from graftwork.errors import ConfigError, UnknownName
@@ -23,7 +24,6 @@ from graftwork.pretrain.vocabulary import Vocabulary
 from graftwork.registry import backbones
 
 POSITIONS = ("learned", "sinusoidal")
-AFTER_PADDING = ("roberta", "xlm-roberta", "mpnet")  # their positions count from the padding's id + 1
 
 
 def configured(
@@ -44,9 +44,9 @@ def configured(
         if field not in plain.to_dict() and field not in plain.attribute_map:
             raise UnknownName(f"field of a {architecture} configuration", field, plain.to_dict())
     places = "n_positions" if "n_positions" in plain.to_dict() else "max_position_embeddings"
-    shift = vocabulary.pad + 1 if architecture in AFTER_PADDING else 0
+    first = layout_of(architecture).first_position(vocabulary.pad)
     try:
-        return AutoConfig.for_model(architecture, **{places: length + shift, **fields, **own})
+        return AutoConfig.for_model(architecture, **{places: first + length, **fields, **own})
     except (TypeError, ValueError) as error:
         raise ConfigError(
             f"not a {architecture} configuration: {error}",
@@ -132,12 +132,20 @@ def read_as(source: Path, folder: Path) -> None:
     path = folder / "config.json"
     content = read_json(path)
     if "graftwork" in content:
-        families = [backbones.get(name) for name in backbones.names()]
-        known = {
-            kind: own for one in families if isinstance(one, TransformerFamily) for kind, own in one.layouts.items()
-        }
-        layout, _ = read_as_trained(source, known[content["model_type"]])
+        layout, _ = read_as_trained(source, layout_of(content["model_type"]))
         write_json(path, content | {"graftwork": {"pooling": layout.pooling}})
+
+
+def layout_of(architecture: str) -> Layout:
+    """Where its parts are and how it is read, as the backbone family says that opens such networks.
+
+    Raises `UnknownName` for one that none opens.
+    """
+    families = [backbones.get(name) for name in backbones.names()]
+    known = {kind: own for one in families if isinstance(one, TransformerFamily) for kind, own in one.layouts.items()}
+    if architecture not in known:
+        raise UnknownName("architecture", architecture, known)
+    return known[architecture]
 
 
 def check_word(name: str, value: str, known: Collection[str]) -> None:

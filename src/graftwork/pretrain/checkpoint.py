@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 @dataclass
-class Progress:
+class Reached:
     """How far a pre-training has come, beside its tensors."""
 
     step: int = 0  # steps done
@@ -34,6 +34,6 @@ class Progress:
         return Checkpoint(asdict(self), tensors)
 
     @classmethod
-    def of(cls, found: Checkpoint) -> Progress:
+    def of(cls, found: Checkpoint) -> Reached:
         """As it was then."""
         return cls(**{**found.numbers, "fit": Phase(**found.numbers["fit"])})

@@ -12,7 +12,7 @@ from torch import Tensor
 from graftwork.core.meter import Readings
 from graftwork.core.opening import PRETRAINED
 from graftwork.core.run import RunResult, RunSpec
-from graftwork.pretrain.checkpoint import Progress
+from graftwork.pretrain.checkpoint import Reached
 from graftwork.pretrain.executing import Order, allowance_of, filling_of, finished, notes_of, placed, text_of
 from graftwork.pretrain.how_long import Allowance, Extent, flop_of, paid_by
 from graftwork.pretrain.material import Material
@@ -25,7 +25,7 @@ def at_once(order: Order, spec: RunSpec, folder: Path, material: Material) -> Ru
     objective = cast(AtOnce, order.learner.objective)
     loading, filling = order.session.watch.read(), filling_of(order, folder)
     found = filling.resume()
-    progress = found[0] if found else Progress()
+    progress = found[0] if found else Reached()
     allowance = allowance_of(order, progress)
 
     def resume(restore: Callable[[Mapping[str, Tensor]], None]) -> int:
@@ -74,7 +74,7 @@ def at_once(order: Order, spec: RunSpec, folder: Path, material: Material) -> Ru
 def _tokens(
     extent: Extent,
     allowance: Allowance | None,
-    progress: Progress,
+    progress: Reached,
     once: int,
     passes: int,
     flops: float,

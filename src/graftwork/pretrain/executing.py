@@ -20,7 +20,7 @@ from graftwork.core.run import RunResult, RunSpec
 from graftwork.errors import ConfigError
 from graftwork.files import file_digest, safe_load, storage_errors, sync_folder, sync_tree
 from graftwork.pretrain.architecture import read_as
-from graftwork.pretrain.checkpoint import Progress
+from graftwork.pretrain.checkpoint import Reached
 from graftwork.pretrain.folder import CHECKPOINT, Filling, price_so_far
 from graftwork.pretrain.how_long import Allowance, Extent, flop_of, mixed, paid_by, steps_of
 from graftwork.pretrain.loop import Course, Keeping, Training, go_on
@@ -100,7 +100,7 @@ def by_gradient(order: Order, spec: RunSpec, folder: Path, material: Material) -
     course = _course(order, objective, recipe, material)
     found = filling.resume() if order.session.peers.leads else None
     found = _shared(found, order.session.peers, filling)
-    progress = found[0] if found else Progress(facts={"added": list(opened.added), "head_flops": 0.0})
+    progress = found[0] if found else Reached(facts={"added": list(opened.added), "head_flops": 0.0})
     with torch.random.fork_rng(devices=[]):
         if opened.fresh and not found:
             progress.facts["head_flops"] = _train_heads(course, objective, opened)
@@ -171,7 +171,7 @@ def _shared(found: Any, peers: Peers, filling: Filling) -> Any:
     if not peers.leads and there:
         checkpoint = filling.checkpoints.read(follows=True)
         assert checkpoint is not None
-        found = Progress.of(checkpoint), checkpoint.tensors
+        found = Reached.of(checkpoint), checkpoint.tensors
     peers.wait()
     return found
 
@@ -212,7 +212,7 @@ def _validating_seconds(course: Course, pilot: Pilot) -> float:
 
 
 def _plan(
-    order: Order, recipe: PretrainingRecipe, pilot: Pilot, progress: Progress, material: Material, validating: float
+    order: Order, recipe: PretrainingRecipe, pilot: Pilot, progress: Reached, material: Material, validating: float
 ) -> Allowance | None:
     """Fix the number of steps, once: a run that goes on keeps the number that it began with."""
     extent = order.extent
@@ -232,7 +232,7 @@ def _plan(
     return allowance
 
 
-def allowance_of(order: Order, progress: Progress) -> Allowance | None:
+def allowance_of(order: Order, progress: Reached) -> Allowance | None:
     """What is left of a budget of time, energy or money; None for other extents."""
     budget = order.extent.budget
     if budget is None or flop_of(budget) is not None:
@@ -242,7 +242,7 @@ def allowance_of(order: Order, progress: Progress) -> Allowance | None:
     return allowance
 
 
-def _every(order: Order, course: Course, progress: Progress) -> int:
+def _every(order: Order, course: Course, progress: Reached) -> int:
     """Steps from one validation to the next: of a short run fewer, so that most of its work is training."""
     trained = positions(course.recipe, progress.steps, progress.steps)
     held = sum(held.steps * held.batch * held.length for held in course.held.values())
@@ -250,7 +250,7 @@ def _every(order: Order, course: Course, progress: Progress) -> int:
     return order.validate_every or max(1, -(-progress.steps // count))
 
 
-def _keeping(order: Order, filling: Filling, progress: Progress, allowance: Allowance | None) -> Keeping:
+def _keeping(order: Order, filling: Filling, progress: Reached, allowance: Allowance | None) -> Keeping:
     leads = order.session.peers.leads
 
     def price() -> str:
@@ -314,7 +314,7 @@ def text_of(material: Material) -> dict[str, Any]:
 
 
 def _facts(
-    order: Order, objective: ByGradient, progress: Progress, opened: Opened, material: Material
+    order: Order, objective: ByGradient, progress: Reached, opened: Opened, material: Material
 ) -> dict[str, Any]:
     recipe = order.learner.recipe
     assert recipe is not None
@@ -341,7 +341,7 @@ def notes_of(material: Material) -> list[str]:
     return [*([f"the corpus: {material.skipped}"] if material.skipped else []), *material.notes()]
 
 
-def _notes(objective: ByGradient, recipe: PretrainingRecipe, progress: Progress, material: Material) -> list[str]:
+def _notes(objective: ByGradient, recipe: PretrainingRecipe, progress: Reached, material: Material) -> list[str]:
     """What a reader of the numbers must know."""
     notes = notes_of(material)
     notes += [

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from graftwork.config import Prices
 from graftwork.core.meter import Phase, Readings, Stopwatch
 from graftwork.files import finite, storage_errors
-from graftwork.pretrain.checkpoint import Progress
+from graftwork.pretrain.checkpoint import Reached
 from graftwork.pretrain.objective import PretrainingRecipe
 from graftwork.pretrain.schedule import positions
 from graftwork.run.price_tag import read_costs
@@ -38,10 +38,10 @@ class Filling:
         self._told, self._price = 0.0, ""
         self._from = 0  # tokens seen when this attempt began
 
-    def resume(self) -> tuple[Progress, Tensors] | None:
+    def resume(self) -> tuple[Reached, Tensors] | None:
         """The checkpoint, and the log as it was then; without one the log begins anew."""
         checkpoint = self.checkpoints.read()
-        found = (Progress.of(checkpoint), checkpoint.tensors) if checkpoint else None
+        found = (Reached.of(checkpoint), checkpoint.tensors) if checkpoint else None
         with storage_errors(self.folder / LOG):
             self._log = (self.folder / LOG).open("ab")
             self._log.truncate(found[0].log_bytes if found else 0)
@@ -51,7 +51,7 @@ class Filling:
             self.earlier = found[0].fit
         return found
 
-    def begin(self, recipe: PretrainingRecipe, progress: Progress) -> None:
+    def begin(self, recipe: PretrainingRecipe, progress: Reached) -> None:
         """From here on the steps are timed."""
         self.watch, self._interval = Stopwatch(), Interval(self._every_seconds)
         self._recipe, self._from = recipe, positions(recipe, progress.step, progress.steps)
@@ -62,7 +62,7 @@ class Filling:
             self._log.write(json.dumps(finite(dict(line)), ensure_ascii=False).encode() + b"\n")
             self._log.flush()
 
-    def checkpoint(self, progress: Progress, tensors: Callable[[], Tensors], now: bool) -> None:
+    def checkpoint(self, progress: Reached, tensors: Callable[[], Tensors], now: bool) -> None:
         """Write one when it is due, or `now`."""
         if not now and (progress.step == progress.steps or not self._interval.is_due()):
             return
@@ -78,7 +78,7 @@ class Filling:
         """Of all attempts, on steps."""
         return self.watch.read() + self.earlier
 
-    def tell(self, progress: Progress, loss: float, price: Callable[[], str]) -> None:
+    def tell(self, progress: Reached, loss: float, price: Callable[[], str]) -> None:
         """The live line: step, loss, tokens a second, and the price so far."""
         if time.monotonic() - self._told > TOLD_SECONDS:
             self._price, self._told = price(), time.monotonic()

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from graftwork.pretrain.checkpoint import Progress
+from graftwork.pretrain.checkpoint import Reached
 from graftwork.pretrain.objective import (
     Averages,
     Batch,
@@ -60,8 +60,8 @@ class Keeping:
     """What the loop hands out while it runs."""
 
     log: Callable[[Mapping[str, Any]], None]  # a line of log.jsonl
-    checkpoint: Callable[[Progress, Callable[[], Mapping[str, Tensor]], bool], None]  # if one is due, or wanted now
-    tell: Callable[[Progress, float], None]  # how far, and the loss
+    checkpoint: Callable[[Reached, Callable[[], Mapping[str, Tensor]], bool], None]  # if one is due, or wanted now
+    tell: Callable[[Reached, float], None]  # how far, and the loss
     spent: Callable[[], bool]  # whether no more may be spent
 
 
@@ -204,7 +204,7 @@ class Training:
                 self.state[int(number)] = {**self.state.get(int(number), {}), inside: kept[name]}
 
 
-def go_on(training: Training, progress: Progress, validate_every: int, keeping: Keeping) -> None:
+def go_on(training: Training, progress: Reached, validate_every: int, keeping: Keeping) -> None:
     """Steps from `progress.step` on, to the end or until no more may be spent; `progress` is kept up to date.
 
     SIGINT and SIGTERM wait for the end of a step, and for the checkpoint that it leaves.
@@ -219,7 +219,7 @@ def go_on(training: Training, progress: Progress, validate_every: int, keeping: 
                 signals.let_go()
 
 
-def _take(training: Training, progress: Progress, validate_every: int, keeping: Keeping) -> None:
+def _take(training: Training, progress: Reached, validate_every: int, keeping: Keeping) -> None:
     """One step, and what is due after it."""
     line = training.step(progress.step, progress.steps)
     progress.step += 1
@@ -233,7 +233,7 @@ def _take(training: Training, progress: Progress, validate_every: int, keeping: 
         _validate(training, progress, keeping)
 
 
-def _validate(training: Training, progress: Progress, keeping: Keeping) -> None:
+def _validate(training: Training, progress: Reached, keeping: Keeping) -> None:
     """A line of the log with every held-out score, and one with a sample."""
     scores = training.validated()
     if progress.step and isinstance(training.optimiser, Averages):

@@ -12,6 +12,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from graftwork.core.method import CONTENT
+from graftwork.run.recorded_numerics import numerics_of
 from graftwork.units import show
 
 Receipt = Mapping[str, Any]
@@ -72,7 +74,7 @@ def paragraph(row: Row) -> str:
     parts = [
         f"We adapted {_what(first)}.",
         f"{_splits(first)[0].upper()}{_splits(first)[1:]}.",
-        f"{_trained(first)}{_search(first)}.",
+        f"{_trained(row)}{_search(first)}.",
         f"What fitting chose and counted, by run: {_chosen(row)}.",
         f"{_runs(row)[0].upper()}{_runs(row)[1:]}; {_result(row)}.",
         f"{_price(row)[0].upper()}{_price(row)[1:]}.",
@@ -92,7 +94,8 @@ def _what(receipt: Receipt) -> str:
     asked = f"{data['name']} ({method['question']['kind']}{f', {number(labels)} labels' if labels else ''})"
     by = f"{method['config']['name']}{_in_brackets(method['config'])}"
     if model is None:
-        return f"no backbone to {asked}: the baseline {by} learns from the data alone"
+        told = " and from the file that its settings name by a hash" if CONTENT in by else " alone"
+        return f"no backbone to {asked}: the baseline {by} learns from the data{told}"
     size = f"{model['family']}, {number(model['parameters'])} parameters, revision {model['revision'][:12]}"
     weights = receipt["outcome"]["weights"]
     trained = f", which trains {number(weights['trained_parameters'])} parameters" if weights else ""
@@ -124,13 +127,22 @@ def _splits(receipt: Receipt) -> str:
     data = receipt["data"]
     sizes = ", ".join(f"{number(split['rows'])} rows of {name}" for name, split in data["splits"].items())
     leaks = ", ".join(f"{number(count)} of {name}" for name, count in data["duplicates_across"].items())
-    drawn = set(data["splits"]) - set(data["files"])
+    if "test_in_validation" in data:  # receipts of before tell of train alone
+        leaks += f", and in validation {number(data['test_in_validation'])} of test"
+    drawn = _drawn(data)
     seed = f" and the seed {number(data['split_rule']['seed'])}" if data["split_rule"]["seed"] else ""
     by_hash = f"drawn from train by a hash of the rows' content{seed}"
-    how = f"{' and '.join(sorted(drawn))} {by_hash}" if drawn else "from files"
+    how = f"{' and '.join(drawn)} {by_hash}" if drawn else "from files"
     part = (receipt["rerun"] or {}).get("draw")
     how += f"; train and validation are draw {number(part['number'])} at {part['size']}" if part else ""
     return f"there are {sizes}, {how}; rows whose inputs stand in train too: {leaks}; rows rejected: {_rejected(data)}"
+
+
+def _drawn(data: Mapping[str, Any]) -> list[str]:
+    """The splits that were; of a hub set's own ones receipts of before name no file, but its rule tells of them."""
+    rule, named = data["split_rule"], data["files"]
+    found = {name for name, split in data["splits"].items() if f"{name} {split['rows']:,} rows from " in rule["made"]}
+    return [] if rule["seed"] is None else sorted(set(data["splits"]) - set(named) - found)
 
 
 def _rejected(data: Mapping[str, Any]) -> str:
@@ -166,11 +178,12 @@ def _flat(facts: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, Any]
             yield f"{above}{name}", value
 
 
-def _trained(receipt: Receipt) -> str:
+def _trained(row: Row) -> str:
+    receipt = row.first
     recipe, config = receipt["method"]["recipe"], receipt["method"]["config"]
     steps = receipt["outcome"]["log"]["steps"]
     if not steps:
-        return "No weights were trained by gradient steps over epochs; "
+        return f"{_passes(row)}; "
     if not recipe:
         return f"Training took {number(steps)} steps, as the method has them; "
     rate = recipe["learning_rate"] if recipe["learning_rate"] is not None else config.get("learning_rate")
@@ -181,6 +194,18 @@ def _trained(receipt: Receipt) -> str:
         f"{number(recipe['weight_decay'])} and gradients clipped at {number(recipe['clip'])}; of its epochs "
         f"{recipe['kept'].removeprefix('the epoch that is ')} was kept; "
     )
+
+
+def _passes(row: Row) -> str:
+    """Over the data, of a method that logs no steps. Receipts of before they were counted can't say that none were."""
+    logs = [receipt["outcome"]["log"] for receipt in row.finished or row.receipts]
+    told = [log.get("epochs", 0) for log in logs]
+    if any(log["lines"] and "epochs" not in log for log in logs):
+        return "The log of a run tells of no gradient steps"
+    if not any(told):
+        return "No weights were trained by gradient steps over epochs"
+    between = f"{number(min(told))} to {number(max(told))}" if min(told) < max(told) else number(told[0])
+    return f"Training took {between} epoch{'' if told == [1] * len(told) else 's'}, as the method has them"
 
 
 def _search(receipt: Receipt) -> str:
@@ -200,7 +225,14 @@ def _runs(row: Row) -> str:
     seeds = [number(receipt["randomness"]["seed"]) for receipt in row.receipts]
     failed = number(len(row.receipts) - len(row.finished))
     runs, with_seeds = ("run", "seed") if len(seeds) == 1 else ("runs", "seeds")
-    return f"{number(len(seeds))} {runs} with {with_seeds} {', '.join(seeds)}, of which {failed} failed"
+    luck = f" (for {' and '.join(decided)} alone, the rest as by seed 0)" if (decided := _decided(row)) else ""
+    return f"{number(len(seeds))} {runs} with {with_seeds} {', '.join(seeds)}{luck}, of which {failed} failed"
+
+
+def _decided(row: Row) -> list[str]:
+    """The sources of variation that the seeds decide, where others are held as by seed 0; nothing where all vary."""
+    held = {source for receipt in row.receipts for source in receipt["randomness"]["held"]}
+    return [source for source in row.first["randomness"]["derived"] if source not in held] if held else []
 
 
 def _result(row: Row) -> str:
@@ -214,9 +246,12 @@ def _result(row: Row) -> str:
         rest = f" (median {number(statistics.median(scores))}, least {number(min(scores))})" if varied else ""
         told.append(f"{metric.replace('_', ' ')} {number(statistics.fmean(scores))}{spread}{rest}")
     split = "test" if row.first["outcome"]["scores"] else "validation"
-    spread = " (mean ± sd over seeds)" if len(row.finished) > 1 else "; of one run: its spread over seeds is unknown"
+    seeds = f"seeds of {' and '.join(decided)} alone" if (decided := _decided(row)) else "seeds"
+    spread = f" (mean ± sd over {seeds})" if len(row.finished) > 1 else "; of one run: its spread over seeds is unknown"
     if len(row.finished) > 1 and all(max(row.scores(metric)) == min(row.scores(metric)) for metric in row.metrics):
-        spread = "; all runs score alike: over seeds there is no luck to see, and this says nothing of other examples"
+        spread = (
+            f"; all runs score alike: over {seeds} there is no luck to see, and this says nothing of other examples"
+        )
     return f"on {split}, {', '.join(told)}{spread}{_other_examples(row.finished)}"
 
 
@@ -230,7 +265,7 @@ def _other_examples(finished: Sequence[Receipt]) -> str:
 
 
 def _price(row: Row) -> str:
-    numerics = row.first["numerics"]
+    numerics = numerics_of(row.first)
     names = {"train_seconds": "to train", "energy_joules": "of energy", "peak_memory_bytes": "of memory at most"}
     told = [_cost(row, name, words) for name, words in names.items()]
     listed = ", ".join(word for word in told if word)

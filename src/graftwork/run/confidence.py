@@ -14,7 +14,7 @@ from scipy.stats import t as student
 from graftwork.core.example import Example, text_of
 from graftwork.core.media import Media
 
-LEVEL = 0.95
+COVERAGE = 0.95
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Moments:
         parts = [(of.sd**2 / of.rows, of.rows - 1) for of in (self, other)]
         change, spread = self.mean - other.mean, math.sqrt(sum(part for part, _ in parts))
         shares = sum((part / spread**2) ** 2 / freedom for part, freedom in parts) if spread else 0.0
-        half = float(student.ppf((1 + LEVEL) / 2, 1 / shares)) * spread if shares else 0.0
+        half = float(student.ppf((1 + COVERAGE) / 2, 1 / shares)) * spread if shares else 0.0
         return {"change": change, "low": change - half, "high": change + half}
 
 

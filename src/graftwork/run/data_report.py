@@ -45,7 +45,12 @@ def as_read_by(dataset: Dataset, backbone: Backbone, frozen: FrozenStore) -> dic
     card = backbone.card
     read = {name: frozen.encoded(backbone, dataset.digest, split) for name, split in dataset.splits.items()}
     found = {"cut": {name: encoded.cut for name, encoded in read.items()}}
-    by_tokens: dict[str, Any] = {"unit": f"tokens of {card.id}"}
+    windows = {name: int((one.sequences_of > 1).sum()) for name, one in read.items() if one.words is not None}
+    if any(windows.values()):
+        found["windows"] = windows
+    several = any(len(encoded.ids) > len(encoded) for encoded in read.values())
+    of = ", of the longest sequence of each row" if several else ""
+    by_tokens: dict[str, Any] = {"unit": f"tokens of {card.id}{of}"}
     by_tokens |= {name: lengths(encoded.lengths, card.max_length) for name, encoded in read.items()}
     unseen = {name: encoded.words.unseen for name, encoded in read.items() if encoded.words is not None}
     if unseen:
@@ -62,6 +67,7 @@ def as_read_by(dataset: Dataset, backbone: Backbone, frozen: FrozenStore) -> dic
     unit = "tokens" if card.modality == "text" else "positions"
     told = {
         "cut": f"Examples longer than {card.id} takes ({card.max_length} {unit}), cut there",
+        "windows": f"Examples longer than {card.id} takes ({card.max_length} {unit}), read in overlapping windows",
         "resampled": f"Recordings of other rates than {card.rate:,} samples a second, resampled to that of {card.id}",
         "unseen_words": f"Words that {card.id} does not see, for they have no token, answered blindly",
         "unknown_words": f"Words that {card.id} has no vector of",

@@ -10,6 +10,7 @@ from graftwork.core.task import SPLITS
 from graftwork.run.environment import DECIDING
 from graftwork.run.recorded_code import other_versions
 from graftwork.run.recorded_data import added_up
+from graftwork.run.recorded_numerics import numerics_of
 
 INPUT, SURROUNDINGS, RECORD, OUTCOME = "input", "surroundings", "record", "outcome"
 WEIGHTS = (".safetensors", ".bin", ".hdf5", ".h5")
@@ -149,7 +150,7 @@ def surroundings_differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> 
         found.append(Difference("python", SURROUNDINGS, code["python"], here["python"]))
     for name, (told, installed) in other_versions(code["distributions"]).items():
         found.append(Difference("library version", SURROUNDINGS, f"{name} {told}", installed or "not installed"))
-    numbers, these = old["numerics"], new["numerics"]
+    numbers, these = numerics_of(old), numerics_of(new)
     for key, about in ARITHMETIC.items():
         if numbers[key] != these[key]:
             found.append(Difference(about, SURROUNDINGS, _plain(numbers[key]), _plain(these[key])))
@@ -188,6 +189,13 @@ def outcome_differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[
                 Difference("scores" if split == "scores" else "validation scores", OUTCOME, f"{path} {told}", here)
             )
     return found
+
+
+def failed_alike(old: Mapping[str, Any], new: Mapping[str, Any] | None) -> bool:
+    """Whether two executions ended with an error of one class; what it says may hold numbers that were rounded."""
+    outcomes = [one["outcome"] for one in (old, new) if one is not None]
+    ended = {(one["status"], one["failure"] and one["failure"]["class"]) for one in outcomes}
+    return len(ended) == 1 and all(one["failure"] for one in outcomes)
 
 
 def leaves(old: Any, new: Any, path: str = "") -> Iterator[tuple[str, str, str]]:

@@ -1,7 +1,4 @@
-"""Domain shift: how far new texts lie from those that a task module was trained on, without a label of them.
-
-Not to be confused with `run/shifted.py`, which adds thresholds to logits.
-"""
+"""Domain shift: how far new texts lie from those that a task module was trained on, without a label of them."""
 
 from __future__ import annotations
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from threadpoolctl import threadpool_info
 
 from graftwork import __version__
 from graftwork.errors import ConfigError
@@ -33,16 +34,14 @@ DISTRIBUTIONS = (
     "pillow",
     "soundfile",
 )
-VARIABLES = (
-    "OMP_NUM_THREADS", "OMP_PROC_BIND", "OMP_WAIT_POLICY", "MKL_NUM_THREADS", "MKL_DYNAMIC", "MKL_ENABLE_INSTRUCTIONS",
-    "OPENBLAS_NUM_THREADS", "ONEDNN_MAX_CPU_ISA", "ONEDNN_DEFAULT_FPMATH_MODE", "ATEN_CPU_CAPABILITY", "KMP_AFFINITY",
-    "LD_PRELOAD", "MALLOC_ARENA_MAX", "CUDA_VISIBLE_DEVICES", "CUBLAS_WORKSPACE_CONFIG", "NVIDIA_TF32_OVERRIDE",
-    "PYTHONHASHSEED",
-)  # fmt: skip
 DECIDING = (  # those that pick the routines that multiply
     "MKL_NUM_THREADS", "MKL_DYNAMIC", "MKL_CBWR", "MKL_ENABLE_INSTRUCTIONS", "ONEDNN_MAX_CPU_ISA",
     "ONEDNN_DEFAULT_FPMATH_MODE", "ATEN_CPU_CAPABILITY", "LD_PRELOAD", "CUBLAS_WORKSPACE_CONFIG",
     "NVIDIA_TF32_OVERRIDE",
+)  # fmt: skip
+VARIABLES = (
+    *DECIDING, "OMP_NUM_THREADS", "OMP_PROC_BIND", "OMP_WAIT_POLICY", "OPENBLAS_NUM_THREADS", "KMP_AFFINITY",
+    "MALLOC_ARENA_MAX", "CUDA_VISIBLE_DEVICES", "PYTHONHASHSEED",
 )  # fmt: skip
 CHECKOUT = Path(__file__).resolve().parents[3]  # of src/graftwork/run/environment.py, when it runs from its sources
 GIT_SECONDS = 5
@@ -153,6 +152,21 @@ def accelerator() -> str | None:
     """The GPU that this process computes on; None where it has used none, for asking would start one."""
     used = torch.cuda.is_initialized()
     return torch.cuda.get_device_name() if used else None
+
+
+def blas() -> list[dict[str, Any]]:
+    """The libraries that multiply for numpy and scipy: which, its version, the kernels it chose, its threads."""
+    found = [item for item in threadpool_info() if item["user_api"] == "blas"]
+    told = [
+        {
+            "name": item["internal_api"],
+            "version": item["version"],
+            "kernels": item.get("architecture"),
+            "threads": item["num_threads"],
+        }
+        for item in found
+    ]
+    return [item for place, item in enumerate(told) if item not in told[:place]]
 
 
 @functools.cache

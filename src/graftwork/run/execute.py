@@ -13,7 +13,7 @@ import time
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeVar
@@ -21,18 +21,16 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from graftwork.config import Prices
-from graftwork.core.backbone import Augments, Backbone
-from graftwork.core.memory import Cut, Memory, ran_out
+from graftwork.core.backbone import Backbone
+from graftwork.core.memory import Memory, ran_out
 from graftwork.core.meter import Phase, Readings, Stopwatch
 from graftwork.core.method import Fitted, Logits, Setting, Tally, Workbench
 from graftwork.core.metric import score
-from graftwork.core.over import beginning, innermost, takes_a_recipe
 from graftwork.core.profile import Profile
 from graftwork.core.progress import Progress, silent
-from graftwork.core.ragged import added, flat
+from graftwork.core.ragged import added
 from graftwork.core.run import Recipe, RunResult, RunSpec
-from graftwork.core.task import Dataset, Split
+from graftwork.core.task import Split
 from graftwork.data.buckets import bucket
 from graftwork.errors import GraftworkError, StorageError
 from graftwork.files import OF_THE_DISK, storage_error, write_text
@@ -42,78 +40,21 @@ from graftwork.run.environment import environment
 from graftwork.run.evidence import evidence_of
 from graftwork.run.keeping import Keeping, computed_in
 from graftwork.run.methods import Named
-from graftwork.run.once import Done
 from graftwork.run.price_tag import begin_all, read_costs, repriced
 from graftwork.run.receipt import NOTHING_TRIED, Search, data_of, write_receipt
-from graftwork.run.setup import OpenedBy
-from graftwork.run.shifted import shift_of, shifted
+from graftwork.run.shop import Shop
 from graftwork.run.speed import predict_speed
-from graftwork.run.store import RunStore, write_predictions, write_run
+from graftwork.run.store import write_predictions, write_run
 from graftwork.run.task_module import add_price_tag, save_module, self_test_examples
+from graftwork.run.thresholds import thresholds_of, with_thresholds
 from graftwork.run.trained_on import record
 from graftwork.train.checkpoint import Checkpoints
-from graftwork.train.frozen import FrozenStore
 from graftwork.train.loop import Diverged
-from graftwork.train.pooled_once import PooledOnce
 from graftwork.train.probe import Probe
-from graftwork.train.recipe import resolve
-from graftwork.train.seeds import held_of, seeds_of
-from graftwork.train.stages import schedule_of
+from graftwork.train.seeds import seeds_of
 
 T = TypeVar("T")
 SECONDS_BETWEEN_LOOKS = 0.2  # at a run that another process executes
-
-
-@dataclass
-class Shop:
-    """What the runs of one process share: the data, the open backbone, frozen passes, the store and the prices."""
-
-    dataset: Dataset
-    backbone: Backbone | None
-    backbone_seed: int
-    load: Phase  # what opening the backbone took
-    store: RunStore
-    frozen: FrozenStore
-    numerics: Mapping[str, Any]
-    prices: Prices
-    opened_by: OpenedBy | None = None
-    max_memory: int | None = None  # bytes that training may take
-    cuts: Sequence[Cut] = ()  # of batches, of the run that is done again
-    runs_at_once: int = 1  # how many runs go on side by side
-    done: Done = field(default_factory=Done)  # what no seed decides
-    tested: PooledOnce | None = None  # of test examples that runs over several data sets answer
-    model_files: Mapping[str, str] = field(default_factory=dict)  # path -> sha256 of what the backbone was read from
-    recorded: dict[str, Any] = field(default_factory=dict)  # what receipts say of data and backbone, once it is known
-
-    def spec(self, method: Named, recipe: Recipe, seed: int) -> RunSpec:
-        """The identity of a run of this shop."""
-        uses = method.method.uses_backbone
-        assert self.backbone is not None or not uses
-        resolved = self.resolved(method, recipe) if uses else {}
-        return RunSpec(
-            question=self.dataset.task.question(),
-            data=self.dataset.digest,
-            backbone=self.backbone.card.revision if uses and self.backbone else None,
-            method=method.identity,
-            recipe=resolved if takes_a_recipe(method.method) else {},
-            seed=seed,
-            numerics=self.numerics if uses else {"threads": self.numerics["threads"]},
-            held=() if recipe.varied is None else held_of(recipe.varied, seed),
-        )
-
-    def resolved(self, method: Named, recipe: Recipe) -> dict[str, Any]:
-        """What `recipe` comes to on these data, whether or not `method` takes one. Raises `ConfigError`."""
-        task, train = self.dataset.task, self.dataset.train
-        rows, outputs = len(train.examples), kinds.get(task.kind).outputs(task)
-        schedule, answers = schedule_of(innermost(method.method)), len(flat(train.targets))
-        begun = beginning(method.method, self.backbone.card if self.backbone else None)
-        return resolve(recipe, rows, outputs, schedule, answers, **begun) | self._augmented(recipe)
-
-    def _augmented(self, recipe: Recipe) -> dict[str, Any]:
-        """For a backbone that can augment, how it does."""
-        backbone = self.backbone
-        known = backbone.augmentation if isinstance(backbone, Augments) else ""
-        return {"augmentation": known if recipe.augment else "none"} if known else {}
 
 
 def execute(
@@ -123,10 +64,10 @@ def execute(
 
     `search` is what was tried before it, for the receipt. A run that another process executes is waited for.
     """
-    return next(in_turn([lambda: attempt(shop, method, recipe, seed, progress, search)]))[1]
+    return next(in_turn([lambda: execute_if_free(shop, method, recipe, seed, progress, search)]))[1]
 
 
-def attempt(
+def execute_if_free(
     shop: Shop, method: Named, recipe: Recipe, seed: int, progress: Progress, search: Search = NOTHING_TRIED
 ) -> tuple[RunResult, bool] | None:
     """As `execute`; None at once while another process executes the run."""
@@ -260,9 +201,9 @@ class _Execution:
         data = self.shop.dataset
         with self._phase("evaluate"), self.profile.phase("evaluate"):
             logits = fitted.logits(data.validation.examples)
-            shift = shift_of(self.setting, logits, data.validation.targets)
-            fitted = shifted(fitted, shift)
-            answers = [(data.validation, logits if shift is None else added(logits, shift))]
+            thresholds = thresholds_of(self.setting, logits, data.validation.targets)
+            fitted = with_thresholds(fitted, thresholds)
+            answers = [(data.validation, logits if thresholds is None else added(logits, thresholds))]
             answers += [] if trial else [(data.test, self._tested(fitted, data.test))]
         scores = {split.name: self._scores(split, logits) for split, logits in answers}
         with self._phase("save"), self.profile.phase("write"):

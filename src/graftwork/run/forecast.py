@@ -25,6 +25,7 @@ from torch.nn.functional import linear
 from graftwork.core.backbone import Backbone
 from graftwork.core.method import Fitted, Setting
 from graftwork.core.model import Model, joined_width
+from graftwork.core.over import innermost
 from graftwork.core.ragged import flat
 from graftwork.core.run import Recipe
 from graftwork.core.task import Split
@@ -32,14 +33,14 @@ from graftwork.files import write_bytes
 from graftwork.registry import kinds
 from graftwork.run import speed
 from graftwork.run.environment import environment
-from graftwork.run.execute import Shop
 from graftwork.run.lengths import TIMED_AT_ONCE, Lengths, Rows
 from graftwork.run.methods import Named
 from graftwork.run.pilot import Clock, Trace, fit_pilot
+from graftwork.run.shop import Shop
 from graftwork.run.task_module import SELF_TEST_EXAMPLES
 from graftwork.train.flops import counted
 from graftwork.train.linear import kept_targets
-from graftwork.train.loop import Attaches, build_model
+from graftwork.train.loop import Attaches, Changes, build_model
 from graftwork.train.mix import BATCH
 from graftwork.train.seeds import derive
 
@@ -85,8 +86,9 @@ class Forecaster:
         with torch.no_grad():
             states, forward = counted(lambda: backbone.states(inputs))
         tokens, depth, flops = self.lengths.of_pass, None, 0.0
-        if isinstance(method.method, Attaches):
-            model = build_model(method.method, self.setting, encoded.towers)
+        below = innermost(method.method)
+        if isinstance(below, Changes):
+            model = build_model(below, self.setting, encoded.towers)
             depth = model.prefix
             entering = None if depth is None else states[depth]
             answered = encoded.answered(np.array([row]))
@@ -103,7 +105,8 @@ class Forecaster:
         """Time a sample of the run that `method` would be. Errors of its fit come out as they are."""
         if not method.method.uses_backbone:
             return self._from_rows(method)
-        return self._from_steps(method) if isinstance(method.method, Attaches) else self._from_features(method)
+        by_steps = isinstance(innermost(method.method), Attaches)
+        return self._from_steps(method) if by_steps else self._from_features(method)
 
     # What the forecasts share
 

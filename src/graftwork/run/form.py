@@ -13,7 +13,7 @@ from graftwork.data.table import Row, Table
 from graftwork.errors import ConfigError, DataError, nearest
 from graftwork.units import several
 
-Given = str | Sequence[str] | Mapping[str, Any]  # a text, a pair or the words of one, or role -> input
+GivenInputs = str | Sequence[str] | Mapping[str, Any]  # a text, a pair or the words of one, or role -> input
 Rows = Callable[[], Iterator[Example | Bad]]  # reads its file anew at every call
 
 
@@ -31,10 +31,10 @@ class Form(Protocol):
     def takes(self, given: str | Sequence[str]) -> bool:
         """Whether this, given without names, is of this form: here a tuple is a pair and a list is words."""
 
-    def example(self, number: int, given: Given) -> Example:
+    def example(self, number: int, given: GivenInputs) -> Example:
         """The `number`th example (1 is the first). Raises `ConfigError` for what is not of this form."""
 
-    def arguments(self, texts: Sequence[str]) -> list[Given]:
+    def arguments(self, texts: Sequence[str]) -> list[GivenInputs]:
         """What these texts of a command line are. Raises `ConfigError`."""
 
     def rows(self, source: Path, task: Task, named: Mapping[str, str]) -> Rows:
@@ -87,7 +87,7 @@ def require_text(given: Input, where: str) -> None:
         raise DataError("the text is empty", where=where, do="remove the row or fill the text in")
 
 
-def two_and_two(texts: Sequence[str], parts: str) -> list[Given]:
+def two_and_two(texts: Sequence[str], parts: str) -> list[GivenInputs]:
     """A pair of every two texts of a command line; `parts` says what they are. Raises `ConfigError` for an odd one."""
     if len(texts) % 2:
         raise ConfigError(

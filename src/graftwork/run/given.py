@@ -7,14 +7,14 @@ from pathlib import Path
 
 from graftwork.core.example import Example
 from graftwork.core.media import MEDIA
-from graftwork.run.form import Form, Given
+from graftwork.run.form import Form, GivenInputs
 from graftwork.run.forms.choices import CHOICES
 from graftwork.run.forms.media import IMAGE, SOUND
 from graftwork.run.forms.questions import QUESTIONS
 from graftwork.run.forms.texts import PAIR, TEXT
 from graftwork.run.forms.words import WORDS
 
-Text = Path | Given  # or a file
+Text = Path | GivenInputs  # or a file
 FORMS: tuple[Form, ...] = (TEXT, PAIR, WORDS, QUESTIONS, CHOICES, IMAGE, SOUND)
 OF_ROLES: Mapping[tuple[str, ...], Form] = {form.roles: form for form in FORMS}
 # What a client sends -> roles of the modules that take it. A file on this machine is never among them.
@@ -34,7 +34,7 @@ def example_of_given(roles: tuple[str, ...], number: int, given: Text) -> Exampl
     return OF_ROLES[roles].example(number, str(given) if isinstance(given, Path) else given)
 
 
-def takes(roles: tuple[str, ...], given: Given) -> bool:
+def takes(roles: tuple[str, ...], given: GivenInputs) -> bool:
     """Whether a module that wants these roles can be asked this: inputs by name, or a text, a pair, or a list of words.
 
     Here a tuple is a pair and a list is words, and a text is never taken for the path of a file.

@@ -21,7 +21,7 @@ from graftwork.train.checkpoint import EVERY_SECONDS, Checkpoints, Interval
 from graftwork.train.signals import waiting
 
 LOG = "log"  # the tensor that holds log.jsonl
-Opening = tuple[str, int | None]  # of a frozen pass: split and depth
+PassName = tuple[str, int | None]  # of a frozen pass: split and depth
 
 
 def computed_in(numerics: Mapping[str, Any]) -> dict[str, Any]:
@@ -38,8 +38,8 @@ class Keeping:
         self.checkpoints, self.lines, self.bench = checkpoints, lines, bench
         self.attempts, self.earlier = 1, Phase()  # and what the fits of those before this one took
         self._watch, self._interval = Stopwatch(), Interval(EVERY_SECONDS)
-        self._paid: set[Opening] = set()  # the passes that were opened before, by name only
-        self._opened: set[Opening] = set()
+        self._paid: set[PassName] = set()  # the passes that were opened before, by name only
+        self._opened: set[PassName] = set()
 
     def found(self) -> Checkpoint | None:
         """The last checkpoint; log, price and profile are from now on as they were then."""

@@ -10,6 +10,7 @@ from typing import Any, Protocol, Unpack
 
 from graftwork.config import Prices
 from graftwork.core.meter import Stopwatch
+from graftwork.core.over import innermost
 from graftwork.core.progress import Progress, silent
 from graftwork.core.run import Recipe, RunResult
 from graftwork.core.task import Task
@@ -18,13 +19,13 @@ from graftwork.files import finite, require_writable, write_json
 from graftwork.run.budget import OverBudget, Purse, Watch, hard_stop, parse_budget
 from graftwork.run.environment import environment
 from graftwork.run.evidence import Evidence, validation_evidence
-from graftwork.run.execute import Shop, execute
+from graftwork.run.execute import execute
 from graftwork.run.forecast import Forecast, Forecaster
 from graftwork.run.methods import Named, parse_method
 from graftwork.run.setup import Given, Setup, takes_settings
-from graftwork.run.shop import open_shop
+from graftwork.run.shop import Shop, open_shop
 from graftwork.run.train import Run
-from graftwork.train.loop import Attaches
+from graftwork.train.loop import Changes
 from graftwork.units import percent, show
 
 FORMAT = 1
@@ -247,7 +248,7 @@ class Climber:
         if best is not None and self.best is not None:
             low, high = rung.evidence.gain_over(best)
             rung.reason = f"{low:+.3f} to {high:+.3f} against {self.best.method.label}"
-        self.misses = 0 if better else self.misses + isinstance(rung.method.method, Attaches)
+        self.misses = 0 if better else self.misses + isinstance(innermost(rung.method.method), Changes)
         if best is None or rung.evidence.score > best.score:
             self.best = rung
         self.stopped = self._enough()

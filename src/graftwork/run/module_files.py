@@ -48,7 +48,8 @@ def read_delta(folder: Path) -> dict[str, Tensor]:
 def require_fitting(method: Method, delta: Mapping[str, Tensor], setting: Setting, folder: Path) -> None:
     """Raises `IncompatibleModule` where what is built on a network is described as larger than its weights are.
 
-    A size is a side of some tensor, and of many numbers: what is built by it takes no more memory than that allows.
+    A size is a side of some tensor, and of many numbers: what is built by it takes no more memory than that allows. A
+    whole number is one unless its method says otherwise, so that no method lets a stranger's module take all memory.
     """
     below: Any = innermost(method)
     built = isinstance(below, Attaches)
@@ -59,8 +60,8 @@ def require_fitting(method: Method, delta: Mapping[str, Tensor], setting: Settin
         if outputs > LARGE and outputs * setting.backbone.card.width > numbers:
             raise _larger(folder, f"{outputs:,} outputs", numbers)
     for item in fields(below) if built else ():
-        value = getattr(below, item.name)
-        if type(value) is int and value > LARGE and (value not in sides or value * LEAST_WIDTH > numbers):
+        value, size = getattr(below, item.name), "sizeless" not in item.metadata
+        if size and type(value) is int and value > LARGE and (value not in sides or value * LEAST_WIDTH > numbers):
             raise _larger(folder, f"{item.name} {value:,}", numbers)
 
 

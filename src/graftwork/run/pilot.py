@@ -15,9 +15,9 @@ from graftwork.core.metric import score
 from graftwork.core.run import RunSpec
 from graftwork.core.task import Split
 from graftwork.registry import kinds, metrics
-from graftwork.run.execute import Shop
 from graftwork.run.lengths import Rows
 from graftwork.run.methods import Named
+from graftwork.run.shop import Shop
 from graftwork.train.frozen import FrozenStore
 
 Clock = Callable[[], float]

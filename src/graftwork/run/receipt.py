@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from graftwork.core.model_folder import hub_revision
 from graftwork.core.opening import FRESH, backbone_folder
@@ -19,14 +19,12 @@ from graftwork.errors import ConfigError, StorageError
 from graftwork.files import digest, file_digest, finite, read_json, safe_load, write_json
 from graftwork.run.environment import ARITHMETIC
 from graftwork.run.method_files import lasting_files
+from graftwork.run.methods import Named
 from graftwork.run.recorded_code import recorded_code
 from graftwork.run.recorded_data import lasting_path, paths_of, recorded_data
 from graftwork.run.recorded_numerics import recorded_numerics
+from graftwork.run.shop import Shop
 from graftwork.train.seeds import seeds_of
-
-if TYPE_CHECKING:
-    from graftwork.run.execute import Shop
-    from graftwork.run.methods import Named
 
 NAME = "receipt.json"
 FORMAT = 1
@@ -251,6 +249,7 @@ def _log(path: Path) -> dict[str, Any]:
     return {
         "lines": len(lines),
         "steps": len(losses),
+        "epochs": sum("epoch" in line for line in lines),
         "first_losses": losses[:FIRST_LOSSES],
         "sha256": file_digest(path) if path.is_file() else None,
     }

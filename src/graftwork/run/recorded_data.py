@@ -33,6 +33,7 @@ def recorded_data(dataset: Dataset, asked: Task) -> dict[str, Any]:
         "split_rule": {"made": report.get("splits", ""), "salt": SALT, "seed": report.get("split_seed")},
         "duplicates_within": dict(report.get("duplicates_within", {})),
         "duplicates_across": dict(report.get("duplicates_across", {}).get("rows", {})),
+        "test_in_validation": report.get("test_in_validation", {}).get("rows", 0),
         "labels": {"count": len(task.labels), "sha256": digest(list(task.labels))},
         "rejected_rows": sum(report.get("rejected", {}).values()),  # without --rejects a bad row stops a command
         "mended": {what: dict(counts) for what, counts in report.get("mended", {}).items()},

@@ -5,26 +5,26 @@ from __future__ import annotations
 import functools
 import os
 import re
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 import torch
-from threadpoolctl import threadpool_info
 
 from graftwork.core.run import RunSpec
-from graftwork.run.environment import MKLDNN, VARIABLES, accelerator, processor, usable_cores
-
-if TYPE_CHECKING:
-    from graftwork.run.execute import Shop
+from graftwork.run.environment import MKLDNN, VARIABLES, accelerator, blas, processor, usable_cores
+from graftwork.run.shop import Shop
 
 _LIBRARIES = re.compile(r"^ +- ((?:Intel\(R\) (?:oneAPI )?M|OpenBLAS|NNPACK|LAPACK).*)$", flags=re.MULTILINE)
 
 
 def recorded_numerics(shop: Shop, spec: RunSpec) -> dict[str, Any]:
-    """As JSON. Of a run without a backbone precision and attention are None: it uses neither."""
+    """As JSON. A run without a backbone computes on the processor, whatever the others use; precision and attention are
+    None: it uses neither."""
     network = getattr(shop.backbone, "module", None) if spec.backbone else None
-    on_cuda = shop.numerics["device"] == "cuda"
+    device = shop.numerics["device"] if spec.backbone else "cpu"
+    on_cuda = device == "cuda"
     return {
-        "device": shop.numerics["device"],
+        "device": device,
         "precision": spec.numerics.get("precision"),
         "trained_in": "fp32",  # master weights, whatever the frozen ones are in
         "autocast": False,
@@ -40,7 +40,7 @@ def recorded_numerics(shop: Shop, spec: RunSpec) -> dict[str, Any]:
         "cpu_capability": torch.backends.cpu.get_cpu_capability(),
         "processor": processor(),
         "cores": usable_cores(),
-        "accelerator": accelerator(),
+        "accelerator": None if device == "cpu" else accelerator(),
         "cuda": torch.version.cuda if on_cuda else None,
         "cudnn": torch.backends.cudnn.version() if on_cuda else None,
         "mkldnn": MKLDNN,
@@ -50,19 +50,12 @@ def recorded_numerics(shop: Shop, spec: RunSpec) -> dict[str, Any]:
     }
 
 
-def blas() -> list[dict[str, Any]]:
-    """The libraries that multiply for numpy and scipy: which, its version, the kernels it chose, its threads."""
-    found = [item for item in threadpool_info() if item["user_api"] == "blas"]
-    told = [
-        {
-            "name": item["internal_api"],
-            "version": item["version"],
-            "kernels": item.get("architecture"),
-            "threads": item["num_threads"],
-        }
-        for item in found
-    ]
-    return [item for place, item in enumerate(told) if item not in told[:place]]
+def numerics_of(receipt: Mapping[str, Any]) -> dict[str, Any]:
+    """As they were. Receipts of before tell the GPU that others used beside a run that computed on the processor."""
+    numerics = receipt["numerics"]
+    used = numerics["device"] if receipt["model"] else "cpu"
+    none = {"accelerator": None, "cuda": None, "cudnn": None} if used == "cpu" else {}
+    return {**numerics, "device": used, **none}
 
 
 @functools.cache

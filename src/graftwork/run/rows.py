@@ -15,7 +15,7 @@ from graftwork.run.records import read_spec
 from graftwork.run.store import RunStore, read_result
 
 FEWEST_RUNS = 5  # that a band is known from
-LEVEL = 0.95
+COVERAGE = 0.95
 ROUNDING = 1e-12  # scores that differ by less are alike
 TOLERANCE = 0.01  # of a score, where no band is known: what another seed may do (Reimers & Gurevych 2017, D17-1035)
 
@@ -63,5 +63,5 @@ def band_of(scores: list[float], recorded: float) -> Band:
     if count < FEWEST_RUNS or max(scores) - min(scores) < ROUNDING:
         return Band(recorded - TOLERANCE, recorded + TOLERANCE, 0)
     mean, sd = statistics.fmean(scores), statistics.stdev(scores)
-    half = float(t.ppf((1 + LEVEL) / 2, count - 1)) * sd * math.sqrt(1 + 1 / count)
+    half = float(t.ppf((1 + COVERAGE) / 2, count - 1)) * sd * math.sqrt(1 + 1 / count)
     return Band(mean - half, mean + half, count)

@@ -12,6 +12,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Annotated, Any, TypedDict, TypeVar, cast, get_type_hints
 
+from graftwork.config import DEFAULT_BACKBONE
 from graftwork.core.run import Recipe
 from graftwork.core.task import Task
 from graftwork.train.cache_folder import CACHE_SIZE
@@ -24,7 +25,8 @@ class Given(TypedDict, total=False):
     """What of a `Setup` was asked for, as keyword arguments, and what it says. None is as good as nothing."""
 
     backbone: Annotated[
-        str | None, "minilm, hf:FOLDER, hf:HUB/NAME, word_vectors:FILE, runs/ID or random:NAME.  [default: minilm]"
+        str | None,
+        f"minilm, hf:FOLDER, hf:HUB/NAME, word_vectors:FILE, runs/ID or random:NAME.  [default: {DEFAULT_BACKBONE}]",
     ]
     epochs: Annotated[int | None, "Passes over the data.  [default: from rows and classes]"]
     augment: Annotated[
@@ -47,7 +49,7 @@ WHAT: Mapping[str, str] = {name: hint.__metadata__[0] for name, hint in _HINTS.i
 class Setup:
     """Every choice made, by the names of `Given`. Pure data."""
 
-    backbone: str = "minilm"
+    backbone: str = DEFAULT_BACKBONE
     epochs: int | None = None
     augment: bool = True
     runs: str = "runs"

@@ -1,4 +1,4 @@
-"""Opens what the runs of one process share."""
+"""What the runs of one process share, and how it is opened."""
 
 from __future__ import annotations
 
@@ -8,23 +8,83 @@ from pathlib import Path
 from typing import Any
 
 from graftwork.config import Prices
-from graftwork.core.backbone import Backbone
+from graftwork.core.backbone import Augments, Backbone
+from graftwork.core.memory import Cut
 from graftwork.core.meter import Phase, Stopwatch
 from graftwork.core.opening import open_backbone
-from graftwork.core.task import Task
+from graftwork.core.over import beginning, innermost, takes_a_recipe
+from graftwork.core.ragged import flat
+from graftwork.core.run import Recipe, RunSpec
+from graftwork.core.task import Dataset, Task
 from graftwork.data.load import load
-from graftwork.data.split_folder import with_split_files
 from graftwork.files import noting_digests, require_writable
+from graftwork.registry import kinds
 from graftwork.run.data_report import as_read_by, require_reads
 from graftwork.run.environment import arithmetic, numerics
-from graftwork.run.execute import Shop
 from graftwork.run.methods import Named
+from graftwork.run.once import Done
 from graftwork.run.setup import OpenedBy, Setup
 from graftwork.run.store import RunStore
 from graftwork.train.cache_folder import CacheFolder, cache_folder
 from graftwork.train.frozen import FrozenStore
+from graftwork.train.pooled_once import PooledOnce
 from graftwork.train.prefix_store import PrefixStore
+from graftwork.train.recipe import resolve
+from graftwork.train.seeds import held_of
+from graftwork.train.stages import schedule_of
 from graftwork.units import parse_bytes
+
+
+@dataclass
+class Shop:
+    """What the runs of one process share: the data, the open backbone, frozen passes, the store and the prices."""
+
+    dataset: Dataset
+    backbone: Backbone | None
+    backbone_seed: int
+    load: Phase  # what opening the backbone took
+    store: RunStore
+    frozen: FrozenStore
+    numerics: Mapping[str, Any]
+    prices: Prices
+    opened_by: OpenedBy | None = None
+    max_memory: int | None = None  # bytes that training may take
+    cuts: Sequence[Cut] = ()  # of batches, of the run that is done again
+    runs_at_once: int = 1  # how many runs go on side by side
+    done: Done = field(default_factory=Done)  # what no seed decides
+    tested: PooledOnce | None = None  # of test examples that runs over several data sets answer
+    model_files: Mapping[str, str] = field(default_factory=dict)  # path -> sha256 of what the backbone was read from
+    recorded: dict[str, Any] = field(default_factory=dict)  # what receipts say of data and backbone, once it is known
+
+    def spec(self, method: Named, recipe: Recipe, seed: int) -> RunSpec:
+        """The identity of a run of this shop."""
+        uses = method.method.uses_backbone
+        assert self.backbone is not None or not uses
+        resolved = self.resolved(method, recipe) if uses else {}
+        return RunSpec(
+            question=self.dataset.task.question(),
+            data=self.dataset.digest,
+            backbone=self.backbone.card.revision if uses and self.backbone else None,
+            method=method.identity,
+            recipe=resolved if takes_a_recipe(method.method) else {},
+            seed=seed,
+            numerics=self.numerics if uses else {"threads": self.numerics["threads"]},
+            held=() if recipe.varied is None else held_of(recipe.varied, seed),
+        )
+
+    def resolved(self, method: Named, recipe: Recipe) -> dict[str, Any]:
+        """What `recipe` comes to on these data, whether or not `method` takes one. Raises `ConfigError`."""
+        task, train = self.dataset.task, self.dataset.train
+        rows, outputs = len(train.examples), kinds.get(task.kind).outputs(task)
+        schedule, answers = schedule_of(innermost(method.method)), len(flat(train.targets))
+        begun = beginning(method.method, self.backbone.card if self.backbone else None)
+        return resolve(recipe, rows, outputs, schedule, answers, **begun) | self._augmented(recipe)
+
+    def _augmented(self, recipe: Recipe) -> dict[str, Any]:
+        """For a backbone that can augment, how it does."""
+        backbone = self.backbone
+        known = backbone.augmentation if isinstance(backbone, Augments) else ""
+        return {"augmentation": known if recipe.augment else "none"} if known else {}
 
 
 @dataclass(frozen=True)
@@ -68,8 +128,8 @@ def open_shop(
     `checked` the data are not reported on.
     """
     listed, computed_in, max_memory = settled(setup)
-    task = with_split_files(task)
     dataset = load(task, checked)
+    found = {name: getattr(dataset.task, name) for name in ("data", "validation", "test")}  # also those of a folder
     if shared is None:
         shared = open_shared(methods, setup)
     opened = shared.backbone
@@ -87,7 +147,7 @@ def open_shop(
         numerics=computed_in,
         prices=listed,
         max_memory=max_memory,
-        opened_by=OpenedBy(task, tuple(item.config for item in methods), setup),
+        opened_by=OpenedBy(task.resolved(**found), tuple(item.config for item in methods), setup),
         model_files=shared.files,
     )
 

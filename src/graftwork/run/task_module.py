@@ -16,7 +16,7 @@ from graftwork.core.backbone import Backbone, BackboneCard
 from graftwork.core.decoding import identify, small_copy
 from graftwork.core.example import Example
 from graftwork.core.media import MEDIA, Media
-from graftwork.core.method import SHIFT, Fitted, Logits, Setting
+from graftwork.core.method import THRESHOLDS_FACT, Fitted, Logits, Setting
 from graftwork.core.opening import open_backbone
 from graftwork.core.ragged import flat, from_lists
 from graftwork.core.task import Task
@@ -35,7 +35,7 @@ from graftwork.run.module_files import (
     require_fitting,
 )
 from graftwork.run.module_place import module_folder
-from graftwork.run.shifted import shifted
+from graftwork.run.thresholds import with_thresholds
 from graftwork.units import named_scores, show
 
 FORMAT = 1
@@ -112,8 +112,8 @@ class TaskModule:
         delta = read_delta(folder)
         require_fitting(method, delta, setting, folder)
         facts = dict(description["facts"])
-        shift = facts.pop(SHIFT, None)  # added once, by whoever stands outermost, as when it was fitted
-        fitted = shifted(method.restore(setting, delta, facts), shift)
+        thresholds = facts.pop(THRESHOLDS_FACT, None)  # added once, by whoever stands outermost, as when it was fitted
+        fitted = with_thresholds(method.restore(setting, delta, facts), thresholds)
         return cls(folder, task, fitted, description, backbone)
 
     @property

@@ -11,10 +11,10 @@ from graftwork.core.progress import Progress, silent
 from graftwork.core.run import Recipe, RunResult
 from graftwork.core.task import Task
 from graftwork.errors import ConfigError, GraftworkError
-from graftwork.run.execute import Shop, execute
+from graftwork.run.execute import execute
 from graftwork.run.methods import Named, parse_method
 from graftwork.run.setup import Given, Setup, takes_settings
-from graftwork.run.shop import open_shop
+from graftwork.run.shop import Shop, open_shop
 from graftwork.run.task_module import TaskModule
 
 

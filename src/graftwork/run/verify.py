@@ -21,6 +21,7 @@ from graftwork.core.progress import Progress, silent
 from graftwork.core.run import ENGINE, RunSpec
 from graftwork.core.task import Task
 from graftwork.data.draws import drawn_again
+from graftwork.data.hub import is_hub
 from graftwork.data.split_folder import with_split_files
 from graftwork.errors import GraftworkError, StorageError
 from graftwork.files import canonical, file_digest, read_json, storage_errors, write_text
@@ -32,22 +33,24 @@ from graftwork.run.differences import (
     SURROUNDINGS,
     Difference,
     data_differences,
+    failed_alike,
     method_differences,
     model_differences,
     outcome_differences,
     surroundings_differences,
 )
 from graftwork.run.environment import environment, usable_cores
-from graftwork.run.execute import Shop, execute_spec
+from graftwork.run.execute import execute_spec
 from graftwork.run.method_files import method_again
 from graftwork.run.methods import Named
 from graftwork.run.receipt import inputs_of, read_receipt
 from graftwork.run.receipt_fields import missing
 from graftwork.run.recorded_data import paths_of, recorded_file
+from graftwork.run.recorded_numerics import numerics_of
 from graftwork.run.records import compared_predictions, parted, read_spec, record_differences
 from graftwork.run.rows import Band, band_of, row_of
 from graftwork.run.setup import Setup
-from graftwork.run.shop import open_shop
+from graftwork.run.shop import Shop, open_shop
 from graftwork.run.store import RunStore
 
 EQUAL, IN_BAND, IN_TOLERANCE, DIFFERENT = "bitwise equal", "within the band", "within the tolerance", "different"
@@ -93,6 +96,11 @@ class Verification:
         """Whether the receipt was found to be true."""
         return self.verdict != DIFFERENT
 
+    @property
+    def failed_alike(self) -> bool:
+        """Whether it failed again in the same way, with other bits."""
+        return self.verdict == IN_TOLERANCE and self.band is None
+
     def as_json(self) -> dict[str, Any]:
         """For other programs."""
         return asdict(self)
@@ -137,7 +145,7 @@ class Verifier:
 
     def _shop(self, item: Named, spec: RunSpec, receipt: Mapping[str, Any]) -> Shop:
         """Over the run's data and backbone, with its threads; opened once for runs that share them."""
-        numerics = receipt["numerics"]
+        numerics = numerics_of(receipt)
         uses = item.method.uses_backbone
         task = _task(receipt, self.moved)
         backbone = self.moved.backbone or receipt["rerun"]["backbone"]
@@ -204,6 +212,8 @@ class Verifier:
         sound = again is not None and not kinds & {INPUT, RECORD}
         if sound and OUTCOME not in kinds:
             verdict = EQUAL
+        elif sound and _may_round(receipt, kinds) and failed_alike(receipt, again):
+            verdict = IN_TOLERANCE
         elif sound and _may_round(receipt, kinds) and score and score["found"] is not None:
             row = [result for _, result in row_of(folder.parent, spec) if result.status == "ok"]
             scores = [(result.scores or result.validation)[score["metric"]] for result in row]
@@ -296,8 +306,11 @@ def _method_here(spec: RunSpec, receipt: Mapping[str, Any]) -> tuple[Named, list
 def _task(receipt: Mapping[str, Any], moved: Moved) -> Task:
     """As it was asked, with files where they are now. Raises `StorageError` for one that is gone."""
     known = {item.name for item in fields(Task)}
+    own = moved.data is not None and is_hub(Path(moved.data))  # a set of the hub has splits of its own
     asked: dict[str, Any] = {
-        name: tuple(value) if isinstance(value, list) else value for name, value in receipt["rerun"]["task"].items()
+        name: tuple(value) if isinstance(value, list) else value
+        for name, value in receipt["rerun"]["task"].items()
+        if not (own and is_hub(value))
     }
     asked = {name: value for name, value in asked.items() if name in known} | _moved_files(moved)
     asked |= {"rejects": ""} if asked.get("rejects") else {}  # bad rows are set aside again, and not written again
@@ -370,7 +383,7 @@ def _threads_here(receipt: Mapping[str, Any]) -> list[Difference]:
 def _may_round(receipt: Mapping[str, Any], kinds: set[str]) -> bool:
     """Whether other bits are no fault: something around the run is another, or a GPU adds in any order; or memory ran
     out in a pass of the frozen network."""
-    numerics = receipt["numerics"]
+    numerics = numerics_of(receipt)
     return SURROUNDINGS in kinds or numerics["device"] != "cpu" or "passes_in_parts" in numerics
 
 

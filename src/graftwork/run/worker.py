@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from graftwork.core.progress import Progress
 from graftwork.core.run import Recipe
@@ -25,9 +25,7 @@ from graftwork.errors import DataError, GraftworkError
 from graftwork.files import storage_error
 from graftwork.run.methods import named_from_config
 from graftwork.run.setup import OpenedBy, Setup
-
-if TYPE_CHECKING:
-    from graftwork.run.execute import Shop
+from graftwork.run.shop import Shop, open_shop
 
 SECONDS_BETWEEN_SIGNS = 0.2
 Line = Mapping[str, Any]
@@ -70,9 +68,8 @@ def work(lines: Iterator[str], say: Callable[[Line], None]) -> None:
     """Execute what `lines` ask for. Raises `GraftworkError` for what is no failure of a run."""
     import torch
 
-    from graftwork.run.execute import attempt
+    from graftwork.run.execute import execute_if_free
     from graftwork.run.receipt import Search
-    from graftwork.run.shop import open_shop
 
     opening = Opening.read(json.loads(next(lines)))
     torch.set_num_threads(opening.threads)
@@ -84,7 +81,7 @@ def work(lines: Iterator[str], say: Callable[[Line], None]) -> None:
     for line in lines:
         order = json.loads(line)
         item, recipe = named_from_config(order["method"]), Recipe(**order["recipe"])
-        done = attempt(shop, item, recipe, order["seed"], _signs(say), Search.read(order.get("search", {})))
+        done = execute_if_free(shop, item, recipe, order["seed"], _signs(say), Search.read(order.get("search", {})))
         say({"held": True} if done is None else {"done": done[0].id, "known": done[1]})
 
 

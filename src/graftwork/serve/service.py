@@ -13,7 +13,7 @@ from typing import Any, Protocol
 from graftwork.core.backbone import Backbone, BackboneCard
 from graftwork.core.example import Example
 from graftwork.errors import GraftworkError
-from graftwork.run.form import Given
+from graftwork.run.form import GivenInputs
 from graftwork.serve.batching import Answers, Batcher, Rows
 from graftwork.serve.catalogue import Catalogue, Listed
 from graftwork.serve.limits import Limits
@@ -73,7 +73,7 @@ class Serveable(Protocol):
     def answers(self, rows: Sequence[tuple[str, Example]]) -> list[dict[str, Any]]:
         """In the order of rows."""
 
-    def cut(self, rows: Sequence[tuple[str, Given]]) -> list[bool]:
+    def cut(self, rows: Sequence[tuple[str, GivenInputs]]) -> list[bool]:
         """Which rows are longer than the backbone takes."""
 
     def refresh(self) -> object:

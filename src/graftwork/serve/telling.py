@@ -10,12 +10,11 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
+from graftwork.bank.version import BOARD
 from graftwork.serve.boards import in_words
 from graftwork.serve.measures import CONTENT_TYPE
 from graftwork.serve.predicting import to_json
 from graftwork.serve.service import Service
-
-BOARD = "leaderboard.json"
 
 
 async def alive(service: Service, request: Request) -> Response:

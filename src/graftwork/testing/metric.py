@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,43 +19,34 @@ from graftwork.testing.passages import sample_questions
 from graftwork.testing.require import require
 from graftwork.testing.tiny import SAMPLES, Sample, sample_targets
 
+TASKS: tuple[tuple[str, Sample], ...] = (
+    ("classification", SAMPLES[1]), ("classification", ["no", "yes", "no"]), ("multilabel", SAMPLES[0]),
+    ("regression", SAMPLES[2]), ("tagging", SAMPLES[3]), ("tagging", [("no", "yes"), ("yes", "yes")]),
+    ("choice", SAMPLES[4]), ("ranking", SAMPLES[4]), ("span", ()),
+)  # fmt: skip
+
+
+def sampled() -> Iterator[tuple[Task, Numbers]]:
+    """A resolved task of every sort of answers that the kinds of this package have, and 24 encoded targets."""
+    for kind, texts in TASKS:
+        part, blank = kinds.get(kind), Task("tiny", Path(), kind=kind)
+        targets = sample_targets(part, texts, blank) if texts else sample_questions()
+        task = part.resolve(blank, targets)
+        yield task, part.encode(targets, task)[np.resize(np.arange(len(targets)), 24)]
+
 
 def check_metric(name: str) -> None:
     """What every metric promises, on the samples of all kinds that it scores. Raises `AssertionError`."""
     metric, scored = metrics.get(name), 0
-    samples: list[tuple[str, Sample]] = [
-        ("classification", SAMPLES[1]), ("classification", ["no", "yes", "no"]), ("multilabel", SAMPLES[0]),
-        ("regression", SAMPLES[2]), ("tagging", SAMPLES[3]), ("tagging", [("no", "yes"), ("yes", "yes")]),
-        ("choice", SAMPLES[4]), ("ranking", SAMPLES[4]),
-    ]  # fmt: skip
-    for kind, texts in samples:
-        part = kinds.get(kind)
-        targets = sample_targets(part, texts, blank := Task("tiny", Path(), kind=kind))
-        task = part.resolve(blank, targets)
-        encoded = part.encode(targets, task)[np.resize(np.arange(len(targets)), 24)]
+    for task, encoded in sampled():
         try:
             metric.statistics(encoded, encoded, task)
         except ConfigError as error:
-            require(name in str(error), f"the refusal of {kind} does not name the metric: {error}")
+            require(name in str(error), f"the refusal of {task.kind} does not name the metric: {error}")
             continue
         scored += 1
         _check_scores(metric, encoded, task)
-    scored += _scores_answers(metric, name)
     require(scored > 0, f"{name} scores no kind")
-
-
-def _scores_answers(metric: Metric, name: str) -> bool:
-    """Whether it scores answers to questions about passages, and if so as it should."""
-    part, targets = kinds.get("span"), sample_questions()
-    task = part.resolve(Task("tiny", Path(), kind="span"), targets)
-    encoded = part.encode(targets, task)[np.resize(np.arange(len(targets)), 24)]
-    try:
-        metric.statistics(encoded, encoded, task)
-    except ConfigError as error:
-        require(name in str(error), f"the refusal of span does not name the metric: {error}")
-        return False
-    _check_scores(metric, encoded, task)
-    return True
 
 
 def _grid(numbers: Numbers) -> NDArray[Any]:

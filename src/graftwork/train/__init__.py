@@ -1,1 +1,2 @@
-"""The only training loop, its optimiser, the frozen pass it builds on, and where its randomness comes from."""
+"""How methods learn: the loop of those that change the network, its optimiser, training on pairs and on frozen
+features, the frozen pass that all build on, and where randomness comes from."""

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from graftwork.core.backbone import Encoded
-from graftwork.core.memory import Memory, OutOfMemory, Rows, alone, attempt
+from graftwork.core.memory import OutOfMemory, Rows, alone, attempt
 from graftwork.core.method import Workbench
 from graftwork.core.model import Model
 from graftwork.core.near_lengths import positions_of
@@ -22,10 +22,10 @@ PROCESS_BYTES = 700_000_000  # the interpreter, the libraries and small data; no
 PEAK = 1.5  # a step holds at most so many times what it saves for its backward pass
 MOMENTS = 8  # bytes for each trained number, beside its gradient and the flat copy of that
 
-Pass = Callable[[Rows, Tensor, float], float]  # rows, targets, share of the batch -> share x loss; gradients add up
+RunPart = Callable[[Rows, Tensor, float], float]  # rows, targets, share of the batch -> share x loss; gradients add up
 
 
-def in_parts(model: Model, bench: Workbench, encoded: Encoded, rows: Rows, targets: Tensor, run: Pass) -> float:
+def in_parts(model: Model, bench: Workbench, encoded: Encoded, rows: Rows, targets: Tensor, run: RunPart) -> float:
     """One step over `rows`, whose targets are (B, …) or (W, …): the loss, with the gradients on the parameters.
 
     In one part it is `run` and nothing else. Raises `OutOfMemory` where one example is too much.
@@ -47,8 +47,7 @@ def in_parts(model: Model, bench: Workbench, encoded: Encoded, rows: Rows, targe
     if memory.stale(model.start, length):
         longest = max(range(len(rows)), key=lambda place: positions([rows[place]]))
         own = _split(encoded, targets, [[row] for row in rows])[longest]
-        taken = step_bytes(model, lambda: run([rows[longest]], own, 1.0))
-        memory.allow(model.start, length, room(memory, model, bench, taken, positions([rows[longest]])))
+        measure(model, bench, length, positions([rows[longest]]), lambda: run([rows[longest]], own, 1.0))
     while True:
         parts = memory.parts(rows, positions)
         loss, why = attempt(partial(work, parts))
@@ -66,13 +65,14 @@ def _split(encoded: Encoded, targets: Tensor, parts: Sequence[Rows]) -> tuple[Te
     return torch.split(targets, [len(encoded.answered(np.array(part))) for part in parts])
 
 
-def room(memory: Memory, model: Model, bench: Workbench, taken: float, positions: int) -> int:
-    """How many positions a part may have, where `positions` of one example take `taken` bytes.
+def measure(model: Model, bench: Workbench, length: int, positions: int, run: Callable[[], float]) -> None:
+    """Bound the parts by what the `positions` of one example of `length` tokens take, when `run` passes it through.
 
     Raises `OutOfMemory` where that example alone goes beyond the bound.
     """
+    memory = bench.memory
     assert memory.bound is not None and bench.setting.backbone is not None
-    held = held_bytes(model, bench.setting.backbone.module)
+    taken, held = step_bytes(model, run), held_bytes(model, bench.setting.backbone.module)
     if held + taken > memory.bound:
         raise OutOfMemory(
             f"one example of {positions:,} tokens takes more than --max-memory",
@@ -80,7 +80,7 @@ def room(memory: Memory, model: Model, bench: Workbench, taken: float, positions
             expected=f"at most {show(memory.bound, 'bytes')}",
             do="allow more, cut long texts, or take a smaller backbone or a method that trains fewer blocks",
         )
-    return int((memory.bound - held) * positions / taken)
+    memory.allow(model.start, length, int((memory.bound - held) * positions / taken))
 
 
 def held_bytes(model: Model, backbone: nn.Module) -> float:

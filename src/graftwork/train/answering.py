@@ -13,7 +13,7 @@ from torch import Tensor
 from graftwork.core.backbone import Backbone, Encoded, Inputs, StopsEarly
 from graftwork.core.equals import equals_of
 from graftwork.core.memory import in_halves
-from graftwork.core.method import SHIFT, Logits, ReadsStates
+from graftwork.core.method import THRESHOLDS_FACT, Logits, ReadsStates
 from graftwork.core.near_lengths import states_in_buckets
 from graftwork.core.ragged import added
 from graftwork.core.seen import Seen
@@ -68,8 +68,8 @@ def finished(
 
     `facts` are those of what answered: `ReadsStates.facts`.
     """
-    whole, shift = encoded.whole(logits, examples, facts.get("blind")), facts.get(SHIFT)
-    return whole if shift is None else added(whole, np.asarray(shift, dtype=np.float64))
+    whole, thresholds = encoded.whole(logits, examples, facts.get("blind")), facts.get(THRESHOLDS_FACT)
+    return whole if thresholds is None else added(whole, np.asarray(thresholds, dtype=np.float64))
 
 
 def states_up_to(backbone: Backbone, inputs: Inputs, depth: int, towers: int = 1) -> tuple[Tensor, ...]:

@@ -2,7 +2,7 @@
 
 One file per entry. Everything here is safe while other processes read and write the same folder: a file is renamed
 into place whole, and on POSIX one that is removed stays readable for whoever has it mapped. An entry on its way is
-locked by the process that fills it, for as long as that lives.
+locked by the process that fills it, for as long as that lives. One process at a time decides what goes.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-import sys
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -18,17 +17,13 @@ from pathlib import Path
 
 from graftwork.errors import StorageError
 from graftwork.files import header_of
-from graftwork.locks import try_lock
+from graftwork.locks import held, remove_abandoned
 from graftwork.units import parse_bytes
-
-if sys.platform != "win32":
-    import fcntl
 
 CACHE_SIZE = "10GB"  # the cap, unless the user says otherwise
 ENTRY = re.compile(r"[0-9a-f]{64}-(pooled|[0-9]+)\.safetensors")
 PART = re.compile(r"\.[0-9a-f]{64}-.*\.part")  # an entry on its way; what a killed process leaves
 PART_SECONDS = 3600.0  # where no file can be locked, older parts belong to nobody
-CAN_LOCK = sys.platform != "win32"
 
 
 class BeingFilled(Exception):
@@ -81,9 +76,9 @@ class CacheFolder:
         Raises `BeingFilled`, `OSError`.
         """
         self.root.mkdir(parents=True, exist_ok=True, mode=0o700)
-        with self._locked():
+        with held(self.root / ".lock") as can_lock:
             self._sweep()
-            if any(part.path.name.startswith(f".{path.name}.") for part in self._files(PART)) and CAN_LOCK:
+            if can_lock and any(part.path.name.startswith(f".{path.name}.") for part in self._files(PART)):
                 raise BeingFilled
             yield self._evict(size)
 
@@ -91,7 +86,7 @@ class CacheFolder:
         """Remove the entries not used for that long, and every leftover; what was removed. Raises `OSError`."""
         if not self.root.is_dir():
             return []
-        with self._locked():
+        with held(self.root / ".lock"):
             leftovers = self._sweep()
             latest = time.time() - unused_seconds
             return leftovers + [entry for entry in self.entries() if entry.used <= latest and _remove(entry)]
@@ -109,7 +104,7 @@ class CacheFolder:
 
     def _sweep(self) -> list[Entry]:
         """Remove what killed processes left."""
-        return [part for part in self._files(PART) if _is_nobodys(part) and _remove(part)]
+        return [part for part in self._files(PART) if remove_abandoned(part.path, PART_SECONDS)]
 
     def _files(self, pattern: re.Pattern[str]) -> list[Entry]:
         found = []
@@ -120,24 +115,6 @@ class CacheFolder:
                         stat = item.stat(follow_symlinks=False)
                         found.append(Entry(Path(item.path), stat.st_size, stat.st_mtime))
         return found
-
-    @contextlib.contextmanager
-    def _locked(self) -> Iterator[None]:
-        """One process at a time decides what goes; the system frees the lock of one that dies."""
-        with (self.root / ".lock").open("ab") as stream:
-            if sys.platform != "win32":
-                fcntl.flock(stream, fcntl.LOCK_EX)
-            yield
-
-
-def _is_nobodys(part: Entry) -> bool:
-    """Whether the process that filled it is dead."""
-    try:
-        with part.path.open("r+b") as stream:
-            free = try_lock(stream.fileno())
-    except OSError:  # gone, or another user's
-        return False
-    return part.used < time.time() - PART_SECONDS if free is None else free
 
 
 def _remove(entry: Entry) -> bool:

@@ -25,7 +25,7 @@ from graftwork.core.memory import Cut, Rows, attempt
 from graftwork.core.method import FrozenPass, Tally, Workbench
 from graftwork.core.model import Model
 from graftwork.core.near_lengths import positions_of
-from graftwork.train.accumulation import forget_gradients, room, step_bytes
+from graftwork.train.accumulation import forget_gradients, measure
 from graftwork.train.batches import by_length
 from graftwork.train.flops import StepCounter
 from graftwork.train.loop import Diverged
@@ -207,9 +207,7 @@ class _Pairs:
         memory, longest = self.bench.memory, max(rows, key=lambda row: self._positions([row]))
         length = int(self.encoded.lengths[longest])
         if memory.stale(self.model.start, length):
-            taken = step_bytes(self.model, lambda: self._alone(longest))
-            positions = self._positions([longest])
-            memory.allow(self.model.start, length, room(memory, self.model, self.bench, taken, positions))
+            measure(self.model, self.bench, length, self._positions([longest]), lambda: self._alone(longest))
 
     def _alone(self, row: int) -> float:
         loss = self._read([row], counted=False).square().sum()

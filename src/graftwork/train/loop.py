@@ -1,4 +1,5 @@
-"""The only training loop: head start, epochs over length-bucketed batches, the best epoch on validation kept."""
+"""The loop of methods that change the network: head start, epochs over length-bucketed batches, the best epoch on
+validation kept."""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ from graftwork.core.backbone import Augments, Encoded, Inputs, towers_of
 from graftwork.core.example import Example
 from graftwork.core.head import PooledHead
 from graftwork.core.memory import in_halves
-from graftwork.core.method import FrozenPass, Logits, Setting, Workbench
+from graftwork.core.method import FrozenPass, HasRate, Logits, Setting, Workbench
 from graftwork.core.model import Model
 from graftwork.core.seen import Part, Seen
 from graftwork.errors import GraftworkError
@@ -27,7 +28,7 @@ from graftwork.train.answering import answer_together, batches
 from graftwork.train.flops import StepCounter, counted
 from graftwork.train.linear import fit_on_block, fitted_on
 from graftwork.train.seeds import derive
-from graftwork.train.stages import Passes, Plan, open_passes, plan_of
+from graftwork.train.stages import Passes, StagePlan, open_passes, plan_of
 from graftwork.train.training import Training, snapshot
 
 
@@ -35,6 +36,7 @@ class Diverged(GraftworkError):
     """The loss or its gradient is no longer a number."""
 
 
+@runtime_checkable
 class Changes(Protocol):
     """A method that changes the network: it says what of it."""
 
@@ -43,12 +45,8 @@ class Changes(Protocol):
 
 
 @runtime_checkable
-class Attaches(Changes, Protocol):
+class Attaches(Changes, HasRate, Protocol):
     """One that is trained by this loop: it says how fast, too."""
-
-    @property
-    def learning_rate(self) -> float:
-        """The peak rate of the schedule."""
 
 
 @torch.no_grad()
@@ -161,7 +159,7 @@ def fit_by_gradient(method: Attaches, bench: Workbench) -> FittedModel:
     return FittedModel(model, facts)
 
 
-def _begun(model: Model, bench: Workbench, plan: Plan, rate: float) -> tuple[Training, Passes]:
+def _begun(model: Model, bench: Workbench, plan: StagePlan, rate: float) -> tuple[Training, Passes]:
     """After the head start; or where an earlier attempt was interrupted, as if it had not been."""
     found = bench.keeper.found()
     if found is not None:
@@ -279,7 +277,7 @@ def _augments(bench: Workbench) -> bool:
     return bool(bench.recipe.get("augmentation", "none") != "none")
 
 
-def _augmented_fact(model: Model, bench: Workbench, plan: Plan) -> dict[str, Any]:
+def _augmented_fact(model: Model, bench: Workbench, plan: StagePlan) -> dict[str, Any]:
     """For the receipt: what was shown of the images, in which epochs; nothing for a backbone that can't augment."""
     if "augmentation" not in bench.recipe:
         return {}

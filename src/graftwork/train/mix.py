@@ -25,7 +25,7 @@ def fit_mix(bench: Workbench, train: FrozenPass, strength: float, outputs: int) 
     Each is the block's share of the mix over the spread of its features, so that they apply to features as they come.
     """
     assert bench.setting.backbone is not None
-    features = torch.stack([train.pooled(block) for block in range(bench.setting.backbone.card.blocks + 1)], dim=1)
+    features = features_of_blocks(train, bench.setting.backbone.card.blocks)
     mean, sd = features.mean(dim=(0, 2), keepdim=True), features.std(dim=(0, 2), keepdim=True)
     features = (features - mean) / sd.clamp_min(1e-6)  # (N, L + 1, P): blocks on one scale, so that weights compare
     targets = kept_targets(bench.train, train.encoded)
@@ -44,6 +44,11 @@ def fit_mix(bench: Workbench, train: FrozenPass, strength: float, outputs: int) 
     mixing, layering = 4.0 * features.numel(), 6.0 * features[:, 0].numel() * outputs  # forward and backward
     bench.tally.add_model(EPOCHS * (mixing + layering))
     return scores.detach().softmax(0) / sd.flatten().clamp_min(1e-6)
+
+
+def features_of_blocks(frozen: FrozenPass, blocks: int) -> Tensor:
+    """(N, L + 1, P), or (W, L + 1, P)."""
+    return torch.stack([frozen.pooled(block) for block in range(blocks + 1)], dim=1)
 
 
 def batches_of_features(encoded: Encoded, features: int, shuffle: torch.Generator) -> list[Tensor]:

@@ -6,7 +6,6 @@ The batches are those in which a probe answers alone, so every probe's logits ar
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import cast
 
 import numpy as np
 import torch
@@ -42,7 +41,7 @@ class PooledOnce:
         charged = self._cost if self._encoded is not None else Phase()
         encoded = self._encoded or self._compute()
         with torch.inference_mode():
-            parts = [probe.read(cast(Seen, batch)).double().cpu().numpy() for batch in self._batches]
+            parts = [probe.read(batch).double().cpu().numpy() for batch in self._batches]
         numbers = np.concatenate(batches(encoded))
         return finished(probe.facts, encoded, np.concatenate(parts), numbers), charged
 
@@ -69,7 +68,7 @@ class PooledOnce:
 
 
 class _Batch:
-    """As much of a `Seen` as a probe reads."""
+    """`Pooled`, kept."""
 
     def __init__(self, joined: Sequence[Tensor]):
         self._joined = joined

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor
@@ -13,9 +13,15 @@ from torch.nn.functional import linear
 from graftwork.core.backbone import Backbone
 from graftwork.core.example import Example
 from graftwork.core.method import FrozenPass, Logits, Setting
-from graftwork.core.seen import Part, Seen
 from graftwork.train.answering import answer_together
 from graftwork.train.flops import counted
+
+
+class Pooled(Protocol):
+    """As much of a batch as a probe reads: a `Seen`, a `Part` of one, or what was kept of it."""
+
+    def joined(self, block: int) -> Tensor:
+        """(B, P), or (W, P) of words."""
 
 
 @dataclass
@@ -46,7 +52,7 @@ class Probe:
         """(N, C), a row per example; (W, C) where examples have words."""
         return answer_together(self.backbone, self.backbone.encode(examples), [self])[0]
 
-    def read(self, seen: Seen | Part) -> Tensor:
+    def read(self, seen: Pooled) -> Tensor:
         """(B, C) logits of one batch, or (W, C)."""
         shares = {block: share for block, share in enumerate(self.shares.tolist()) if share}
         alone = len(shares) == 1 and 1.0 in shares.values()

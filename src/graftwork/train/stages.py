@@ -33,7 +33,7 @@ class Staged(Protocol):
 
 
 @dataclass(frozen=True)
-class Plan:
+class StagePlan:
     """What trains when, and how fast. A stage is a run of epochs in which the same blocks train."""
 
     lowest: tuple[int, ...]  # for each epoch the lowest block that trains
@@ -60,11 +60,11 @@ class Plan:
         }
 
 
-def plan_of(method: object, model: Model, recipe: Mapping[str, Any]) -> Plan:
+def plan_of(method: object, model: Model, recipe: Mapping[str, Any]) -> StagePlan:
     """The plan of a method that has one; otherwise one stage with warm-up and linear decay."""
     epochs, steps = recipe["epochs"], recipe["steps"]
     if not isinstance(method, Staged):
-        return Plan(
+        return StagePlan(
             lowest=(model.start,) * epochs,
             share=lambda step: warm_up_then_linear(step, steps, recipe["warm_up"]),
             delta=model.delta(),
@@ -72,7 +72,7 @@ def plan_of(method: object, model: Model, recipe: Mapping[str, Any]) -> Plan:
         )
     lowest = tuple(method.lowest_blocks(model.backbone.card.blocks, epochs))
     assert len(lowest) == epochs and list(lowest) == sorted(lowest, reverse=True) and lowest[-1] == model.start
-    return Plan(lowest, lambda step: method.share(step, steps), model.delta(), staged=True)
+    return StagePlan(lowest, lambda step: method.share(step, steps), model.delta(), staged=True)
 
 
 def schedule_of(method: object) -> Mapping[str, Any]:

@@ -15,7 +15,7 @@ from graftwork.core.model import Model
 from graftwork.core.ragged import flat
 from graftwork.train.flops import StepCounter
 from graftwork.train.optim import FlatAdamW
-from graftwork.train.stages import Passes, Plan, open_passes, reopen_passes
+from graftwork.train.stages import Passes, StagePlan, open_passes, reopen_passes
 
 Delta = Mapping[str, Tensor]
 BEST, ROWS, HEAD, OPTIMISER = "best.", "rows.", "started.", "optimiser."  # of the names in a checkpoint
@@ -27,7 +27,7 @@ class Training:
     `head_start` is what the head start came to. Made when it is over, or before `restore`.
     """
 
-    def __init__(self, model: Model, bench: Workbench, plan: Plan, rate: float, head_start: Mapping[str, Any]):
+    def __init__(self, model: Model, bench: Workbench, plan: StagePlan, rate: float, head_start: Mapping[str, Any]):
         self.model, self.bench, self.plan, self.rate, self.head_start = model, bench, plan, rate, head_start
         recipe = bench.recipe
         rates = model.rates | {f"head.{name}": recipe["head_rate"] for name, _ in model.head.named_parameters()}

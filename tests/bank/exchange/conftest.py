@@ -14,13 +14,13 @@ from torch import Tensor, nn
 
 from graftwork.core.backbone import towers_of
 from graftwork.core.example import Example
-from graftwork.core.method import SHIFT, Setting
+from graftwork.core.method import THRESHOLDS_FACT, Setting
 from graftwork.core.opening import open_backbone
 from graftwork.core.task import Task
 from graftwork.registry import kinds
 from graftwork.run.methods import parse_method
-from graftwork.run.shifted import shifted
 from graftwork.run.task_module import TaskModule, save_module
+from graftwork.run.thresholds import with_thresholds
 from graftwork.train.loop import FittedModel, build_model
 
 sys.path.insert(0, str(Path(__file__).parent))  # `networks.py` is importable whatever the import mode
@@ -70,8 +70,8 @@ def write_module() -> MakeModule:
         model = build_model(made.method, setting, towers)  # type: ignore[arg-type]
         for name, parameter in model.delta().items():
             nn.init.normal_(parameter, std=0.3 if name.startswith("adapters") else 0.1)
-        fitted = shifted(FittedModel(model, {"towers": towers, "start_block": 0}), shift)
-        assert (SHIFT in fitted.facts) == (shift is not None)
+        fitted = with_thresholds(FittedModel(model, {"towers": towers, "start_block": 0}), shift)
+        assert (THRESHOLDS_FACT in fitted.facts) == (shift is not None)
         receipt = {
             "run": "0" * 8, "method": made.config, "recipe": {}, "precision": precision, "backbone_seed": 0,
             "scores": {}, "trained_parameters": 1,

@@ -17,7 +17,7 @@ from graftwork.core.example import Example
 from graftwork.core.opening import open_backbone
 from graftwork.errors import ConfigError, DataError, IncompatibleModule
 from graftwork.files import safe_load, write_tensors
-from graftwork.pretrain.checkpoint import Progress
+from graftwork.pretrain.checkpoint import Reached
 from graftwork.pretrain.loop import Course, Training
 from graftwork.pretrain.nt_asgd import NtAsgd
 from graftwork.pretrain.objective import Batch, InOrder, Loss, OwnOptimiser, Writes
@@ -298,7 +298,7 @@ def test_a_restored_training_goes_on_exactly(
     for step in range(4):
         whole.step(step, steps)
     checkpoints = Checkpoints(tmp_path, "run", {})
-    checkpoints.write(Progress(4, steps).checkpoint(whole.tensors()))
+    checkpoints.write(Reached(4, steps).checkpoint(whole.tensors()))
     lines = [whole.step(step, steps) for step in range(4, steps)]
     torch.manual_seed(99)
     found = checkpoints.read()

@@ -7,6 +7,7 @@ from pathlib import Path
 from textwrap import dedent
 
 from graftwork.bank.exchange.names import name_elsewhere
+from graftwork.core.method import THRESHOLDS_FACT
 from graftwork.errors import ConfigError
 from graftwork.files import safe_load, write_json, write_tensors, write_text
 from graftwork.run.task_module import TaskModule
@@ -127,12 +128,10 @@ def _write_head(folder: Path, module: TaskModule) -> None:
             where=str(module.folder),
             expected=f"a task of kind {', '.join(KINDS)}, whose head is one linear layer",
         )
-    bias = delta["head.out.bias"]
-    shift = module.description["facts"].get("shift")
-    write_tensors(
-        folder / HEAD,
-        {"weight": delta["head.out.weight"], "bias": bias if shift is None else bias + bias.new_tensor(shift)},
-    )
+    bias, thresholds = delta["head.out.bias"], module.description["facts"].get(THRESHOLDS_FACT)
+    if thresholds is not None:
+        bias = bias + bias.new_tensor(thresholds)
+    write_tensors(folder / HEAD, {"weight": delta["head.out.weight"], "bias": bias})
 
 
 def _of_pairs(module: TaskModule) -> str:

@@ -9,8 +9,7 @@ import torch
 
 from graftwork.doctor.check import Asked, Check, Finding
 from graftwork.registry import checks
-from graftwork.run.environment import VARIABLES, worth_of_cores
-from graftwork.run.recorded_numerics import blas
+from graftwork.run.environment import VARIABLES, blas, worth_of_cores
 
 COUNTS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 

@@ -182,8 +182,8 @@ class Masked:
 
 
 def _longest(config: Any) -> int:
-    shift = config.pad_token_id + 1 if config.model_type in architecture.AFTER_PADDING else 0
-    return int(config.max_position_embeddings) - shift
+    first = architecture.layout_of(config.model_type).first_position(config.pad_token_id)
+    return int(config.max_position_embeddings) - first
 
 
 def pairs(rows: Tensor, vocabulary: Vocabulary, draw: torch.Generator, sort: str) -> tuple[Tensor, Tensor, Tensor]:

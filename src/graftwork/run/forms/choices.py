@@ -12,7 +12,7 @@ from graftwork.core.task import Task
 from graftwork.data.choices import choice_rows, find_choice_columns
 from graftwork.data.table import Row, open_table
 from graftwork.errors import ConfigError, clip
-from graftwork.run.form import Given, Rows, check_named, each, require_text
+from graftwork.run.form import GivenInputs, Rows, check_named, each, require_text
 
 
 class Choices:
@@ -25,7 +25,7 @@ class Choices:
         """A text and a list, in a tuple."""
         return len(given) == 2 and isinstance(given[0], str) and isinstance(given[1], list | tuple)
 
-    def example(self, number: int, given: Given) -> Example:
+    def example(self, number: int, given: GivenInputs) -> Example:
         """A text and its choices, by name or as a pair."""
         inputs = dict(given) if isinstance(given, Mapping) else dict(zip(self.roles, given, strict=False))
         text, choices = inputs.get("text"), inputs.get("choices")
@@ -37,7 +37,7 @@ class Choices:
             raise ConfigError(f"text {number} {what}", do="write: a text, then its choices")
         return Example(f"input/{number}", {"text": text, "choices": tuple(choices)})
 
-    def arguments(self, texts: Sequence[str]) -> list[Given]:
+    def arguments(self, texts: Sequence[str]) -> list[GivenInputs]:
         """All of them are one example: the text, then its choices."""
         return [{"text": texts[0], "choices": texts[1:]}]
 

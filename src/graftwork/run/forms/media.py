@@ -12,7 +12,7 @@ from graftwork.core.task import Task
 from graftwork.data.folder import files_in, media_of
 from graftwork.data.table import Row, open_table
 from graftwork.errors import ConfigError
-from graftwork.run.form import Given, Rows, check_named, columns_called, each, require_text
+from graftwork.run.form import GivenInputs, Rows, check_named, columns_called, each, require_text
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class File:
         """Never without its name: a text is not taken for the path of a file."""
         return False
 
-    def example(self, number: int, given: Given) -> Example:
+    def example(self, number: int, given: GivenInputs) -> Example:
         """A path, by name or not. Raises `DataError` or `StorageError` too, for a file that is bad or not there."""
         if not isinstance(given, str | Mapping) and len(given) == 1:
             given = given[0]
@@ -46,7 +46,7 @@ class File:
             raise ConfigError(f"wrong inputs: input {number} is no {self.role}", got=got, expected="the path of a file")
         return Example(f"input/{number}", {self.role: identify(Path(given), self.role)})
 
-    def arguments(self, texts: Sequence[str]) -> list[Given]:
+    def arguments(self, texts: Sequence[str]) -> list[GivenInputs]:
         """Paths; of a folder those of its files."""
         listed = [
             [str(file) for file in files_in(Path(text), self.role)] if Path(text).is_dir() else [text] for text in texts

@@ -12,7 +12,7 @@ from graftwork.data.rejects import Bad
 from graftwork.data.squad import questions
 from graftwork.data.table import Row, open_table
 from graftwork.errors import ConfigError, DataError, nearest
-from graftwork.run.form import Given, Rows, check_named, each, require_text, two_and_two
+from graftwork.run.form import GivenInputs, Rows, check_named, each, require_text, two_and_two
 
 COLUMNS = ("question", "context")
 
@@ -27,7 +27,7 @@ class Questions:
         """Two texts in a tuple."""
         return isinstance(given, tuple) and len(given) == 2 and all(isinstance(text, str) for text in given)
 
-    def example(self, number: int, given: Given) -> Example:
+    def example(self, number: int, given: GivenInputs) -> Example:
         """A question and its passage, as a pair or by name."""
         if isinstance(given, Mapping):
             if set(given) != set(COLUMNS):
@@ -44,7 +44,7 @@ class Questions:
             raise ConfigError(f"text {number} is empty", do="write: a question, then its passage")
         return question_of(f"input/{number}", question, Passage.of(context))
 
-    def arguments(self, texts: Sequence[str]) -> list[Given]:
+    def arguments(self, texts: Sequence[str]) -> list[GivenInputs]:
         """Two and two."""
         return two_and_two(texts, "every question and its passage")
 

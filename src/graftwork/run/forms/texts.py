@@ -10,7 +10,7 @@ from graftwork.core.example import Example
 from graftwork.core.task import Task
 from graftwork.data.table import Row, open_table
 from graftwork.errors import ConfigError
-from graftwork.run.form import Given, Rows, check_named, columns_called, each, require_text, two_and_two
+from graftwork.run.form import GivenInputs, Rows, check_named, columns_called, each, require_text, two_and_two
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class Texts:
             return len(self.roles) == 1 and isinstance(given, str)
         return isinstance(given, tuple) and len(given) == 2 and all(isinstance(text, str) for text in given)
 
-    def example(self, number: int, given: Given) -> Example:
+    def example(self, number: int, given: GivenInputs) -> Example:
         """Texts by name or in the order of the roles."""
         if isinstance(given, str):
             given = (given,)
@@ -45,7 +45,7 @@ class Texts:
             raise ConfigError(f"text {number} is empty", do="write a text between the quotes")
         return Example(f"input/{number}", given)
 
-    def arguments(self, texts: Sequence[str]) -> list[Given]:
+    def arguments(self, texts: Sequence[str]) -> list[GivenInputs]:
         """One after another, or two and two."""
         if len(self.roles) == 1:
             return list(texts)

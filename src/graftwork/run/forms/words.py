@@ -12,7 +12,7 @@ from graftwork.core.words import example_of
 from graftwork.data.load import check_words
 from graftwork.data.table import Row, Table, open_table
 from graftwork.errors import ConfigError, DataError
-from graftwork.run.form import Given, Rows, check_named, each, flag, require_text
+from graftwork.run.form import GivenInputs, Rows, check_named, each, flag, require_text
 
 COLUMNS = ("tokens", "words", "text", "sentence")
 
@@ -27,7 +27,7 @@ class Words:
         """A text, or words in a list."""
         return isinstance(given, str | list)
 
-    def example(self, number: int, given: Given) -> Example:
+    def example(self, number: int, given: GivenInputs) -> Example:
         """Words or a text, by name or not."""
         if isinstance(given, Mapping):
             if len(given) != 1 or not given.keys() <= {"text", "words"}:
@@ -41,7 +41,7 @@ class Words:
             )
         return example
 
-    def arguments(self, texts: Sequence[str]) -> list[Given]:
+    def arguments(self, texts: Sequence[str]) -> list[GivenInputs]:
         """Every text by itself."""
         return list(texts)
 

@@ -1,4 +1,4 @@
-"""What a kind adds to the logits of everything that was fitted: thresholds that it chose on validation."""
+"""Thresholds that a kind chose on validation, as what is added to the logits of all that is fitted: 0 then serves."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from graftwork.core.example import Example
 from graftwork.core.kind import ChoosesThresholds
-from graftwork.core.method import SHIFT, Fitted, Logits, ReadsStates, Setting
+from graftwork.core.method import THRESHOLDS_FACT, Fitted, Logits, ReadsStates, Setting
 from graftwork.core.ragged import Numbers, added
 
 if TYPE_CHECKING:
@@ -20,17 +20,17 @@ if TYPE_CHECKING:
 
 
 @dataclass
-class Shifted:
-    """A `Fitted` that reads no states, and whose logits have something added."""
+class WithThresholds:
+    """A `Fitted` that reads no states, and whose logits have thresholds added."""
 
     fitted: Fitted
-    shift: NDArray[np.float64]  # (C,)
-    facts: Mapping[str, Any]  # of what was fitted, and the shift
+    thresholds: NDArray[np.float64]  # (C,)
+    facts: Mapping[str, Any]  # of what was fitted, and the thresholds
     trained_parameters: int  # of what was fitted: thresholds are chosen, not trained
 
     def logits(self, examples: Sequence[Example]) -> Logits:
         """(N, C)."""
-        return added(self.fitted.logits(examples), self.shift)
+        return added(self.fitted.logits(examples), self.thresholds)
 
     def delta(self) -> dict[str, Tensor]:
         """Of what was fitted."""
@@ -41,23 +41,23 @@ class Shifted:
         return self.fitted.flops(examples)
 
 
-def shift_of(setting: Setting, logits: Logits, targets: Numbers) -> NDArray[np.float64] | None:
+def thresholds_of(setting: Setting, logits: Logits, targets: Numbers) -> NDArray[np.float64] | None:
     """What the kind chooses on these, the validation split; None where it has no thresholds."""
     kind = setting.kind
     return kind.shift(logits, targets, setting.task) if isinstance(kind, ChoosesThresholds) else None
 
 
-def shifted(fitted: Fitted, shift: Sequence[float] | NDArray[np.float64] | None) -> Fitted:
-    """`fitted` with this added to its logits; as it is for None.
+def with_thresholds(fitted: Fitted, thresholds: Sequence[float] | NDArray[np.float64] | None) -> Fitted:
+    """`fitted` with these added to its logits; as it is for None.
 
-    Where the states of a frozen backbone are read it is added by whoever reads them, once for all that share a pass.
+    Where the states of a frozen backbone are read they are added by whoever reads them, once for all that share a pass.
     """
-    if shift is None:
+    if thresholds is None:
         return fitted
-    values = np.asarray(shift, dtype=np.float64)
-    facts = {**fitted.facts, SHIFT: values.tolist()}
+    values = np.asarray(thresholds, dtype=np.float64)
+    facts = {**fitted.facts, THRESHOLDS_FACT: values.tolist()}
     if not isinstance(fitted, ReadsStates):
-        return Shifted(fitted, values, facts, fitted.trained_parameters)
+        return WithThresholds(fitted, values, facts, fitted.trained_parameters)
     told = copy.copy(fitted)
     told.facts = facts
     return told
