@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from graftwork.errors import ConfigError
-from graftwork.units import parse_bytes, percent, read_amount, show
+from graftwork.units import parse_bytes, percent, read_amount, several, show
 
 
 @pytest.mark.parametrize(
@@ -35,6 +35,10 @@ from graftwork.units import parse_bytes, percent, read_amount, show
 )
 def test_quantities(value: float | None, unit: str, shown: str) -> None:
     assert show(value, unit) == shown
+
+
+def test_how_many() -> None:
+    assert [several(0, "row"), several(1, "class"), several(2000, "class")] == ["0 rows", "1 class", "2,000 classes"]
 
 
 def test_scores_are_points() -> None:

@@ -39,6 +39,11 @@ def scaled(value: float, unit: str) -> str:
     return f"{_digits(value)} {unit}".strip()
 
 
+def several(count: int, noun: str) -> str:
+    """`1 row`, `2,000 rows`, `3 passes`."""
+    return f"{count:,} {noun}{'' if count == 1 else 'es' if noun.endswith('s') else 's'}"
+
+
 def duration(seconds: float) -> str:
     """`0.0042` is `4.2 ms`, `75` is `1 min 15 s`, `7300` is `2 h 1 min`."""
     if 0 < seconds < _CARRIES / 1000:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graftwork.compare.assemble import Findings, RowRuns, leaderboard
+from graftwork.compare.floor import MAJORITY, Floor
 from graftwork.core.meter import Cost
 from graftwork.core.run import RunResult
 from graftwork.core.task import Task
@@ -112,8 +113,11 @@ def raced(*losers: RowRuns) -> dict[str, Any]:
 
 
 def board(rows: Sequence[RowRuns], **findings: Any) -> dict[str, Any]:
-    """A leaderboard of these rows, with few draws."""
+    """A leaderboard of these rows, with few draws. Its floor is the row `majority`, else nothing is below it."""
     task = {"name": "toy", "kind": "classification"}
+    low = [stats for row in rows if row.method == MAJORITY for _, stats in row.runs if stats]
+    floor = Floor(low[0] if low else dict.fromkeys(METRICS, hits(0.0, 0)), {})
+    findings = {"floor": floor} | findings
     return leaderboard(task, {"id": "tiny"}, rows, METRICS, Findings(**findings), draws=500)
 
 

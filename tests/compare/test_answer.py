@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from boards import board, broken, dropped, partly, raced, row, usual
 
-from graftwork.compare.answer import answer, enough, points, race_lines, search_line, sentence, verdicts
+from graftwork.compare.answer import answer, cheapest, points, race_lines, search_line, sentence, verdicts
 from graftwork.core.meter import Cost
 
 
@@ -31,7 +31,7 @@ def test_who_beats_the_majority_class_is_not_hidden_behind_a_higher_score_that_m
     said = answer(made)
     assert said.startswith("The cheapest method that is shown to beat the majority class is linear_probe with")
     assert "the highest score, full with" in said
-    assert enough(made) is made["rows"][1]
+    assert cheapest(made) is made["rows"][1]
 
 
 def test_single_runs_cannot_rank() -> None:

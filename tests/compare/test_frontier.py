@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
+from graftwork.compare.answer import cost_name
 from graftwork.compare.frontier import Point, frontier, points
+from graftwork.core.meter import Meaning
+from graftwork.registry import meters
 
 
 def row(method: str, score: float | None, cost: float | None, status: str = "ok") -> dict[str, Any]:
@@ -51,3 +56,17 @@ def test_scores_that_only_the_order_of_adding_up_tells_apart_are_equal() -> None
 def test_more_predictions_per_second_are_better() -> None:
     rows = [row("slow", 0.8, 10), row("quick", 0.8, 100)]
     assert frontier(points(rows, "accuracy", "predict_per_second")) == ["quick"]
+
+
+def test_a_meter_says_that_more_is_better(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Untroubled:
+        needs = ()
+        meaning = Meaning("days without a fault", more_is_better=True)
+
+    monkeypatch.setitem(meters._parts, "days", Untroubled)
+    rows = [
+        row("weak", 0.8, 1) | {"costs": {"days": {"value": 1}}},
+        row("sound", 0.8, 1) | {"costs": {"days": {"value": 9}}},
+    ]
+    assert frontier(points(rows, "accuracy", "days")) == ["sound"]
+    assert cost_name("days") == "days without a fault"

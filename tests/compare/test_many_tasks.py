@@ -91,7 +91,7 @@ def test_settings_that_make_no_sense_are_errors_before_any_run(files: list[Path]
     with pytest.raises(ConfigError, match="seeds must be at least 1"):
         gw.compare_tasks(files, seeds=0)
     settings: dict[str, tuple[Any, str]] = {
-        "vary": (["foo"], "unknown source of luck 'foo'"),
+        "vary": (["foo"], "unknown source of variation 'foo'"),
         "epochs": (0, "epochs must be above 0"),
         "jobs": (0, "jobs must be between 1"),
         "precision": ("fp8", "unknown precision"),

@@ -15,7 +15,7 @@ from scipy.stats import gmean, ttest_rel
 from graftwork.compare.answer import answer
 from graftwork.compare.many_report import render_tasks
 from graftwork.compare.many_table import enough_lines, print_tasks, sentence, verdicts
-from graftwork.compare.over_tasks import enough, over_tasks
+from graftwork.compare.over_tasks import cheapest_known, over_tasks
 
 SHARES = {"one": (0.9, 0.8), "two": (0.7, 0.72), "three": (0.85, 0.6), "four": (0.8, 0.65)}
 
@@ -174,15 +174,15 @@ def test_under_three_tasks_there_is_no_verdict() -> None:
 
 def test_enough_is_what_the_boards_own_answer_names() -> None:
     close = task(0.8, 0.8)
-    assert enough(close) == "tfidf_svm" and "within the noise of the best is tfidf_svm" in answer(close)
-    assert enough(BOARDS["one"]) == "full"
-    assert enough(task(0.8, 0.8, seeds=2)) is None, "two runs show nothing"
+    assert cheapest_known(close) == "tfidf_svm" and "within the noise of the best is tfidf_svm" in answer(close)
+    assert cheapest_known(BOARDS["one"]) == "full"
+    assert cheapest_known(task(0.8, 0.8, seeds=2)) is None, "two runs show nothing"
 
 
 def test_where_nothing_beats_the_majority_class_nothing_is_enough() -> None:
     vain = task(0.31, 0.3)
     content = over_tasks({**BOARDS, "vain": vain}, {})
-    assert "No method is shown to beat the majority class" in answer(vain) and enough(vain) is None
+    assert "No method is shown to beat the majority class" in answer(vain) and cheapest_known(vain) is None
     assert [one["name"] for one in content["tasks"] if one["majority_stands"]] == ["vain"]
     assert enough_lines(content)[-1] == "Nothing is shown to beat the majority class on 1: vain"
     assert not any("majority on" in line for line in enough_lines(content))

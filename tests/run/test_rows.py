@@ -1,4 +1,4 @@
-"""The runs of one row: all seeds of the same run, also where a source of luck is held."""
+"""The runs of one row: all seeds of the same run, also where a source of variation is held."""
 
 from __future__ import annotations
 

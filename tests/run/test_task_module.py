@@ -22,7 +22,7 @@ from graftwork.run.execute import execute
 from graftwork.run.methods import parse_method
 from graftwork.run.module_files import require_fitting
 from graftwork.run.shop import Shop
-from graftwork.run.task_module import TaskModule
+from graftwork.run.task_module import TaskModule, _answers
 
 OpenShop = Callable[..., Shop]
 
@@ -351,3 +351,17 @@ def test_weights_that_are_no_numbers_are_refused(trained: Callable[..., Path]) -
     spoil(folder / "module.json", delta_sha256=file_digest(folder / "delta.safetensors"))
     with pytest.raises(IncompatibleModule, match="NaN or infinite"):
         TaskModule.load(folder)
+
+
+@pytest.mark.parametrize(
+    ("kind", "labels", "roles", "told"),
+    [
+        ("classification", ["a", "b"], ["text"], "a, b"),
+        ("span", [], ["question", "text"], "a stretch of the text that is asked about"),
+        ("ranking", [], ["text", "choices"], "with one or all of the given choices"),
+        ("regression", [], ["text"], "a number"),
+        ("translation", [], ["text"], "as its kind does"),
+    ],
+)
+def test_a_card_says_what_is_answered(kind: str, labels: list[str], roles: list[str], told: str) -> None:
+    assert _answers({"kind": kind, "labels": labels}, roles) == told

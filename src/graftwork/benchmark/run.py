@@ -12,6 +12,7 @@ from typing import Any, Unpack
 from graftwork.benchmark.hand_in import score_rows, write_answers
 from graftwork.benchmark.official import Written, write_task
 from graftwork.benchmark.scores import Entry, best_on_validation, of_published, over_tasks, spread
+from graftwork.compare.floor import MAJORITY
 from graftwork.compare.leaderboard import SEEDS, Leaderboard, choose_methods, compare
 from graftwork.core.progress import Progress, silent
 from graftwork.core.suite import OfficialTask, Suite
@@ -23,7 +24,6 @@ from graftwork.run.store import read_result
 
 FORMAT = 1
 PUBLISHED = Path(__file__).with_name("published.toml")
-BASELINE = "majority"
 CHOSEN = "best on validation"
 
 
@@ -92,7 +92,7 @@ def _methods(words: Sequence[str] | None) -> list[str] | None:
     if words is None:
         return None
     given = {item.label for item in choose_methods(words)}
-    return [*words, BASELINE] if BASELINE not in given else list(words)
+    return [*words, MAJORITY] if MAJORITY not in given else list(words)
 
 
 def _tasks(suite: Suite, folder: Path, names: Sequence[str] | None) -> tuple[list[OfficialTask], dict[str, str]]:

@@ -9,7 +9,7 @@ from typing import Any
 from rich.console import Console
 
 from graftwork.errors import printable
-from graftwork.units import percent
+from graftwork.units import percent, several
 
 WIDTH = 100
 GAP = "  "
@@ -104,9 +104,8 @@ def remarks(content: Content) -> Iterator[str]:
         )
     named = ", ".join(content["tasks"])
     missing = "; ".join(f"{name}: {reason}" for name, reason in content["left_out"].items())
-    count = len(content["tasks"])
     yield (
-        f"The means are over {count} task{'' if count == 1 else 's'}: {named}."
+        f"The means are over {several(len(content['tasks']), 'task')}: {named}."
         + (f" MISSING from them: {missing}." if missing else "")
         + " A task with several scores counts once, by their mean. – where a row lacks one of them."
     )

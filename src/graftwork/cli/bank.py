@@ -13,7 +13,7 @@ import click
 from graftwork.cli.exchange import export_task, import_task, version_of
 from graftwork.cli.in_bank import added
 from graftwork.errors import GraftworkError, IncompatibleModule, printable
-from graftwork.units import percent, show
+from graftwork.units import percent, several, show
 
 if TYPE_CHECKING:
     from graftwork.bank.check import Finding
@@ -114,7 +114,7 @@ def ls(bank: str, as_json: bool) -> None:
     header = ("task", "version", "kind", "method", "test", "trained", "bytes")
     lines = [*table([header, *rows], right=(1, 5, 6)), "", *problems] if rows else []
     total = show(sum(placed.bytes for placed in state.tasks.values()), "bytes")
-    lines.append(f"{_several(len(rows), 'task')}, {total}, in {bank}")
+    lines.append(f"{several(len(rows), 'task')}, {total}, in {bank}")
     click.echo(printable("\n".join(lines)))
 
 
@@ -163,7 +163,7 @@ def check(bank: str, as_json: bool) -> None:
             do="mend them as said, graft bank rollback to an older version, or graft bank remove them",
         )
     if not as_json:
-        click.echo(f"all is well: the ledger and {_several(len(found) - 1, 'version')}")
+        click.echo(f"all is well: the ledger and {several(len(found) - 1, 'version')}")
 
 
 @command.command("diff")
@@ -257,7 +257,7 @@ def _bank_lines(folder: BankFolder) -> list[str]:
         f"bank       {folder.root}",
         f"backbone   {named}{f', in {state.precision}' if state.precision else ''}",
         f"tasks      {len(state.tasks):,}, {size}: {', '.join(sorted(state.tasks)[:12])}".rstrip(": "),
-        f"ledger     {_several(len(changes), 'line')}, the last of {changes[-1].time}",
+        f"ledger     {several(len(changes), 'line')}, the last of {changes[-1].time}",
     ]
 
 
@@ -312,10 +312,6 @@ def _value(aspect: str, value: Any) -> str:
     if aspect == "scores" and value is not None:
         return percent(value)
     return "–" if value is None else str(value)[:16] if aspect in ("delta", "files") else str(value)
-
-
-def _several(count: int, noun: str) -> str:
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 def _print_json(content: Any) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from graftwork.errors import ConfigError, UnknownName, printable
-from graftwork.units import duration, parse_bytes, read_amount, show
+from graftwork.units import duration, parse_bytes, read_amount, several, show
 
 if TYPE_CHECKING:
     from graftwork.pretrain.kept import Kept
@@ -60,7 +60,7 @@ def _listed(folder: CacheFolder) -> list[str]:
     now, entries = time.time(), folder.entries()
     lines = [_line(entry, now) for entry in reversed(entries)]
     cap = f"at most {show(parse_bytes(CACHE_SIZE), 'bytes')} are kept unless --cache-size says otherwise"
-    total = f"{show(sum(entry.bytes for entry in entries), 'bytes')} in {_several(len(entries))}"
+    total = f"{show(sum(entry.bytes for entry in entries), 'bytes')} in {several(len(entries), 'pass')}"
     return [*lines, f"{total} under {folder.root}; {cap}"]
 
 
@@ -76,14 +76,10 @@ def _line(entry: Entry, now: float) -> str:
 
 def _cleared(removed: list[Entry], root: Path) -> str:
     freed = show(sum(entry.bytes for entry in removed), "bytes")
-    return f"removed {_several(len(removed))} under {root} and freed {freed}"
+    return f"removed {several(len(removed), 'pass')} under {root} and freed {freed}"
 
 
 def _of_corpora(action: str, entries: list[Kept], root: Path) -> str:
     size = show(sum(entry.bytes for entry in entries), "bytes")
     what = f"{len(entries):,} tokenised {'corpus or vocabulary' if len(entries) == 1 else 'corpora and vocabularies'}"
     return f"{size} in {what} under {root}" if action == "ls" else f"removed {what} under {root} and freed {size}"
-
-
-def _several(count: int) -> str:
-    return f"{count:,} {'pass' if count == 1 else 'passes'}"

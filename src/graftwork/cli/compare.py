@@ -116,7 +116,8 @@ def _show(board: Leaderboard, as_json: bool, runs: str | Path) -> None:
         return
     from rich.console import Console
 
-    from graftwork.compare.answer import enough
+    from graftwork.compare.answer import cheapest
+    from graftwork.compare.floor import MAJORITY
     from graftwork.compare.table import print_table
 
     print_table(dict(board.content), Console())
@@ -124,8 +125,8 @@ def _show(board: Leaderboard, as_json: bool, runs: str | Path) -> None:
         click.echo(f"{board.reused} of {board.reused + board.executed} runs were there already and cost nothing.")
     assert board.folder is not None
     click.echo(f"Written: {board.folder / 'leaderboard.json'}, {board.folder / 'report.html'}")
-    row = enough(board.content)
-    if row is None or row["method"] == "majority":
+    row = cheapest(board.content)
+    if row is None or row["method"] == MAJORITY:
         return
     modules = [module for run in row["runs"] if (module := Path(runs) / run / "module").is_dir()]  # not of failed runs
     if modules:

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from graftwork.errors import UnknownName, printable
-from graftwork.units import percent, show
+from graftwork.units import percent, several, show
 
 
 @click.command("ls")
@@ -71,5 +71,5 @@ def _runs(root: Path, trials: bool) -> list[str]:
         lines.append(
             f"{run_id}  {task:<20} {spec['method']['name']:<13} seed {result['seed']:<3} {score:<24} {seconds}"
         )
-    lines += [f"and {hidden} trial{'' if hidden == 1 else 's'} of races: graft ls --trials"] if hidden else []
+    lines += [f"and {several(hidden, 'trial')} of races: graft ls --trials"] if hidden else []
     return lines or [f"no runs in {root}"]

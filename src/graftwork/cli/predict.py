@@ -11,6 +11,7 @@ import click
 from graftwork.cli.options import column_options, device_option, progress_bar, use_threads
 from graftwork.core.media import MEDIA
 from graftwork.errors import ConfigError, printable
+from graftwork.units import several
 
 if TYPE_CHECKING:
     from graftwork.run.task_module import TaskModule
@@ -104,10 +105,10 @@ def _answer_file(
 
     with progress_bar(shown=out is not None) as progress:
         done = answer_file(modules, source, out, click.echo, progress, columns, rejects)
-    answers = f"{done.rows:,} answer{'' if done.rows == 1 else 's'}"
+    answers = several(done.rows, "answer")
     click.echo(f"{answers} in {out}" if out else answers, err=True)
     if done.rejected:
-        click.echo(f"{done.rejected:,} row{'' if done.rejected == 1 else 's'} can't be read: {rejects}", err=True)
+        click.echo(f"{several(done.rejected, 'row')} can't be read: {rejects}", err=True)
     _say_cut(modules, done.cut)
 
 

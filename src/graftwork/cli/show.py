@@ -12,7 +12,7 @@ import click
 from graftwork.cli.verify import named_folder
 from graftwork.errors import StorageError, printable
 from graftwork.files import read_json
-from graftwork.units import named_scores, show
+from graftwork.units import named_scores, several, show
 
 if TYPE_CHECKING:
     from graftwork.core.run import RunResult
@@ -74,9 +74,9 @@ def run_lines(folder: Path, found: RunResult | None = None) -> list[str]:
     if result["error"]:
         lines.append(f"error      {result['error']}")
     if recipe:
-        epochs = f"{recipe['epochs']} epoch{'' if recipe['epochs'] == 1 else 's'}"
         lines.append(
-            f"recipe     {epochs} of {recipe['batch_size']} rows a step, {recipe['steps']} steps{_trial(recipe)}"
+            f"recipe     {several(recipe['epochs'], 'epoch')} of {recipe['batch_size']} rows a step, "
+            f"{recipe['steps']} steps{_trial(recipe)}"
         )
     if result["validation"]:
         lines.append(f"validation {named_scores(result['validation'])}")

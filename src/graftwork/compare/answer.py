@@ -6,14 +6,20 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from graftwork.compare.assemble import ENOUGH_RUNS
+from graftwork.compare.floor import MAJORITY
 from graftwork.compare.frontier import DEFAULT_COST
 from graftwork.compare.statistics import NEGLIGIBLE
 from graftwork.compare.stochastic_order import CLEAR
-from graftwork.core.meter import GRADES
-from graftwork.units import percent, show
+from graftwork.core.meter import GRADES, meaning_of
+from graftwork.units import percent, several, show
 
 Board = Mapping[str, Any]
-MAJORITY = "majority"
+PRICE_TAG = (  # the order in which pages tell it; what a package of its own measures comes last
+    "train_seconds", "train_cpu_seconds", "total_seconds", "trained_parameters", "stored_parameters", "stored_bytes",
+    "train_flops", "padding_flops", "predict_flops", "peak_memory_bytes", "peak_accelerator_bytes", "energy_joules",
+    "co2e_grams", "money", "predict_latency_seconds", "predict_per_second",
+)  # fmt: skip
+OF_A_SEARCH = {"wall_seconds": "time", "cpu_seconds": "processor time"}
 
 
 def answer(board: Board) -> str:
@@ -72,7 +78,7 @@ def _rates(method: str, tried: Sequence[Mapping[str, Any]], metric: str) -> str:
     return f"{method}: learning rate {chosen:g} (validation {metric} {scores})"
 
 
-def enough(board: Board) -> Mapping[str, Any] | None:
+def cheapest(board: Board) -> Mapping[str, Any] | None:
     """The row of the cheapest method within the noise of the best; None where no method finished."""
     rows = scored(board)
     if not rows:
@@ -89,7 +95,7 @@ def enough(board: Board) -> Mapping[str, Any] | None:
 
 def majority_stands(board: Board) -> bool:
     """Whether the majority class is among the equals of the best method, and nothing is shown to beat it."""
-    rows, found = scored(board), enough(board)
+    rows, found = scored(board), cheapest(board)
     if found is None:
         return False
     pairs = [pair for pair in board["differences"] if rows[0]["method"] in (pair["a"], pair["b"])]
@@ -121,20 +127,20 @@ def _best(board: Board) -> str:
     pairs = [pair for pair in board["differences"] if best["method"] in (pair["a"], pair["b"])]
     if all(pair["p"] is None for pair in pairs):
         return f"The highest score is {top}; so few runs cannot say which method is better."
-    cheapest = enough(board)
-    assert cheapest is not None
+    found = cheapest(board)
+    assert found is not None
     if majority_stands(board):
         return f"No method is shown to beat the majority class; the highest score is {top}."
     if MAJORITY in _equals(best, pairs):
         return (
-            f"The cheapest method that is shown to beat the majority class is {cheapest['method']} with {metric} "
-            f"{points(cheapest, metric)}; the highest score, {top}, is not shown to."
+            f"The cheapest method that is shown to beat the majority class is {found['method']} with {metric} "
+            f"{points(found, metric)}; the highest score, {top}, is not shown to."
         )
-    if cheapest is best:
+    if found is best:
         return f"The best is {top}; nothing cheaper to train comes within its noise."
     return (
-        f"The cheapest method within the noise of the best is {cheapest['method']} with {metric} "
-        f"{points(cheapest, metric)} for {cost(cheapest, DEFAULT_COST)} of training; "
+        f"The cheapest method within the noise of the best is {found['method']} with {metric} "
+        f"{points(found, metric)} for {cost(found, DEFAULT_COST)} of training; "
         f"the best is {top} for {cost(best, DEFAULT_COST)}."
     )
 
@@ -152,6 +158,16 @@ def verdicts(board: Board) -> list[str]:
         closest = min(rest, key=lambda pair: pair["delta"])
         return [*lines, f"every other method is better than majority too; the closest: {sentence(closest)}"]
     return lines + [sentence(pair) for pair in rest]
+
+
+def verdict(board: Board, a: str, b: str) -> str | None:
+    """What the board says of `a` beside `b`; None where it does not compare them."""
+    for pair in board["differences"]:
+        if (pair["a"], pair["b"]) == (a, b):
+            return str(pair["verdict"])
+        if (pair["a"], pair["b"]) == (b, a):
+            return {"better": "worse", "worse": "better"}.get(pair["verdict"], "cannot tell")
+    return None
 
 
 def sentence(pair: Mapping[str, Any]) -> str:
@@ -211,7 +227,7 @@ def search_line(board: Board) -> str:
 
 def _spent(name: str, price: Mapping[str, Any]) -> str:
     if price["unit"] == "runs":
-        return f"{price['value']:,.0f} run{'' if price['value'] == 1 else 's'}"
+        return several(round(price["value"]), "run")
     return f"{cost_name(name)} {show(price['value'], price['unit'])}"
 
 
@@ -243,7 +259,13 @@ def cost(row: Mapping[str, Any], name: str) -> str:
 
 def cost_name(name: str) -> str:
     """`train_seconds` is `train time`: the unit stands at the number."""
-    return COST_NAMES.get(name, name.replace("_", " "))
+    return OF_A_SEARCH.get(name) or meaning_of(name).title or name.replace("_", " ")
+
+
+def price_tag(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Every cost of these rows, in the order of a price tag."""
+    found = dict.fromkeys(name for row in rows for name in row["costs"])
+    return [name for name in PRICE_TAG if name in found] + [name for name in found if name not in PRICE_TAG]
 
 
 def other(pair: Mapping[str, Any], method: str) -> str:
@@ -260,25 +282,3 @@ def grades(rows: Sequence[Mapping[str, Any]]) -> list[str]:
 def _price(row: Mapping[str, Any]) -> float | None:
     price = row["costs"].get(DEFAULT_COST)
     return None if price is None else price["value"]
-
-
-COST_NAMES: Mapping[str, str] = {
-    "train_seconds": "train time",
-    "train_cpu_seconds": "train processor time",
-    "total_seconds": "total time",
-    "trained_parameters": "trained parameters",
-    "stored_parameters": "stored parameters",
-    "stored_bytes": "stored size",
-    "train_flops": "train FLOP",
-    "padding_flops": "train FLOP on padding",
-    "predict_flops": "FLOP per prediction",
-    "peak_memory_bytes": "peak memory",
-    "peak_accelerator_bytes": "peak GPU memory",
-    "energy_joules": "energy",
-    "co2e_grams": "CO2e",
-    "money": "money",
-    "predict_latency_seconds": "latency",
-    "predict_per_second": "predictions per second",
-    "wall_seconds": "time",
-    "cpu_seconds": "processor time",
-}

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graftwork.compare.expected_best import curve
-from graftwork.compare.floor import Floor
+from graftwork.compare.floor import MAJORITY, Floor
 from graftwork.compare.frontier import DEFAULT_COST, frontier, points
 from graftwork.compare.statistics import DECIMALS, FEWEST_RUNS, LEVEL, Bootstrap, Difference, Sample, bootstrap
 from graftwork.compare.stochastic_order import almost_stochastic_order
@@ -25,12 +25,14 @@ from graftwork.core.meter import GRADES, Cost
 from graftwork.core.metric import Metric
 from graftwork.core.run import RunResult
 from graftwork.train.seeds import SOURCES
+from graftwork.units import several
 
 FORMAT = 1
 ENOUGH_RUNS = 5  # to show a ranking
 ENOUGH_ROWS = 20  # of the test split: an interval over fewer is rough
 HEADLINE_DRAWS = 10_000
 OTHER_DRAWS = 1_000  # for the intervals of metrics that decide nothing
+SEED = 0  # of the draws
 ROUNDING = 1e-9  # of a score: less is not below the majority class
 
 Statistics = Mapping[str, NDArray[Any]]  # metric -> (N, K) on the test split
@@ -54,10 +56,8 @@ class RowRuns:
             return ()
         return tuple((result, stats) for result, stats in self.runs if result.status == "ok")
 
-    def counted(self, metric: str, floor: Floor | None) -> tuple[NDArray[Any], ...]:
-        """The statistics of every run, those of the floor for one that failed; without a floor it is left out."""
-        if not self.scored or floor is None:
-            return tuple(stats[metric] for _, stats in self.scored)
+    def counted(self, metric: str, floor: Floor) -> tuple[NDArray[Any], ...]:
+        """The statistics of every run of a row with a score, those of the floor for one that failed."""
         return tuple(stats[metric] if result.status == "ok" else floor.test[metric] for result, stats in self.runs)
 
 
@@ -65,13 +65,13 @@ class RowRuns:
 class Findings:
     """What the board says beside its rows."""
 
+    floor: Floor
     data_report: Mapping[str, Any] = field(default_factory=dict)
     search_costs: Mapping[str, Cost] = field(default_factory=dict)  # what the whole comparison really spent
     notes: tuple[str, ...] = ()
     race: Mapping[str, Any] | None = None  # None: every method ran in full
     command: str = ""  # what the user typed
     environment: Mapping[str, Any] = field(default_factory=dict)  # where the board was assembled
-    floor: Floor | None = None  # None: known only where the method `majority` ran
     varied: tuple[str, ...] = SOURCES  # what the runs' seeds drew anew; the rest was drawn as by seed 0
 
 
@@ -80,10 +80,9 @@ def leaderboard(
     backbone: Mapping[str, Any] | None,
     rows: Sequence[RowRuns],
     metrics: Mapping[str, Metric],
-    findings: Findings = Findings(),
+    findings: Findings,
     *,
     draws: int = HEADLINE_DRAWS,
-    seed: int = 0,
 ) -> dict[str, Any]:
     """The content of `leaderboard.json`. `metrics` by name, the headline first.
 
@@ -91,19 +90,17 @@ def leaderboard(
     row's runs of full length.
     Keys are only ever added to this dictionary: it is a file format.
     """
-    headline = next(iter(metrics))
-    floor = findings.floor or _floor_of_row(rows)
-    lowest = _value(metrics[headline], floor.test[headline]) if floor else None
+    headline, floor = next(iter(metrics)), findings.floor
+    lowest = _value(metrics[headline], floor.test[headline])
     boots = {
         name: _bootstrap(
             {row.method: tuple(stats[name] for _, stats in row.scored) for row in rows},
             metric,
             draws if name == headline else min(draws, OTHER_DRAWS),
-            seed,
         )
         for name, metric in metrics.items()
     }
-    counted = _counted(rows, boots[headline], metrics[headline], headline, floor, draws, seed)
+    counted = _counted(rows, boots[headline], metrics[headline], headline, floor, draws)
     entries = [_entry(row, boots, counted, headline, lowest) for row in rows]
     entries.sort(key=_rank)
     return {
@@ -120,11 +117,11 @@ def leaderboard(
         "search_costs": {name: asdict(cost) for name, cost in findings.search_costs.items()},
         "data_report": dict(findings.data_report),
         "race": None if findings.race is None else dict(findings.race),
-        "notes": [*_notes(rows, entries, floor is not None), *_held(findings.varied), *findings.notes],
+        "notes": [*_notes(rows, entries), *_held(findings.varied), *findings.notes],
         "statistics": {
             "draws": draws,
             "other_draws": min(draws, OTHER_DRAWS),
-            "seed": seed,
+            "seed": SEED,
             "level": 0.95,
             "varied": list(findings.varied),
         },
@@ -154,22 +151,13 @@ def _grade_rank(grade: str) -> int:
     return GRADES.index(grade) if grade in GRADES else len(GRADES)
 
 
-def _floor_of_row(rows: Sequence[RowRuns]) -> Floor | None:
-    """From the runs of the method `majority`, where it is on the board."""
-    for row in rows:
-        if row.method == "majority" and row.scored:
-            result, stats = row.scored[0]
-            return Floor(stats, result.validation)
-    return None
-
-
 def _value(metric: Metric, rows: NDArray[Any]) -> float:
     return float(metric.value(np.asarray(rows, np.float64).mean(axis=0)))
 
 
-def _bootstrap(runs: Mapping[str, tuple[NDArray[Any], ...]], metric: Metric, draws: int, seed: int) -> Bootstrap:
+def _bootstrap(runs: Mapping[str, tuple[NDArray[Any], ...]], metric: Metric, draws: int) -> Bootstrap:
     samples = [Sample(method, of_method) for method, of_method in runs.items() if of_method]
-    return bootstrap(samples, metric, draws=draws, seed=seed) if samples else Bootstrap({})
+    return bootstrap(samples, metric, draws=draws, seed=SEED) if samples else Bootstrap({})
 
 
 def _counted(
@@ -177,20 +165,19 @@ def _counted(
     boot: Bootstrap,
     metric: Metric,
     headline: str,
-    floor: Floor | None,
+    floor: Floor,
     draws: int,
-    seed: int,
 ) -> Bootstrap:
     """The headline's bootstrap with failed runs counted: the same draws, anew for the rows that have such runs."""
     failing = {
         row.method: row.counted(headline, floor) for row in rows if row.scored and len(row.scored) < len(row.runs)
     }
-    again = _bootstrap(failing, metric, draws, seed)
+    again = _bootstrap(failing, metric, draws)
     return Bootstrap({**boot.rows, **again.rows})
 
 
 def _entry(
-    row: RowRuns, boots: Mapping[str, Bootstrap], counted: Bootstrap, headline: str, lowest: float | None
+    row: RowRuns, boots: Mapping[str, Bootstrap], counted: Bootstrap, headline: str, lowest: float
 ) -> dict[str, Any]:
     """One row of the board. A row that failed has a price and no score; one that was dropped, neither a score nor,
     before its first whole run, a price that could stand beside the others'."""
@@ -199,7 +186,7 @@ def _entry(
     trials = row.trials if row.status == "dropped" else ()  # of other rows the race tells
     errors = dict.fromkeys(result.error for result in (*results, *trials) if result.error)
     scores = {name: asdict(boot.score(row.method)) for name, boot in boots.items() if row.method in boot.rows}
-    least = -math.inf if lowest is None or row.method == "majority" else lowest - ROUNDING
+    least = -math.inf if row.method == MAJORITY else lowest - ROUNDING
     below = [result for result in scored if result.scores.get(headline, math.inf) < least]
     return {
         "method": row.method,
@@ -256,10 +243,10 @@ def _second_opinion(pair: Difference, boot: Bootstrap, pairs: int) -> dict[str, 
 
 
 def _expected_best(
-    rows: Sequence[RowRuns], race: Mapping[str, Any] | None, headline: str, floor: Floor | None
+    rows: Sequence[RowRuns], race: Mapping[str, Any] | None, headline: str, floor: Floor
 ) -> list[dict[str, Any]]:
     """A curve per row over its seeds, and one over the learning rates that it tried."""
-    failed = None if floor is None else floor.validation.get(headline)
+    failed = floor.validation.get(headline)
     curves = []
     for row in rows:
         runs = [result for result, _ in row.runs] if row.scored else []
@@ -273,23 +260,22 @@ def _expected_best(
     return curves
 
 
-def _notes(rows: Sequence[RowRuns], entries: Sequence[Mapping[str, Any]], counts: bool) -> list[str]:
-    """What a reader must know before trusting the order of the rows. `counts`: failed runs count as the majority's."""
-    made = [len(row.runs) if counts else len(row.scored) for row in rows if row.scored]
+def _notes(rows: Sequence[RowRuns], entries: Sequence[Mapping[str, Any]]) -> list[str]:
+    """What a reader must know before trusting the order of the rows."""
+    made = [len(row.runs) for row in rows if row.scored]
     notes = _short(rows)
     if made and min(made) < ENOUGH_RUNS:
-        fewest = min(made)
-        runs = "1 run" if fewest == 1 else f"{fewest} runs"
+        runs = several(min(made), "run")
         note = f"not enough runs to rank: {runs} of a method; {ENOUGH_RUNS} show a ranking, 10 support a claim"
-        if fewest < FEWEST_RUNS:
+        if min(made) < FEWEST_RUNS:
             note += f". Under {FEWEST_RUNS} runs the spread over seeds is unknown, so no verdict is given"
         notes.append(note)
     for row in rows:
         lost = len(row.runs) - len(row.scored)
         if row.scored and lost:
-            told = "; in the verdicts they count as the majority class" if counts else ""
             notes.append(
-                f"{row.method}: {lost} of {len(row.runs)} runs did not finish; its scores are of the others{told}"
+                f"{row.method}: {lost} of {len(row.runs)} runs did not finish; its scores are of the others; "
+                "in the verdicts they count as the majority class"
             )
     notes += [note for row in rows if (note := _parted(row))]
     return [*notes, *(_diverged(entry) for entry in entries if entry["n_diverged"])]
@@ -300,9 +286,7 @@ def _short(rows: Sequence[RowRuns]) -> list[str]:
     few = min((len(of) for row in rows for _, stats in row.scored for of in stats.values()), default=ENOUGH_ROWS)
     if few >= ENOUGH_ROWS:
         return []
-    told = (
-        f"the test split has {few} row{'' if few == 1 else 's'}: under {ENOUGH_ROWS} intervals and verdicts are rough"
-    )
+    told = f"the test split has {several(few, 'row')}: under {ENOUGH_ROWS} intervals and verdicts are rough"
     return [f"{told}, under 6 nothing can be told apart"]
 
 
@@ -327,11 +311,11 @@ def _diverged(entry: Mapping[str, Any]) -> str:
 
 
 def _held(varied: Sequence[str]) -> list[str]:
-    """That a spread is of some sources of luck alone."""
+    """That a spread is of some sources of variation alone."""
     if set(varied) == set(SOURCES):
         return []
     held = [source for source in SOURCES if source not in varied]
     return [
         f"only {' and '.join(varied)} {'varies' if len(varied) == 1 else 'vary'} between runs, {' and '.join(held)} "
-        f"{'is' if len(held) == 1 else 'are'} held as in seed 0: spreads, intervals and verdicts are of that luck alone"
+        f"{'is' if len(held) == 1 else 'are'} held as in seed 0: spreads, intervals and verdicts are of that alone"
     ]

@@ -10,9 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from graftwork.compare.answer import MAJORITY
 from graftwork.compare.assemble import median_costs
-from graftwork.compare.floor import floor_of
+from graftwork.compare.floor import MAJORITY, floor_of
 from graftwork.compare.grid import spent, split_statistics
 from graftwork.compare.leaderboard import command_line
 from graftwork.compare.savings import Line, savings
@@ -25,6 +24,7 @@ from graftwork.registry import metrics
 from graftwork.run.environment import environment
 from graftwork.run.methods import Named
 from graftwork.run.shop import Shop
+from graftwork.units import several
 
 FORMAT = 1
 RESAMPLES = 2_000
@@ -192,4 +192,4 @@ def _few(draws: int) -> list[str]:
     """What a reader must know before trusting a curve of few draws."""
     if draws >= FEWEST_RUNS:
         return []
-    return [f"with {draws} draw{'' if draws == 1 else 's'} the luck of which rows were labelled is not known"]
+    return [f"with {several(draws, 'draw')} the luck of which rows were labelled is not known"]

@@ -11,7 +11,7 @@ from rich.console import Console
 from graftwork.compare.answer import search_line
 from graftwork.compare.savings import sentence
 from graftwork.errors import printable
-from graftwork.units import percent
+from graftwork.units import percent, several
 
 WIDTH = 100
 Curve = Mapping[str, Any]
@@ -47,7 +47,7 @@ LEGEND = (
 def title(curve: Curve) -> str:
     """The task, the metric, the backbone and how many draws."""
     backbone = f" · backbone {curve['backbone']['id']}" if curve["backbone"] else ""
-    draws = f"{curve['draws']} draw{'' if curve['draws'] == 1 else 's'}"
+    draws = several(curve["draws"], "draw")
     return f"{curve['task']['name']} · {curve['headline_metric']}, points{backbone} · {draws} a size"
 
 

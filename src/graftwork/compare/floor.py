@@ -15,6 +15,8 @@ from graftwork.core.task import Dataset
 from graftwork.registry import kinds, metrics
 from graftwork.run.thresholds import thresholds_of
 
+MAJORITY = "majority"  # the method
+
 
 @dataclass(frozen=True)
 class Floor:

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from graftwork.compare.statistics import DECIMALS
+from graftwork.core.meter import meaning_of
 
 DEFAULT_COST = "train_seconds"
-MORE_IS_BETTER = ("predict_per_second",)  # the one line of a price tag that isn't a price
 
 
 @dataclass(frozen=True)
@@ -26,14 +26,14 @@ def points(rows: Iterable[Mapping[str, Any]], metric: str, cost: str = DEFAULT_C
 
     Runs that failed count, as they do in the order of the rows; boards of before don't say what they count as.
     """
-    found = []
+    found, sign = [], -1 if meaning_of(cost).more_is_better else 1
     for row in rows:
         score = row.get("counted")
         if score is None:
             score = row["scores"].get(metric, {}).get("mean")
         price = row["costs"].get(cost, {}).get("value")
         if row["status"] == "ok" and score is not None and price is not None:
-            found.append(Point(row["method"], round(score, DECIMALS), -price if cost in MORE_IS_BETTER else price))
+            found.append(Point(row["method"], round(score, DECIMALS), sign * price))
     return found
 
 

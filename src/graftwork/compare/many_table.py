@@ -10,7 +10,7 @@ from rich.console import Console
 
 from graftwork.compare.answer import cost_name
 from graftwork.errors import printable
-from graftwork.units import percent, show
+from graftwork.units import percent, several, show
 
 WIDTH = 100
 GAP = "  "
@@ -35,9 +35,9 @@ def print_tasks(content: Content, console: Console) -> None:
 
 def _title(content: Content) -> str:
     counted, all_tasks = len(content["counted"]), len(content["tasks"])
-    of = f"{counted} of {all_tasks}" if counted < all_tasks else str(counted)
+    of = f"{counted} of " if counted < all_tasks else ""
     few = ": not enough runs" if _few(content) else ""
-    return f"{content['name']} · {of} task{'' if all_tasks == 1 else 's'}, points{few}"
+    return f"{content['name']} · {of}{several(all_tasks, 'task')}, points{few}"
 
 
 def _few(content: Content) -> bool:

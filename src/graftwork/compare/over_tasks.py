@@ -14,10 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import rankdata
 
-from graftwork.compare.answer import answer, few_runs, majority_stands
-from graftwork.compare.answer import enough as cheapest
+from graftwork.compare.answer import answer, cheapest, few_runs, majority_stands, verdict
 from graftwork.compare.assemble import ENOUGH_RUNS
 from graftwork.compare.statistics import DECIMALS, LEVEL, Spread, holm
+from graftwork.core.meter import meaning_of
 from graftwork.units import percent
 
 FORMAT = 1
@@ -25,7 +25,6 @@ FEWEST_TASKS = 3  # with fewer, nothing is said of other tasks
 AGAINST = "full"  # what ratios are to, unless another method is named
 BY_TASK = ("status", "scores", "counted", "failed", "costs")  # of a row; costs by cost first
 SUMMED = ("mean", "mean_rank", "geometric_mean")
-ADDED_COSTS = ("stored_bytes", "train_seconds", "trained_parameters", "train_flops", "energy_joules")
 
 Board = Mapping[str, Any]  # the content of a `leaderboard.json`
 Scores = NDArray[np.float64]
@@ -84,10 +83,10 @@ def _rows(boards: Mapping[str, Board]) -> list[dict[str, Any]]:
             entry["counted"][name] = means[row["method"]]
             entry["failed"] |= {name: row["n_failed"]} if row.get("n_failed") else {}
             entry["best_on"] += [name] if means[row["method"]] == max(means.values()) else []
-            for cost in ADDED_COSTS:
-                if row["costs"].get(cost, {}).get("value") is not None:
-                    price = entry["costs"].setdefault(cost, {"unit": row["costs"][cost]["unit"], "by_task": {}})
-                    price["by_task"][name] = row["costs"][cost]["value"]
+            for cost, told in row["costs"].items():
+                if meaning_of(cost).summed and told["value"] is not None:
+                    price = entry["costs"].setdefault(cost, {"unit": told["unit"], "by_task": {}})
+                    price["by_task"][name] = told["value"]
     for entry in found.values():
         for price in entry["costs"].values():
             price["sum"] = sum(price["by_task"].values())
@@ -140,7 +139,7 @@ def _difference(a: str, b: str, deltas: Scores, boards: Sequence[Board]) -> dict
     examples: the tasks are independent, so the halves of their intervals add as squares. The latter is unknown where
     a board has too few runs to know the spread over seeds."""
     tasks, delta = len(deltas), float(deltas.mean())
-    own = [_pair(board, a, b)[0] for board in boards]
+    own = [next(pair for pair in board["differences"] if {pair["a"], pair["b"]} == {a, b}) for board in boards]
     blank = dict.fromkeys(("low", "high", "p", "low_here", "high_here"))
     found: dict[str, Any] = {"a": a, "b": b, "delta": delta, **blank}
     if all(pair["p"] is not None for pair in own):
@@ -150,25 +149,13 @@ def _difference(a: str, b: str, deltas: Scores, boards: Sequence[Board]) -> dict
         spread = Spread(float(deltas.std(ddof=1)) / math.sqrt(tasks), tasks - 1.0)
         reach = spread.quantile * spread.error
         found |= {"low": delta - reach, "high": delta + reach, "p": spread.p_value(delta)}
-    verdicts = [_verdict(board, a, b) for board in boards]
+    verdicts = [verdict(board, a, b) for board in boards]
     return found | {
         "tasks_above": int((deltas > 0).sum()),
         "tasks_below": int((deltas < 0).sum()),
         "tasks_better": verdicts.count("better"),
         "tasks_worse": verdicts.count("worse"),
     }
-
-
-def _pair(board: Board, a: str, b: str) -> tuple[Mapping[str, Any], bool]:
-    """What a board says of two of its scored methods, and whether it names them the other way round."""
-    found = next(pair for pair in board["differences"] if {pair["a"], pair["b"]} == {a, b})
-    return found, found["a"] != a
-
-
-def _verdict(board: Board, a: str, b: str) -> str:
-    pair, turned = _pair(board, a, b)
-    other = {"better": "worse", "worse": "better"}
-    return str(other.get(pair["verdict"], pair["verdict"]) if turned else pair["verdict"])
 
 
 def _task(name: str, board: Board) -> dict[str, Any]:
@@ -182,7 +169,7 @@ def _task(name: str, board: Board) -> dict[str, Any]:
         "rows": dict(board["task"].get("rows", {})),
         "backbone": board["backbone"]["id"] if board["backbone"] else None,
         "best": {"method": best[0], "mean": best[1]},
-        "enough": enough(board),
+        "enough": cheapest_known(board),
         "few_runs": few_runs(board),
         "majority_stands": majority_stands(board),
         "answer": answer(board),
@@ -193,7 +180,7 @@ def _lost(name: str, why: str) -> dict[str, Any]:
     return {"name": name, "status": "failed", "error": why}
 
 
-def enough(board: Board) -> str | None:
+def cheapest_known(board: Board) -> str | None:
     """The method that costs least to train of those that the board can't tell from its best.
 
     None without verdicts, and where nothing is shown to beat the majority class.

@@ -7,8 +7,9 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from graftwork.compare.answer import COST_NAMES, cost_name
-from graftwork.compare.frontier import MORE_IS_BETTER, frontier, points
+from graftwork.compare.answer import cost_name, price_tag
+from graftwork.compare.frontier import frontier, points
+from graftwork.core.meter import meaning_of
 from graftwork.units import percent, show
 
 Board = Mapping[str, Any]
@@ -29,7 +30,7 @@ _PLACES = {
 
 def figures(board: Board, runs: Sequence[Run]) -> Json:
     """All that the page's script draws: a figure per cost, the dots, and the two ranges of the score axis."""
-    names = [name for name in _costs(board) if points(board["rows"], board["headline_metric"], name)]
+    names = [name for name in price_tag(board["rows"]) if points(board["rows"], board["headline_metric"], name)]
     ranges = score_ranges(board, runs)
     return {
         "costs": [{"name": name, "title": cost_name(name)} for name in names],
@@ -54,7 +55,7 @@ def frontier_figure(board: Board, runs: Sequence[Run], cost: str, scores: Sequen
     floor = min((value for value in values if value > 0), default=1.0) / 3  # where a price of zero stands
     best = frontier(means)
     line = [rows[name] for name in best]
-    if cost in MORE_IS_BETTER:
+    if meaning_of(cost).more_is_better:
         line.reverse()
     axes = {
         reach: _price_axis(
@@ -185,12 +186,6 @@ def _below(board: Board, scores: Sequence[float]) -> dict[str, float]:
     metric = board["headline_metric"]
     means = {row["method"]: row["scores"][metric]["mean"] for row in board["rows"] if metric in row["scores"]}
     return {name: mean for name, mean in means.items() if 100 * mean < scores[0]}
-
-
-def _costs(board: Board) -> list[str]:
-    """Every cost on the board, in the order of a price tag."""
-    found = dict.fromkeys(name for row in board["rows"] for name in row["costs"])
-    return [name for name in COST_NAMES if name in found] + [name for name in found if name not in COST_NAMES]
 
 
 def _drawn(run: Run, metric: str, cost: str | None) -> bool:

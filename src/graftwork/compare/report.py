@@ -12,12 +12,12 @@ from markupsafe import Markup
 from plotly.offline import get_plotlyjs
 
 from graftwork.compare.answer import (
-    COST_NAMES,
     answer,
     cost_name,
     few_runs,
     grades,
     points,
+    price_tag,
     race_lines,
     scored,
     search_line,
@@ -169,9 +169,8 @@ def _cell(row: Mapping[str, Any], name: str) -> dict[str, str]:
 
 def _prices(board: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Every cost with its value for every row: the whole price tags, a method per column."""
-    found = dict.fromkeys(name for row in board["rows"] for name in row["costs"])
-    names = [name for name in COST_NAMES if name in found] + [name for name in found if name not in COST_NAMES]
-    return [{"title": cost_name(name), "cells": [_cell(row, name) for row in board["rows"]]} for name in names]
+    rows = board["rows"]
+    return [{"title": cost_name(name), "cells": [_cell(row, name) for row in rows]} for name in price_tag(rows)]
 
 
 def _run(run: Mapping[str, Any], metric: str) -> dict[str, Any]:

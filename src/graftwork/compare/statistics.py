@@ -1,6 +1,6 @@
 """Spread, intervals and verdicts: a paired bootstrap over seeds x examples (Sellam et al. 2022, arXiv:2106.16163).
 
-A score has two sources of luck: which examples stand in the test split, and which seed was drawn. Both are resampled,
+A score has two sources of variation: which examples the test split has, and which seed was drawn. Both are resampled,
 with the same draws for every row, so that differences are paired over examples. The raw bootstrap misjudges both
 sources: with S seeds it sees only (S - 1) / S of their variance, and it counts the noise of seed x example more than
 once. So every draw also yields the scores of all seeds, from which the variance is split into its parts, and the draws

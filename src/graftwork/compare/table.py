@@ -11,7 +11,7 @@ from rich.console import Console
 
 from graftwork.compare.answer import answer, cost, few_runs, points, race_lines, search_line, verdicts, warnings
 from graftwork.errors import printable
-from graftwork.units import percent
+from graftwork.units import percent, several
 
 WIDTH = 100
 Row = Mapping[str, Any]
@@ -62,7 +62,7 @@ def _title(board: Mapping[str, Any]) -> str:
     backbone = f" · backbone {board['backbone']['id']}" if board["backbone"] else ""
     counts = [row["n_seeds"] for row in board["rows"] if row["n_seeds"]]
     most = max(counts, default=0)
-    runs = f" · {min(counts)} to {most} runs" if len(set(counts)) > 1 else f" · {most} run{'' if most == 1 else 's'}"
+    runs = f" · {min(counts)} to {most} runs" if len(set(counts)) > 1 else f" · {several(most, 'run')}"
     few = ": not enough runs" if few_runs(board) is not None else ""
     return f"{board['task'].get('name', 'task')} · {board['headline_metric']}, points{backbone}{runs} of a method{few}"
 

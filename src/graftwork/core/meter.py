@@ -6,6 +6,10 @@ import time
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from graftwork.config import Prices
+from graftwork.errors import UnknownName
+from graftwork.registry import meters
+
 GRADES = ("meter", "counter", "model", "guess")
 
 
@@ -16,6 +20,17 @@ class Cost:
     value: float | None  # None: unknown, and said so rather than guessed
     unit: str  # "s", "parameters", "bytes", "FLOP", "J", "g", "per second", a currency
     grade: str  # "meter" read off an instrument, "counter" counted, "model" computed from the others, "guess"
+
+
+@dataclass(frozen=True)
+class Meaning:
+    """What is to be known of a cost beside its numbers."""
+
+    title: str = ""  # as a page tells it, the unit stands at the number; "": its name
+    more_is_better: bool = False
+    summed: bool = False  # a board over several tasks has its sum
+    shared: bool = False  # the tasks that build on one pre-training share it
+    of_prices: bool = False  # it follows from other costs and the price list, and so can be had by another list
 
 
 @dataclass
@@ -68,12 +83,24 @@ class Readings:
 
 
 class Meter(Protocol):
-    """Registered under the name of its cost. `begin` before the run's first work, `end` after its last."""
+    """Registered under the name of its cost. `begin` before the run's first work, `end` after its last.
+
+    It may have a `meaning` too.
+    """
 
     needs: tuple[str, ...]  # costs that must be known first
 
     def begin(self) -> Any:
         """A mark; whatever `end` wants back."""
 
-    def end(self, mark: Any, readings: Readings, costs: dict[str, Cost], prices: Any) -> Cost:
-        """The cost; `costs` holds those named in `needs`, `prices` is the user's `Prices`."""
+    def end(self, mark: Any, readings: Readings, costs: dict[str, Cost], prices: Prices) -> Cost:
+        """The cost; `costs` holds those named in `needs`, `prices` is the user's."""
+
+
+def meaning_of(cost: str) -> Meaning:
+    """What its meter says of a cost, if it does; a cost that none measures here came with the board of another."""
+    try:
+        meaning: Meaning = getattr(meters.get(cost), "meaning", Meaning())
+    except UnknownName:
+        return Meaning()
+    return meaning

@@ -116,11 +116,11 @@ class Workbench:
     profile: Profile = field(default_factory=Profile)
     shared: Once | None = None  # None: nothing is kept for other runs
     memory: Memory = field(default_factory=Memory)  # how batches are cut
-    held: tuple[str, ...] = ()  # sources of luck that are drawn as by seed 0, whatever `seed` is
+    held: tuple[str, ...] = ()  # sources of variation that are drawn as by seed 0, whatever `seed` is
     keeper: Keeper = field(default_factory=NothingKept)  # of checkpoints, for a fit that may take minutes
 
     def seed_of(self, source: str) -> int:
-        """What to derive the seed of a source of luck from ("init", "order", …): `seed`, or 0 where it is held."""
+        """What to derive the seed of a source of variation from ("init", "order", …): `seed`, or 0 where it is held."""
         return 0 if source in self.held else self.seed
 
     def once(self, name: str, work: Callable[[Tally], T]) -> T:

@@ -21,7 +21,9 @@ class Recipe:
     learning_rate: float | None = None  # None: the method's own
     augment: bool = True  # show images otherwise every epoch, where they run through the whole network
     share: float = 1.0  # of the steps; below 1 for a trial run, which never sees the test split
-    varied: tuple[str, ...] | None = None  # sources of luck that the seed decides, the others being seed 0's; None: all
+    varied: tuple[str, ...] | None = (
+        None  # sources of variation that the seed decides, the others being seed 0's; None: all
+    )
 
 
 @dataclass(frozen=True)
@@ -35,7 +37,7 @@ class RunSpec:
     recipe: Mapping[str, Any]  # resolved
     seed: int
     numerics: Mapping[str, Any]  # {"precision": "bf16", "threads": 2, "device": "cpu"}
-    held: tuple[str, ...] = ()  # sources of luck drawn as by seed 0, where `seed` is another
+    held: tuple[str, ...] = ()  # sources of variation drawn as by seed 0, where `seed` is another
 
     @property
     def id(self) -> str:
@@ -55,7 +57,6 @@ class RunResult:
     seed: int
     status: str  # "ok" | "failed" | "diverged" | "out_of_memory" | "dropped"
     scores: Mapping[str, float] = field(default_factory=dict)  # metric -> test score, a fraction
-    interval: tuple[float, float] | None = None  # 95 % of the first test score over other examples; None: not known
     validation: Mapping[str, float] = field(default_factory=dict)  # metric -> validation score
     costs: Mapping[str, Cost] = field(default_factory=dict)  # the price tag: what it would cost alone
     spent: Phase = field(default_factory=Phase)  # what it really took, without the shared work that was there already
@@ -66,3 +67,4 @@ class RunResult:
     environment: Mapping[str, Any] = field(default_factory=dict)
     error: str = ""  # why it failed
     failure: str = ""  # the class of that error
+    interval: tuple[float, float] | None = None  # 95 % of the first test score over other examples; None: not known

@@ -19,6 +19,7 @@ from graftwork.data.choices import choice_report, choice_warnings
 from graftwork.data.cues import cue_warnings, cues
 from graftwork.data.repeats import EXAMPLES, Inputs, inputs_of, near_report
 from graftwork.errors import clip
+from graftwork.units import several
 
 RARE_ROWS = 10
 LONG_WORDS = 1000
@@ -374,4 +375,4 @@ def _share(count: int, rows: int) -> str:
 
 
 def _rows(count: int) -> str:
-    return f"{count:,} row{'' if count == 1 else 's'}"
+    return several(count, "row")

@@ -15,6 +15,7 @@ from pathlib import Path
 from graftwork.data.lines import each_line, without_eol
 from graftwork.data.rejects import Bad
 from graftwork.errors import DataError, clip
+from graftwork.units import several
 
 SUFFIXES = (".conll", ".conllu", ".bio", ".iob")
 WORDS, TAGS = "tokens", "tags"  # what the first and the last column are called; those between are 2, 3, …
@@ -127,7 +128,7 @@ def _wrong_width(path: Path, number: int, fields: Sequence[str], width: int) -> 
     return DataError(
         "a field is empty" if empty else f"the line has too {'many' if len(fields) > width else 'few'} fields",
         where=f"{path}:{number}",
-        got=f"{len(fields)} field{'' if len(fields) == 1 else 's'}, {clip(' | '.join(fields))}",
+        got=f"{several(len(fields), 'field')}, {clip(' | '.join(fields))}",
         expected=f"{width} fields, as in the first line with a word",
         do="fill it in" if empty else "mend the line; columns are separated by tabs if the first line's are",
     )

@@ -31,6 +31,7 @@ from graftwork.data.table import Row, Table, open_table
 from graftwork.errors import ConfigError, DataError, clip, nearest
 from graftwork.files import canonical
 from graftwork.registry import kinds, metrics
+from graftwork.units import several
 
 FRACTIONS = {"test": 0.2, "validation": 0.1}  # of the rows of the training file, where no file is given
 FEWEST_ROWS = 10  # to draw splits from
@@ -318,7 +319,7 @@ def _refuse_single(records: Sequence[Record], path: Path) -> None:
                 raise DataError(
                     f"the class {clip(label)} has a single row: it cannot be in train and in test",
                     where=f"{path}:{record.line}",
-                    got=f"{single} such class{'' if single == 1 else 'es'} of {len(counts)}",
+                    got=f"{several(single, 'such class')} of {len(counts)}",
                     expected="two rows or more of every class",
                     do=AS_NUMBERS if _are_numbers(counts) else "add rows of it, remove it, or give a file with --test",
                 )

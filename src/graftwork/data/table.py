@@ -19,6 +19,7 @@ from graftwork.data.json_text import Literal, json_objects, shown
 from graftwork.data.rejects import Bad, none_bad
 from graftwork.data.separated import records
 from graftwork.errors import DataError, StorageError, clip, nearest
+from graftwork.units import several
 
 Cell = str | tuple[str, ...]  # a tuple where a row of JSONL has a list, and in CoNLL, where a row is a sentence
 
@@ -147,7 +148,7 @@ class Table:
         return DataError(
             f"the row has too {'many' if many else 'few'} fields",
             where=f"{self.path}:{line}",
-            got=f"{len(fields)} field{'' if len(fields) == 1 else 's'}, {clip(' | '.join(fields))}",
+            got=f"{several(len(fields), 'field')}, {clip(' | '.join(fields))}",
             expected=f"{len(self.header)} fields: {', '.join(self.header)}",
             do=do,
         )

@@ -10,7 +10,6 @@ from typing import Any
 from graftwork.config import DEFAULT_BACKBONE
 
 GROUPS = ("machine", "speed", "software", "folders")  # in the order they are told
-LEVELS = ("ok", "note", "slow", "fails")
 
 
 @dataclass(frozen=True)
@@ -28,7 +27,7 @@ class Finding:
     """One thing as it is. What is not "ok" says why it matters and what to do."""
 
     says: str
-    level: str = "ok"
+    level: str = "ok"  # or "note", "slow", "fails"
     why: str = ""
     do: str = ""
     facts: Mapping[str, Any] = field(default_factory=dict)  # the same in numbers, as JSON

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from graftwork.config import JOULES_PER_KWH, Prices
-from graftwork.core.meter import GRADES, Cost, Readings
+from graftwork.core.meter import GRADES, Cost, Meaning, Readings
 from graftwork.registry import meters
 
 
@@ -12,6 +12,7 @@ class Co2eGrams:
     """kWh x PUE x grams per kWh; unknown, and left blank, when the price list has no figure for the grid."""
 
     needs: tuple[str, ...] = ("energy_joules",)
+    meaning = Meaning("CO2e", shared=True, of_prices=True)
 
     def begin(self) -> None:
         """Nothing to mark."""

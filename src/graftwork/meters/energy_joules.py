@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 
 from graftwork.config import Prices
-from graftwork.core.meter import Cost, Phase, Readings
+from graftwork.core.meter import Cost, Meaning, Phase, Readings
 from graftwork.registry import meters
 
 POWERCAP = Path("/sys/class/powercap")
@@ -20,6 +20,7 @@ class EnergyJoules:
     """Energy of all phases, plus the shared work that the run would have had to do alone."""
 
     needs: tuple[str, ...] = ("total_seconds",)
+    meaning = Meaning("energy", summed=True, shared=True)
 
     def begin(self) -> Mark:
         """The counters as they stand."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from graftwork.config import JOULES_PER_KWH, Prices
-from graftwork.core.meter import GRADES, Cost, Readings
+from graftwork.core.meter import GRADES, Cost, Meaning, Readings
 from graftwork.registry import meters
 
 SECONDS_PER_HOUR = 3600
@@ -14,6 +14,7 @@ class Money:
     """Hours x price of the machine, or kWh x PUE x tariff; unknown, and left blank, without a price list."""
 
     needs: tuple[str, ...] = ("total_seconds", "energy_joules")
+    meaning = Meaning(shared=True, of_prices=True)
 
     def begin(self) -> None:
         """Nothing to mark."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from graftwork.config import Prices
-from graftwork.core.meter import Cost, Readings
+from graftwork.core.meter import Cost, Meaning, Readings
 from graftwork.registry import meters
 
 
@@ -12,6 +12,7 @@ class PaddingFlops:
     """The part of `train_flops` that worked on positions without a token."""
 
     needs: tuple[str, ...] = ()
+    meaning = Meaning("train FLOP on padding")
 
     def begin(self) -> None:
         """Nothing to mark."""

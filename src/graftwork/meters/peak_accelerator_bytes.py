@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 
 from graftwork.config import Prices
-from graftwork.core.meter import Cost, Readings
+from graftwork.core.meter import Cost, Meaning, Readings
 from graftwork.registry import meters
 
 
@@ -14,6 +14,7 @@ class PeakAcceleratorBytes:
     """High-water mark of torch's allocator on the device; unknown where the process has used none."""
 
     needs: tuple[str, ...] = ()
+    meaning = Meaning("peak GPU memory")
 
     def begin(self) -> None:
         """Bring the mark down to what is held now."""

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 from graftwork.config import Prices
-from graftwork.core.meter import Cost, Readings
+from graftwork.core.meter import Cost, Meaning, Readings
 from graftwork.registry import meters
 
 RESET = Path("/proc/self/clear_refs")
@@ -18,6 +18,7 @@ class PeakMemoryBytes:
     """High-water mark of resident memory: the network, the data and the interpreter with them; no child process."""
 
     needs: tuple[str, ...] = ()
+    meaning = Meaning("peak memory")
 
     def begin(self) -> bool:
         """Bring the kernel's high-water mark down to what is held now; False where that is not allowed."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from graftwork.config import Prices
-from graftwork.core.meter import Cost, Readings
+from graftwork.core.meter import Cost, Meaning, Readings
 from graftwork.registry import meters
 
 
@@ -12,6 +12,7 @@ class PredictLatencySeconds:
     """Median seconds for one example in a batch of one, after warming up."""
 
     needs: tuple[str, ...] = ()
+    meaning = Meaning("latency")
 
     def begin(self) -> None:
         """Nothing to mark."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from graftwork.config import Prices
-from graftwork.core.meter import Cost, Readings
+from graftwork.core.meter import Cost, Meaning, Readings
 from graftwork.registry import meters
 
 
@@ -12,6 +12,7 @@ class StoredBytes:
     """Size of the files that one more task adds to a bank."""
 
     needs: tuple[str, ...] = ()
+    meaning = Meaning("stored size", summed=True)
 
     def begin(self) -> None:
         """Nothing to mark."""

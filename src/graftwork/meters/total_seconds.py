@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from graftwork.config import Prices
-from graftwork.core.meter import Cost, Readings
+from graftwork.core.meter import Cost, Meaning, Readings
 from graftwork.registry import meters
 
 
@@ -12,6 +12,7 @@ class TotalSeconds:
     """Seconds of all phases, plus the shared work that the run would have had to do alone."""
 
     needs: tuple[str, ...] = ()
+    meaning = Meaning("total time", shared=True)
 
     def begin(self) -> None:
         """Nothing to mark."""

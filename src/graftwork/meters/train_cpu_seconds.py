@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from graftwork.config import Prices
-from graftwork.core.meter import Cost, Phase, Readings
+from graftwork.core.meter import Cost, Meaning, Phase, Readings
 from graftwork.registry import meters
 
 
@@ -12,6 +12,7 @@ class TrainCpuSeconds:
     """Core-seconds in the phase `fit`, plus those of the shared work that the run would have had to do alone."""
 
     needs: tuple[str, ...] = ()
+    meaning = Meaning("train processor time")
 
     def begin(self) -> None:
         """Nothing to mark."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from graftwork.config import Prices
-from graftwork.core.meter import Cost, Readings
+from graftwork.core.meter import Cost, Meaning, Readings
 from graftwork.registry import meters
 
 
@@ -12,6 +12,7 @@ class TrainFlops:
     """Every multiply and every add executed for training, padding included: 2 per multiply-add."""
 
     needs: tuple[str, ...] = ()
+    meaning = Meaning("train FLOP", summed=True, shared=True)
 
     def begin(self) -> None:
         """Nothing to mark."""

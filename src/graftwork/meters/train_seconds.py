@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from graftwork.config import Prices
-from graftwork.core.meter import Cost, Phase, Readings
+from graftwork.core.meter import Cost, Meaning, Phase, Readings
 from graftwork.registry import meters
 
 
@@ -12,6 +12,7 @@ class TrainSeconds:
     """Seconds in the phase `fit`, plus the shared work that the run would have had to do alone."""
 
     needs: tuple[str, ...] = ()
+    meaning = Meaning("train time", summed=True)
 
     def begin(self) -> None:
         """Nothing to mark."""

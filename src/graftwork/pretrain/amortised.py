@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-SHARED = ("total_seconds", "energy_joules", "money", "co2e_grams", "train_flops")
+from graftwork.core.meter import meaning_of
+
 COUNTS = (1, 10, 100, 1000)
 
 
@@ -15,5 +16,5 @@ def amortised(costs: Mapping[str, Mapping[str, Any]], tasks: int) -> dict[str, d
     return {
         name: {**cost, "value": None if cost["value"] is None else cost["value"] / tasks}
         for name, cost in costs.items()
-        if name in SHARED
+        if meaning_of(name).shared
     }

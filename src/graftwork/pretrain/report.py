@@ -12,10 +12,11 @@ from typing import Any
 from markupsafe import Markup
 from plotly.offline import get_plotlyjs
 
+from graftwork.compare.answer import price_tag
 from graftwork.compare.report import css, pages
 from graftwork.core.run import RunResult, RunSpec
 from graftwork.files import finite, storage_errors, write_text
-from graftwork.pretrain.amortised import COUNTS, SHARED, amortised
+from graftwork.pretrain.amortised import COUNTS, amortised
 from graftwork.pretrain.folder import LOG
 from graftwork.units import scaled, show
 
@@ -75,8 +76,7 @@ def _prices(result: RunResult) -> list[dict[str, Any]]:
             "name": f"{name.replace('_', ' ')} ({costs[name]['grade']})",
             "cells": [show(share[name]["value"], share[name]["unit"]) for share in shares],
         }
-        for name in SHARED
-        if name in costs
+        for name in price_tag([{"costs": shares[0]}])
     ]
 
 

@@ -23,7 +23,7 @@ from graftwork.run.features import features_of, read_as_text, token_ids
 from graftwork.run.given import OF_ROLES, Text
 from graftwork.run.task_module import TaskModule
 from graftwork.run.trained_on import reopened
-from graftwork.run.two_sample import FEWEST, two_sample
+from graftwork.run.two_sample import FEWEST, LEVEL, two_sample
 
 ROWS = 2_000  # of either side that are compared by a classifier, and that are answered
 LISTED = 10  # new words
@@ -247,7 +247,7 @@ def _apart_in_words(found: Mapping[str, Any]) -> list[str]:
         return [f"Whether these texts differ from those trained on can't be told: {test['missing']}."]
     hundred, rows = 100 * test["auc"], test["rows"]
     span = f"{hundred:.1f} [{100 * test['low']:.1f}, {100 * test['high']:.1f}]"
-    if test["p"] < 0.05:
+    if test["p"] < LEVEL:
         how = "hardly" if test["auc"] < 0.6 else "clearly" if test["auc"] < 0.85 else "almost wholly"
         return [
             f"These texts differ from those trained on, {how}: of a text of each, a classifier tells which is the new "

@@ -11,6 +11,7 @@ from graftwork.core.task import Task
 from graftwork.data.rejects import Bad
 from graftwork.data.table import Row, Table
 from graftwork.errors import ConfigError, DataError, nearest
+from graftwork.units import several
 
 GivenInputs = str | Sequence[str] | Mapping[str, Any]  # a text, a pair or the words of one, or role -> input
 Rows = Callable[[], Iterator[Example | Bad]]  # reads its file anew at every call
@@ -91,7 +92,7 @@ def two_and_two(texts: Sequence[str], parts: str) -> list[GivenInputs]:
     if len(texts) % 2:
         raise ConfigError(
             "the texts don't make whole pairs",
-            got=f"{len(texts)} text{'' if len(texts) == 1 else 's'}",
+            got=several(len(texts), "text"),
             expected=f"an even number: {parts}",
         )
     return list(zip(texts[::2], texts[1::2], strict=True))

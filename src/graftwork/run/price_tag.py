@@ -8,12 +8,10 @@ from graphlib import TopologicalSorter
 from typing import Any
 
 from graftwork.config import Prices
-from graftwork.core.meter import Cost, Meter, Readings
+from graftwork.core.meter import Cost, Meter, Readings, meaning_of
 from graftwork.core.run import RunResult
 from graftwork.errors import UnknownName
 from graftwork.registry import meters
-
-PRICED = ("co2e_grams", "money")  # meters that read other costs and the price list, and nothing else
 
 
 def begin_all() -> dict[str, Any]:
@@ -36,7 +34,8 @@ def read_costs(marks: Mapping[str, Any], readings: Readings, prices: Prices) -> 
 def repriced(result: RunResult, prices: Prices) -> RunResult:
     """A finished run by the price list that is given now: its money and CO2e. Energy stays as it was known then."""
     costs = dict(result.costs)
-    for name, meter in {name: meters.get(name)() for name in PRICED if name in costs}.items():
+    for name in (name for name in result.costs if meaning_of(name).of_prices):
+        meter = meters.get(name)()
         costs[name] = meter.end(None, Readings(), {need: costs[need] for need in meter.needs}, prices)
     kept = {name: value for name, value in result.environment.items() if name != "prices"}
     return replace(result, costs=costs, environment=kept | prices.told())

@@ -149,7 +149,7 @@ def data_of(shop: Shop) -> dict[str, Any]:
 
 
 def randomness_of(spec: RunSpec, split: int | None) -> dict[str, Any]:
-    """The seed of every source of luck; `split` is None where no split was drawn. Seed 0 draws a board's bootstrap."""
+    """The seed of every source of variation; `split` is None where none was drawn. Seed 0 draws a board's bootstrap."""
     return {
         "seed": spec.seed,
         "held": list(spec.held),

@@ -280,17 +280,23 @@ def add_price_tag(folder: Path, costs: Mapping[str, Any]) -> None:
 def _card(description: Mapping[str, Any]) -> str:
     task, backbone = description["task"], description["backbone"]
     scores = named_scores(description["scores"])
-    chooses = "choices" in description["roles"]
-    other = "with one or all of the given choices" if chooses else "a number"
-    other = "a stretch of the text that is asked about" if "question" in description["roles"] else other
-    answers = ", ".join(task["labels"][:30]) or other
-    inputs = '"a text" "a choice" "another"' if chooses else '"a text"'
+    inputs = '"a text" "a choice" "another"' if "choices" in description["roles"] else '"a text"'
     return (
         f"# {task['name']}: {description['method']['name']}\n\n"
-        f"A Graftwork task module for {task['kind']}. It answers: {answers}.\n\n"
+        f"A Graftwork task module for {task['kind']}. It answers: {_answers(task, description['roles'])}.\n\n"
         f"- backbone: {backbone['id'] if backbone else 'none'}"
         f"{', revision ' + backbone['revision'][:16] if backbone else ''}\n"
         f"- method: {description['method']}\n- test scores (one run): {scores}\n- run: {description['run']}\n"
         f"- size of the delta: {show(description['trained_parameters'], 'parameters')} parameters\n\n"
         f"Use it: `graft predict FOLDER {inputs}`\n"
     )
+
+
+def _answers(task: Mapping[str, Any], roles: Sequence[str]) -> str:
+    if task["labels"]:
+        return ", ".join(task["labels"][:30])
+    if "question" in roles:
+        return "a stretch of the text that is asked about"
+    if "choices" in roles:
+        return "with one or all of the given choices"
+    return "a number" if task["kind"] == "regression" else "as its kind does"

@@ -36,11 +36,6 @@ class TwoSample:
     smallest: float  # AUC that these rows would have shown in 80 of 100 cases
     ratios: Floats  # (m,) of each new row: its density among new ones over that among the others
 
-    @property
-    def told_apart(self) -> bool:
-        """Whether the two sets differ, at the level 0.05."""
-        return self.p < LEVEL
-
 
 def two_sample(reference: Floats, new: Floats, groups: NDArray[np.int64], seed: int = 0) -> TwoSample:
     """Compare features (n, P) and (m, P), at least `FEWEST` of each; `groups` (n + m,) keeps rows in one fold.

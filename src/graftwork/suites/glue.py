@@ -15,6 +15,7 @@ from graftwork.core.suite import OfficialTask, Row, Source, Suite
 from graftwork.data.lines import read_lines, without_eol
 from graftwork.errors import DataError, clip
 from graftwork.registry import suites
+from graftwork.units import several
 
 TITLE = "GLUE (Wang et al. 2019)"
 PAIR = {"text_a": "sentence1", "text_b": "sentence2"}
@@ -157,7 +158,7 @@ def columns_of(
             raise DataError(
                 f"the row has too {'many' if len(fields) > len(names) else 'few'} fields",
                 where=f"{path}:{number}",
-                got=f"{len(fields)} field{'' if len(fields) == 1 else 's'}, {clip(' | '.join(fields))}",
+                got=f"{several(len(fields), 'field')}, {clip(' | '.join(fields))}",
                 expected=f"{len(names)} fields: {clip(', '.join(names), 200)}",
                 do="take the file from the download of GLUE as it is",
             )

@@ -63,7 +63,7 @@ def resolve(
         "dropout": "none: frozen and trained blocks run in eval mode",
         "head_start": FITTED if head_start else UNFITTED,
         "kept": "the epoch that is best on validation, the last of equals",
-        "kept_share": KEPT_OF_MANY if many else 1.0,  # of the way there from the head start
+        "kept_share": KEPT_OF_MANY if many else 1.0,  # of the way there from the head start (WiSE-FT)
         "head_rate": HEAD_OF_MANY if many else 1.0,  # share of the learning rate
     }
     return resolved | _cut(recipe.share, epochs, steps_per_epoch)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from graftwork.errors import ConfigError, UnknownName
 
-SOURCES = ("init", "order", "augmentation")  # of luck, in a run: weights, order of the data, how images are shown
+SOURCES = ("init", "order", "augmentation")  # of variation, in a run: weights, order of the data, how images are shown
 _ELSEWHERE = {
     "dropout": "nothing is dropped out: frozen and trained blocks run in eval mode",
     "split": "it is drawn before any run: --split-seed draws another one",
@@ -30,9 +30,9 @@ def chosen_sources(words: Sequence[str] | None) -> tuple[str, ...]:
         if word in _ELSEWHERE:
             raise ConfigError(f"{word!r} cannot be varied: {_ELSEWHERE[word]}", expected=", ".join(SOURCES))
         if word not in SOURCES:
-            raise UnknownName("source of luck", word, SOURCES)
+            raise UnknownName("source of variation", word, SOURCES)
     if not words:
-        raise ConfigError("no source of luck is named", expected=", ".join(SOURCES), do="leave --vary out for all")
+        raise ConfigError("no source of variation is named", expected=", ".join(SOURCES), do="leave --vary out for all")
     return tuple(source for source in SOURCES if source in words)
 
 

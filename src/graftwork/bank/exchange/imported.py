@@ -59,7 +59,6 @@ def write_imported(
     labels: Sequence[str] = (),
     pair: bool = False,
     precision: str,
-    backbone_seed: int = 0,
 ) -> None:
     """Write `folder`, a task module called `name` over `backbone`, opened in `precision`; `pair`: of two texts.
 
@@ -98,7 +97,7 @@ def write_imported(
         "files": {path.name: file_digest(path) for path in found.files},
     }
     about = {
-        "run": None, "method": made.config, "recipe": {}, "precision": precision, "backbone_seed": backbone_seed,
+        "run": None, "method": made.config, "recipe": {}, "precision": precision, "backbone_seed": 0,
         "scores": {}, "costs": {}, "trained_parameters": found.trained_parameters, "imported": origin,
     }  # fmt: skip
     save_module(folder, setting, fitted, about, examples, logits)

@@ -9,7 +9,7 @@ from huggingface_hub import constants
 
 from graftwork.doctor.check import Asked, Check, Finding
 from graftwork.registry import checks
-from graftwork.units import show
+from graftwork.units import several, show
 
 MODELS = "models--"
 
@@ -21,7 +21,7 @@ def look(asked: Asked) -> Iterator[Finding]:
     offline = bool(constants.HF_HUB_OFFLINE)
     others = "nothing is fetched (HF_HUB_OFFLINE)" if offline else "others are fetched on first use"
     facts = {"folder": str(root), "models": sizes, "offline": offline}
-    models = f"{len(sizes):,} model{'' if len(sizes) == 1 else 's'}"
+    models = several(len(sizes), "model")
     yield Finding(f"{show(sum(sizes.values()), 'bytes')} in {models} under {root}; {others}", facts=facts)
 
 

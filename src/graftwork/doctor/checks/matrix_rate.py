@@ -10,7 +10,7 @@ from graftwork.doctor.check import Asked, Check, Finding
 from graftwork.doctor.rates import flop_rate
 from graftwork.registry import checks
 from graftwork.run.environment import numerics
-from graftwork.units import show
+from graftwork.units import several, show
 
 SHAPE = (1024, 384, 1536)  # (m, k, n): a batch of tokens against the widest layer of minilm
 PRECISIONS = {"fp32": torch.float32, "bf16": torch.bfloat16}
@@ -24,7 +24,7 @@ def look(asked: Asked) -> Iterator[Finding]:
     device, threads = chosen["device"], chosen["threads"]
     rates = {name: flop_rate(SHAPE, dtype, asked.seconds, device) for name, dtype in PRECISIONS.items()}
     listed = ", ".join(f"{show(rate, 'FLOP')}/s in {name}" for name, rate in rates.items())
-    where = device if device != "cpu" else f"{threads} thread{'' if threads == 1 else 's'}"
+    where = device if device != "cpu" else several(threads, "thread")
     facts = {"flop_per_second": rates, "shape": SHAPE, "device": device, "threads": threads}
     yield Finding(f"{listed}, {where}", facts=facts)
     faster = max(rates, key=lambda name: rates[name])
