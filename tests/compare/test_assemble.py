@@ -219,7 +219,7 @@ def test_the_sources_that_were_held_are_said() -> None:
 
 def test_what_more_tries_bring() -> None:
     runs = [
-        (RunResult(f"full-{at}", at, "ok", {"accuracy": score}, None, {"accuracy": score}, price(10.0)), stats)
+        (RunResult(f"full-{at}", at, "ok", {"accuracy": score}, {"accuracy": score}, price(10.0)), stats)
         for at, (score, (_, stats)) in enumerate(zip((0.8, 0.9, 0.7), row("full", 0.9, 1).runs[:3], strict=True))
     ]
     trials = tuple(

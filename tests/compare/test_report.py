@@ -155,7 +155,7 @@ def test_few_and_failed_runs_are_told() -> None:
 def test_what_more_tries_bring_is_drawn_where_it_is_known(made: dict[str, Any]) -> None:
     assert figures(made, [])["best"] is None
     runs = [
-        RunResult(f"{EVIL}-{at}", at, "ok", {"accuracy": 0.9}, None, {"accuracy": 0.8 + at / 100}, price(10.0 + at))
+        RunResult(f"{EVIL}-{at}", at, "ok", {"accuracy": 0.9}, {"accuracy": 0.8 + at / 100}, price(10.0 + at))
         for at in range(5)
     ]
     stats = [stats for _, stats in row("full", 0.9, 10).runs]

@@ -57,7 +57,6 @@ class RunResult:
     seed: int
     status: str  # "ok" | "failed" | "diverged" | "out_of_memory" | "dropped"
     scores: Mapping[str, float] = field(default_factory=dict)  # metric -> test score, a fraction
-    interval: tuple[float, float] | None = None  # 95 % of the first test score over other examples; None: not known
     validation: Mapping[str, float] = field(default_factory=dict)  # metric -> validation score
     costs: Mapping[str, Cost] = field(default_factory=dict)  # the price tag: what it would cost alone
     spent: Phase = field(default_factory=Phase)  # what it really took, without the shared work that was there already
@@ -68,3 +67,4 @@ class RunResult:
     environment: Mapping[str, Any] = field(default_factory=dict)
     error: str = ""  # why it failed
     failure: str = ""  # the class of that error
+    interval: tuple[float, float] | None = None  # 95 % of the first test score over other examples; None: not known
