@@ -346,7 +346,7 @@ def measured(
         began = time.process_time()
         write(*arguments)
         seconds = time.process_time() - began
-        kept.get(f"written {arguments[2].id}", lambda: seconds)
+        kept.get(f"written {arguments[3].id}", lambda: seconds)
 
     executing.write_receipt = timed  # type: ignore[assignment]
     try:

@@ -15,7 +15,7 @@ HERE = Path(__file__).parent.absolute()
 ONE_SIDE = [
     f"partial_input:side={side}:by={by}" for by in ("tfidf_svm", "linear_probe") for side in ("first", "second")
 ]
-METHODS = ["majority", "tfidf_svm", "linear_probe", *ONE_SIDE]
+METHODS = ["majority", "tfidf_svm", "linear_probe", *ONE_SIDE, "adapter", "full"]
 
 
 def task() -> gw.Task:
