@@ -176,9 +176,15 @@ def edit_log(scene: Scene) -> None:
 
 def forge_score(scene: Scene) -> None:
     """Result, receipt and module say a higher score."""
+    module = scene.run / "module" / "module.json"
+    changed(module, lambda content: content["scores"].update(accuracy=0.99))
     scene.result(lambda content: content["scores"].update(accuracy=0.99))
-    scene.receipt(lambda content: content["outcome"]["scores"].update(accuracy=0.99))
-    changed(scene.run / "module" / "module.json", lambda content: content["scores"].update(accuracy=0.99))
+
+    def follow(content: dict[str, Any]) -> None:
+        content["outcome"]["scores"].update(accuracy=0.99)
+        content["outcome"]["weights"]["files"][module.name] = file_digest(module)
+
+    scene.receipt(follow)
 
 
 def forge(scene: Scene, edit: Edit) -> Path:
