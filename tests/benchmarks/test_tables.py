@@ -17,6 +17,7 @@ FOLDERS = {
     "budget": "table.py",
     "ladder": "table.py",
     "many_tasks": "table.py",
+    "glue": "table.py",
     "data_report": "table.py",
     "snli": "../boards.py",
     "robust": "table.py",
