@@ -47,7 +47,7 @@ def test_the_smallest_difference_is_found_in_most_cases() -> None:
     found = [compared(0.9, seed=seed) for seed in range(25)]
     mean, smallest = np.mean([one.auc for one in found]), np.mean([one.smallest for one in found])
     assert mean > smallest  # so more than 80 of 100 are to be found
-    assert sum(one.told_apart for one in found) >= 18
+    assert sum(one.p < LEVEL for one in found) >= 18
     assert compared(0.0, rows=400).smallest < compared(0.0, rows=40).smallest
 
 
