@@ -13,7 +13,7 @@ from graftwork.methods.linear_probe import LinearProbe
 from graftwork.methods.lora import Lora
 from graftwork.methods.no_transfer import DRAWN, NoTransfer
 from graftwork.registry import kinds
-from graftwork.run.methods import of_a_board, parse_method
+from graftwork.run.methods import of_a, parse_method
 from graftwork.testing import tiny_bench, tiny_dataset
 from graftwork.testing.method import digest_of
 
@@ -47,7 +47,7 @@ def test_every_seed_draws_other_weights_in_the_precision_of_the_backbone() -> No
 
 
 def test_it_stands_on_a_board_only_where_asked_for() -> None:
-    assert "no_transfer" not in {item.config["name"] for item in of_a_board()}
+    assert "no_transfer" not in {item.config["name"] for item in of_a("BOARD")}
     assert parse_method("no_transfer").label == "no_transfer:by=full"
 
 

@@ -13,7 +13,7 @@ from graftwork.core.task import Dataset
 from graftwork.errors import UnknownName
 from graftwork.methods.partial_input import PartialInput
 from graftwork.methods.tfidf_svm import TfidfSvm
-from graftwork.run.methods import method_from_config, of_a_board, parse_method
+from graftwork.run.methods import method_from_config, of_a, parse_method
 from graftwork.run.once import Done
 from graftwork.testing import tiny_bench, tiny_dataset
 
@@ -64,7 +64,7 @@ def test_its_name_tells_side_and_method() -> None:
     assert made.label == "partial_input:side=second:by=adapter:size=8:placement=pfeiffer"
     assert made.method.uses_backbone
     assert not parse_method("partial_input").method.uses_backbone
-    assert [item.label for item in of_a_board() if item.config["name"] == "partial_input"] == [
+    assert [item.label for item in of_a("BOARD") if item.config["name"] == "partial_input"] == [
         "partial_input:side=first:by=tfidf_svm",
         "partial_input:side=second:by=tfidf_svm",
     ]

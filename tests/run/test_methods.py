@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import pytest
 
 from graftwork.errors import ConfigError, UnknownName
 from graftwork.methods.adapter import Adapter
 from graftwork.methods.lora import Lora
-from graftwork.run.methods import method_from_config, named, named_from_config, parse_method
+from graftwork.run.methods import method_from_config, named, named_from_config, of_a, parse_method
 
 
 def test_a_name_alone_is_its_defaults() -> None:
@@ -49,6 +51,20 @@ def test_a_hyper_parameter_that_came_later_leaves_the_runs_there_were_their_ids(
     made = parse_method("ulmfit:schedule=constant")
     assert made.config == before | {"schedule": "constant"} and made.label == "ulmfit:schedule=constant"
     assert method_from_config(made.config) == made.method
+
+
+def test_a_method_says_itself_where_it_stands_unasked(monkeypatch: pytest.MonkeyPatch) -> None:
+    def labels(place: Literal["BOARD", "LADDER", "CURVE"]) -> set[str]:
+        return {item.label for item in of_a(place)}
+
+    assert {"majority", "top_layers:k=1", "top_layers", "full"} <= labels("LADDER")
+    assert not {"lora", "contrastive", "prototype", "no_transfer"} & labels("LADDER")
+    assert {"majority", "prototype", "contrastive", "full"} <= labels("CURVE")
+    assert not {"lora", "top_layers"} & labels("CURVE")
+    assert "lora" in labels("BOARD") and "contrastive" not in labels("BOARD")
+    for place in ("LADDER", "CURVE", "BOARD"):
+        monkeypatch.setattr(Lora, place, ({"rank": 2}, {"rank": 4}), raising=False)
+        assert {"lora:rank=2", "lora:rank=4"} <= labels(place) and "lora" not in labels(place)
 
 
 @pytest.mark.parametrize(

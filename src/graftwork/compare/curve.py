@@ -19,7 +19,7 @@ from graftwork.data.draws import Drawn, Size, draw, parse_sizes, planned
 from graftwork.errors import ConfigError
 from graftwork.files import finite, require_writable, write_json
 from graftwork.run.execute import execute_if_free, in_turn
-from graftwork.run.methods import Named, parse_method
+from graftwork.run.methods import Named, of_a, parse_method
 from graftwork.run.once import Done
 from graftwork.run.setup import Given, Setup, takes_settings
 from graftwork.run.shop import Shop, open_shared, open_shop
@@ -27,10 +27,7 @@ from graftwork.train.pooled_once import PooledOnce
 
 DRAWS = 5
 FEWEST_ROWS = 2  # of train, in every draw of a size
-METHODS = (
-    "majority", "tfidf_svm", "most_frequent_tag", "perceptron_tagger", "bm25", "ngram_window", "colour_histogram",
-    "log_mel", "prototype", "linear_probe", "contrastive", "full", f"{FRESH}full:decay=1",
-)  # fmt: skip
+FROM_FRESH = "full:decay=1"  # what the usual ones are held against, on fresh weights: the same network, no transfer
 
 
 @dataclass(frozen=True)
@@ -112,7 +109,8 @@ def curve(
 def _ways(words: str | Sequence[str] | None, backbone: str) -> list[Way]:
     """The methods named, or the usual ones. Raises `UnknownName`, or `ConfigError` for one named twice."""
     if words is None:
-        words = [word for word in METHODS if not (backbone.startswith(FRESH) and word.startswith(FRESH))]
+        usual = [Way(item, False) for item in sorted(of_a("CURVE"), key=lambda item: item.method.uses_backbone)]
+        return usual + ([] if backbone.startswith(FRESH) else [Way(parse_method(FROM_FRESH), True)])
     listed = [word.strip() for word in (words.split(",") if isinstance(words, str) else words) if word.strip()]
     ways = [Way(parse_method(word.removeprefix(FRESH)), word.startswith(FRESH)) for word in listed]
     labels = [way.label for way in ways]

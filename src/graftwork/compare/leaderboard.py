@@ -25,7 +25,7 @@ from graftwork.errors import ConfigError
 from graftwork.files import finite, require_writable, write_json
 from graftwork.registry import metrics, registries
 from graftwork.run.environment import environment
-from graftwork.run.methods import Named, named, of_a_board, parse_method
+from graftwork.run.methods import Named, named, of_a, parse_method
 from graftwork.run.setup import Given, Setup, takes_settings
 from graftwork.run.shop import Shop, open_shop
 from graftwork.train.seeds import SOURCES, chosen_sources
@@ -132,7 +132,7 @@ def choose_methods(words: str | Sequence[str] | None) -> list[Named]:
     Raises `UnknownName`, or `ConfigError` for one named twice.
     """
     if words is None:
-        return of_a_board()
+        return of_a("BOARD")
     listed = words.split(",") if isinstance(words, str) else words
     chosen = [parse_method(word) for word in listed if word.strip()]
     labels = [item.label for item in chosen]

@@ -30,6 +30,8 @@ LATER: Mapping[str, Any] = {"later": True}
 # that the runs there were before keep theirs
 SIZELESS: Mapping[str, Any] = {"sizeless": True}
 # metadata of a whole number by which nothing is built, such as steps; any other is held to be the size of a tensor
+Entries = tuple[Mapping[str, Any], ...]  # the settings of a method, once for every time that it is listed
+AS_IT_COMES: Entries = ({},)
 THRESHOLDS_FACT = "shift"  # among the facts of what was fitted, where the kind chose thresholds
 Logits = Numbers  # float64 (N, C), or (W, C) per word
 T = TypeVar("T")

@@ -13,7 +13,7 @@ from graftwork.core.abbreviations import definitions
 from graftwork.core.backbone import BackboneCard
 from graftwork.core.best_spans import longest_of, sure_of, without_passages
 from graftwork.core.example import Example
-from graftwork.core.method import Logits, Setting, Workbench
+from graftwork.core.method import AS_IT_COMES, Entries, Logits, Setting, Workbench
 from graftwork.core.ngrams import Window, answer_in, best_window
 from graftwork.core.passages import Passage
 from graftwork.core.task import Task
@@ -83,6 +83,8 @@ class AbbreviationRule:
 
     VERSION: ClassVar[int] = 1
     uses_backbone: ClassVar[bool] = False
+    LADDER: ClassVar[Entries] = AS_IT_COMES
+    CURVE: ClassVar[Entries] = AS_IT_COMES
 
     def unfit(self, task: Task, card: BackboneCard | None) -> str:
         """Fits questions about passages."""

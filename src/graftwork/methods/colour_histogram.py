@@ -14,7 +14,7 @@ from torch import Tensor
 from graftwork.core.backbone import BackboneCard
 from graftwork.core.decoding import decode_image
 from graftwork.core.example import Example
-from graftwork.core.method import Setting, Workbench
+from graftwork.core.method import AS_IT_COMES, Entries, Setting, Workbench
 from graftwork.core.task import Task
 from graftwork.registry import methods
 from graftwork.train.handmade import LinearOnFormula, fit_on_formula, restore_on_formula
@@ -31,6 +31,8 @@ class ColourHistogram:
 
     VERSION: ClassVar[int] = 1
     uses_backbone: ClassVar[bool] = False
+    LADDER: ClassVar[Entries] = AS_IT_COMES
+    CURVE: ClassVar[Entries] = AS_IT_COMES
 
     def unfit(self, task: Task, card: BackboneCard | None) -> str:
         """Fits images."""

@@ -14,7 +14,7 @@ from torch import Tensor
 from graftwork.core.backbone import BackboneCard, towers_of
 from graftwork.core.head import PooledHead
 from graftwork.core.kind import OneClass
-from graftwork.core.method import Setting, Workbench
+from graftwork.core.method import AS_IT_COMES, Entries, Setting, Workbench
 from graftwork.core.model import Model
 from graftwork.core.task import Task
 from graftwork.registry import kinds, methods
@@ -39,7 +39,8 @@ class Contrastive:
 
     VERSION: ClassVar[int] = 1
     uses_backbone: ClassVar[bool] = True
-    BOARD: ClassVar[tuple[Mapping[str, Any], ...]] = ()  # for few labels: on a board only where it is asked for
+    BOARD: ClassVar[Entries] = ()  # for few labels: on a board only where it is asked for
+    CURVE: ClassVar[Entries] = AS_IT_COMES
 
     def unfit(self, task: Task, card: BackboneCard | None) -> str:
         """Needs classes."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from graftwork.core.backbone import BackboneCard
+from graftwork.core.method import AS_IT_COMES, Entries
 from graftwork.core.model import Model
 from graftwork.core.task import Task
 from graftwork.registry import methods
@@ -26,6 +27,8 @@ class Full:
 
     VERSION: ClassVar[int] = 1
     uses_backbone: ClassVar[bool] = True
+    LADDER: ClassVar[Entries] = AS_IT_COMES
+    CURVE: ClassVar[Entries] = AS_IT_COMES
 
     def unfit(self, task: Task, card: BackboneCard | None) -> str:
         """Fits every backbone."""

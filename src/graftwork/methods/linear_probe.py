@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from graftwork.core.backbone import BackboneCard
-from graftwork.core.method import Setting, Workbench
+from graftwork.core.method import AS_IT_COMES, Entries, Setting, Workbench
 from graftwork.core.task import Task
 from graftwork.registry import methods
 from graftwork.train.linear import LinearFit, fit_on, fit_on_block, fitted_on
@@ -26,6 +26,8 @@ class LinearProbe:
 
     VERSION: ClassVar[int] = 1
     uses_backbone: ClassVar[bool] = True
+    LADDER: ClassVar[Entries] = AS_IT_COMES
+    CURVE: ClassVar[Entries] = AS_IT_COMES
 
     def unfit(self, task: Task, card: BackboneCard | None) -> str:
         """Fits every backbone."""

@@ -16,7 +16,7 @@ from torch import Tensor
 from graftwork.core.backbone import BackboneCard
 from graftwork.core.decoding import decode_sound
 from graftwork.core.example import Example
-from graftwork.core.method import Setting, Workbench
+from graftwork.core.method import AS_IT_COMES, Entries, Setting, Workbench
 from graftwork.core.task import Task
 from graftwork.registry import methods
 from graftwork.train.handmade import LinearOnFormula, fit_on_formula, restore_on_formula
@@ -56,6 +56,8 @@ class LogMel:
 
     VERSION: ClassVar[int] = 1
     uses_backbone: ClassVar[bool] = False
+    LADDER: ClassVar[Entries] = AS_IT_COMES
+    CURVE: ClassVar[Entries] = AS_IT_COMES
 
     def unfit(self, task: Task, card: BackboneCard | None) -> str:
         """Fits sounds."""

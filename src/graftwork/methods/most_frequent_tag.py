@@ -14,7 +14,7 @@ from torch import Tensor
 from graftwork.core.backbone import BackboneCard
 from graftwork.core.example import Example
 from graftwork.core.kind import tags_words
-from graftwork.core.method import Logits, Setting, Workbench
+from graftwork.core.method import AS_IT_COMES, Entries, Logits, Setting, Workbench
 from graftwork.core.ragged import Ragged
 from graftwork.core.task import Task
 from graftwork.registry import kinds, methods
@@ -66,6 +66,8 @@ class MostFrequentTag:
 
     VERSION: ClassVar[int] = 1
     uses_backbone: ClassVar[bool] = False
+    LADDER: ClassVar[Entries] = AS_IT_COMES
+    CURVE: ClassVar[Entries] = AS_IT_COMES
 
     def unfit(self, task: Task, card: BackboneCard | None) -> str:
         """Fits tasks about words."""

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from graftwork.core.backbone import Backbone, BackboneCard, device_of
 from graftwork.core.example import Example
-from graftwork.core.method import FrozenPass, Setting, Workbench
+from graftwork.core.method import Entries, FrozenPass, Setting, Workbench
 from graftwork.core.opening import FRESH, open_backbone
 from graftwork.core.over import FittedOver, known_by, method_by, unfit_over, version_over
 from graftwork.core.settings import TOLD
@@ -30,7 +30,7 @@ class NoTransfer:
 
     by: str = field(default="full", metadata={TOLD: True})  # the method that starts from random weights
 
-    BOARD: ClassVar[tuple[Mapping[str, Any], ...]] = ()  # on a board only where it is asked for
+    BOARD: ClassVar[Entries] = ()  # on a board only where it is asked for
     FRESH_WEIGHTS: ClassVar[bool] = True
     uses_backbone: ClassVar[bool] = True
 

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from graftwork.core.backbone import BackboneCard
 from graftwork.core.example import Example
-from graftwork.core.method import FrozenPass, Setting, Workbench
+from graftwork.core.method import Entries, FrozenPass, Setting, Workbench
 from graftwork.core.over import FittedOver, apart, known_by, method_by, unfit_over, version_over
 from graftwork.core.settings import TOLD
 from graftwork.core.task import Split, Task
@@ -29,7 +29,7 @@ class PartialInput:
     side: str = field(default="first", metadata={TOLD: True})  # the text that is seen: "first" or "second"
     by: str = field(default="tfidf_svm", metadata={TOLD: True})  # the method that sees it
 
-    BOARD: ClassVar[tuple[Mapping[str, Any], ...]] = ({"side": "first"}, {"side": "second"})
+    BOARD: ClassVar[Entries] = ({"side": "first"}, {"side": "second"})
 
     @property
     def VERSION(self) -> int:

@@ -19,7 +19,7 @@ from graftwork.core.backbone import BackboneCard
 from graftwork.core.checkpoint import Checkpoint
 from graftwork.core.example import Example
 from graftwork.core.kind import tags_words
-from graftwork.core.method import Logits, Setting, Workbench
+from graftwork.core.method import AS_IT_COMES, Entries, Logits, Setting, Workbench
 from graftwork.core.ragged import Ragged
 from graftwork.core.task import Task
 from graftwork.registry import kinds, methods
@@ -176,6 +176,8 @@ class PerceptronTagger:
 
     VERSION: ClassVar[int] = 2
     uses_backbone: ClassVar[bool] = False
+    LADDER: ClassVar[Entries] = AS_IT_COMES
+    CURVE: ClassVar[Entries] = AS_IT_COMES
 
     def unfit(self, task: Task, card: BackboneCard | None) -> str:
         """Fits tasks about words."""

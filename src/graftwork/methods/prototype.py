@@ -15,7 +15,7 @@ from torch.nn.functional import linear, normalize
 
 from graftwork.core.backbone import BackboneCard
 from graftwork.core.kind import Kind, OneClass
-from graftwork.core.method import Setting, Workbench
+from graftwork.core.method import AS_IT_COMES, Entries, Setting, Workbench
 from graftwork.core.task import Task
 from graftwork.registry import kinds, methods
 from graftwork.train.linear import kept_targets, scorer
@@ -34,6 +34,7 @@ class Prototype:
 
     VERSION: ClassVar[int] = 1
     uses_backbone: ClassVar[bool] = True
+    CURVE: ClassVar[Entries] = AS_IT_COMES
 
     def unfit(self, task: Task, card: BackboneCard | None) -> str:
         """Needs classes."""

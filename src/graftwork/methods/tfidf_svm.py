@@ -17,7 +17,7 @@ from torch import Tensor
 from graftwork.core.backbone import BackboneCard
 from graftwork.core.choices import pairs_of
 from graftwork.core.example import Example, answers_of
-from graftwork.core.method import Logits, Setting, Workbench
+from graftwork.core.method import AS_IT_COMES, Entries, Logits, Setting, Workbench
 from graftwork.core.ragged import Ragged, flat
 from graftwork.core.task import Task
 from graftwork.registry import kinds, methods
@@ -88,6 +88,8 @@ class TfidfSvm:
 
     VERSION: ClassVar[int] = 1
     uses_backbone: ClassVar[bool] = False
+    LADDER: ClassVar[Entries] = AS_IT_COMES
+    CURVE: ClassVar[Entries] = AS_IT_COMES
 
     def unfit(self, task: Task, card: BackboneCard | None) -> str:
         """Fits every text, as a whole, and choices."""

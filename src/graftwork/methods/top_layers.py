@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from graftwork.core.backbone import BackboneCard
+from graftwork.core.method import Entries
 from graftwork.core.model import Model
 from graftwork.core.task import Task
 from graftwork.registry import methods
@@ -22,6 +23,7 @@ class TopLayers:
 
     VERSION: ClassVar[int] = 1
     uses_backbone: ClassVar[bool] = True
+    LADDER: ClassVar[Entries] = ({"k": 1}, {})
 
     def unfit(self, task: Task, card: BackboneCard | None) -> str:
         """Needs blocks with weights of their own, and more than k of them."""

@@ -21,7 +21,7 @@ from graftwork.run.environment import environment
 from graftwork.run.evidence import Evidence, validation_evidence
 from graftwork.run.execute import execute
 from graftwork.run.forecast import Forecast, Forecaster
-from graftwork.run.methods import Named, parse_method
+from graftwork.run.methods import Named, of_a, parse_method
 from graftwork.run.setup import Given, Setup, takes_settings
 from graftwork.run.shop import Shop, open_shop
 from graftwork.run.train import Run
@@ -29,10 +29,6 @@ from graftwork.train.loop import Changes
 from graftwork.units import percent, show
 
 FORMAT = 1
-RUNGS = (
-    "majority", "tfidf_svm", "most_frequent_tag", "perceptron_tagger", "bm25", "ngram_window", "abbreviation_rule",
-    "colour_histogram", "log_mel", "linear_probe", "top_layers:k=1", "top_layers", "adapter", "full",
-)  # fmt: skip
 MARGIN = 1.15  # a rung is started when so many times its forecast is left
 HARD_STOP = 1.04  # of the budget: what runs then is stopped, and cleaning up ends below 1.05
 CEILING = 0.995  # a validation score from which on nothing dearer is tried
@@ -90,7 +86,7 @@ def climb(
     task: Task | str | Path,
     budget: str,
     *,
-    rungs: Sequence[str] = RUNGS,
+    rungs: Sequence[str] | None = None,
     seed: int = 0,
     out: str | Path | None = None,
     progress: Progress = silent,
@@ -99,8 +95,9 @@ def climb(
 ) -> Ladder:
     """Try `rungs` from the cheapest up, spending at most `budget`: a time, an energy, or money ("5min", "3Wh", "1EUR").
 
-    Everything counts: reading the data, opening the backbone, measuring, and from before that what `watch` has counted
-    already. `out` (default `ladders/<task>`) receives `ladder.json`; the runs are ordinary ones.
+    Where none are named, they are the methods that have a `LADDER`, as far as they fit the task. Everything counts:
+    reading the data, opening the backbone, measuring, and from before that what `watch` has counted already. `out`
+    (default `ladders/<task>`) receives `ladder.json`; the runs are ordinary ones.
 
     Raises `GraftworkError` for bad data or settings, and when the budget does not pay for a single run.
     """
@@ -110,7 +107,7 @@ def climb(
     purse = Purse(parse_budget(budget, listed), listed, watch)
     if isinstance(task, str | Path):
         task = Task.from_file(task)
-    chosen = [parse_method(words) for words in rungs]
+    chosen = of_a("LADDER") if rungs is None else [parse_method(words) for words in rungs]
     shop = open_shop(task, chosen, setup)
     folder = Path(out) if out is not None else Path("ladders") / task.name
     require_writable(folder)  # before the budget is spent
@@ -118,7 +115,7 @@ def climb(
     climber = Climber(shop, purse, forecaster, setup.recipe, seed, progress)
     climber.climb([item for item in chosen if not climber.unfit(item)])
     unfit = [item for item in chosen if climber.unfit(item)]
-    if rungs is RUNGS:  # what is for another sort of task is no news unless it was asked for
+    if rungs is None:  # what is for another sort of task is no news unless it was asked for
         unfit = [item for item in unfit if not item.method.unfit(shop.dataset.task, None)]
     content = finite(climber.content(unfit))
     write_json(folder / "ladder.json", content)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import Any, cast
+from typing import Any, Literal, cast
 
-from graftwork.core.method import KnownBy, Method
+from graftwork.core.method import AS_IT_COMES, KnownBy, Method
 from graftwork.core.settings import TOLD, chosen_settings
 from graftwork.errors import ConfigError
 from graftwork.registry import methods
@@ -48,11 +48,14 @@ def named(name: str, settings: Mapping[str, Any]) -> Named:
     return Named(label, cast(Method, method), config, frozenset(settings))
 
 
-def of_a_board() -> list[Named]:
-    """The rows of a board that names no methods: every method as it comes, or as often as its `BOARD` has settings."""
-    once: tuple[Mapping[str, Any], ...] = ({},)
-    rows = [(name, settings) for name in methods.names() for settings in getattr(methods.get(name), "BOARD", once)]
-    return [named(name, settings) for name, settings in rows]
+def of_a(place: Literal["BOARD", "LADDER", "CURVE"]) -> list[Named]:
+    """The methods of a board, ladder or curve that names none: each as often as it has entries for it.
+
+    One that says nothing of it stands on boards as it comes, and on no ladder or curve.
+    """
+    unsaid = AS_IT_COMES if place == "BOARD" else ()
+    entries = [(name, entry) for name in methods.names() for entry in getattr(methods.get(name), place, unsaid)]
+    return [named(name, settings) for name, settings in entries]
 
 
 def named_from_config(config: Mapping[str, Any]) -> Named:
