@@ -34,6 +34,15 @@ def test_who_beats_the_majority_class_is_not_hidden_behind_a_higher_score_that_m
     assert cheapest(made) is made["rows"][1]
 
 
+def test_what_a_steadier_method_beats_is_not_within_the_noise_of_a_best_that_wavers() -> None:
+    rows = [row("majority", 0.3, 0.1), row("tfidf_svm", 0.6, 0.5), row("linear_probe", 0.75, 1)]
+    made = board([*rows, partly("full", 0.95, 10, 0, 1)])
+    told = {(pair["a"], pair["b"]): pair["verdict"] for pair in made["differences"]}
+    assert told["full", "tfidf_svm"] == "cannot tell" and told["linear_probe", "tfidf_svm"] == "better"
+    found = cheapest(made)
+    assert found is not None and found["method"] == "linear_probe"
+
+
 def test_single_runs_cannot_rank() -> None:
     assert "cannot say which" in answer(board([row("full", 0.9, 10, 1), row("adapter", 0.8, 5, 1)]))
 

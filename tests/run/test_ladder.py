@@ -210,6 +210,9 @@ def test_the_cheapest_within_the_noise_is_chosen(
     noisy = np.random.default_rng(2).normal(0, 0.02, 1000)
     climber.rungs[2].evidence = evidence(0.61, noisy)
     assert climber.chosen() is climber.rungs[1]
+    assert evidence(0.61, 10 * noisy).gain_over(evidence(0.5, noisy))[0] < 0
+    climber.rungs[2].evidence = evidence(0.61, 10 * noisy)  # it shows nothing any more, but the second beats the first
+    assert climber.chosen() is climber.rungs[1]
 
 
 def test_a_run_that_is_there_costs_nothing(climbed: Callable[..., Climber]) -> None:

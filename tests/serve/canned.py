@@ -103,7 +103,7 @@ BOARD = {
     "notes": ["not enough runs to rank: 5 runs of a method"],
 }
 SAID = {
-    "answer": "The best is adapter with accuracy 96.6 ± 0.4 [95.1, 98.0]; nothing cheaper comes within its noise.",
+    "answer": "The best is adapter with accuracy 96.6 ± 0.4 [95.1, 98.0]; nothing cheaper to train goes unbeaten.",
     "verdicts": ["adapter is better than linear_probe by 4.0 [2.0, 6.1]"],
     "race": ["bitfit: dropped, behind; validation 88.0 against 95.0 of adapter, after seed 0"],
     "search": "Its runs, shared work counted once: time 36 min 27 s",

@@ -79,14 +79,18 @@ def _rates(method: str, tried: Sequence[Mapping[str, Any]], metric: str) -> str:
 
 
 def cheapest(board: Board) -> Mapping[str, Any] | None:
-    """The row of the cheapest method within the noise of the best; None where no method finished."""
+    """The row of the cheapest method within the noise of the best; None where no method finished.
+
+    What any method is shown to beat is not among them, though the best may be too unsteady to show it.
+    """
     rows = scored(board)
     if not rows:
         return None
     metric, best = board["headline_metric"], rows[0]
     pairs = [pair for pair in board["differences"] if best["method"] in (pair["a"], pair["b"])]
-    equal = {best["method"]} if all(pair["p"] is None for pair in pairs) else _equals(best, pairs)
-    if MAJORITY in equal:
+    equals = _equals(best, pairs)
+    equal = {best["method"]} if all(pair["p"] is None for pair in pairs) else equals - _beaten(board)
+    if MAJORITY in equals:
         beating = _beating_majority(board)
         equal = (equal & beating) or beating or equal
     priced = [row for row in rows if row["method"] in equal and _price(row) is not None]
@@ -106,6 +110,12 @@ def majority_stands(board: Board) -> bool:
 def _equals(best: Mapping[str, Any], pairs: Sequence[Mapping[str, Any]]) -> set[str]:
     """The best method, and those that are not shown to be another."""
     return {best["method"]} | {other(pair, best["method"]) for pair in pairs if pair["verdict"] == "cannot tell"}
+
+
+def _beaten(board: Board) -> set[str]:
+    """The methods that some other one is shown to be better than."""
+    lost = {"better": "b", "worse": "a"}
+    return {pair[lost[pair["verdict"]]] for pair in board["differences"] if pair["verdict"] in lost}
 
 
 def _beating_majority(board: Board) -> set[str]:
@@ -137,7 +147,7 @@ def _best(board: Board) -> str:
             f"{points(found, metric)}; the highest score, {top}, is not shown to."
         )
     if found is best:
-        return f"The best is {top}; nothing cheaper to train comes within its noise."
+        return f"The best is {top}; nothing cheaper to train goes unbeaten."
     return (
         f"The cheapest method within the noise of the best is {found['method']} with {metric} "
         f"{points(found, metric)} for {cost(found, DEFAULT_COST)} of training; "

@@ -42,7 +42,7 @@ RULES = {
     "worth it": f"no dearer rung is tried once the best validation score is {percent(CEILING)} or more, or its 95 % "
     f"interval over validation rows reaches 100, or {MISSES} rungs in a row that are trained by gradient did not beat "
     "the best so far (95 % interval of the paired difference above 0)",
-    "chosen": "the cheapest run that the best one on validation does not beat",
+    "chosen": "the cheapest run that no other one beats on validation",
 }
 
 
@@ -263,12 +263,10 @@ class Climber:
         return ""
 
     def chosen(self) -> Rung | None:
-        """The cheapest of the runs that the best one does not beat."""
-        if self.best is None or self.best.evidence is None:
-            return None
-        best = self.best.evidence
-        equals = [rung for rung in self.rungs if rung.evidence and not best.beats(rung.evidence)]
-        return min(equals, key=_price_alone)
+        """The cheapest of the runs that no other one beats, be it the best, which may be too unsteady to show it."""
+        judged = [(rung, rung.evidence) for rung in self.rungs if rung.evidence]
+        unbeaten = [rung for rung, own in judged if rung is self.best or not any(one.beats(own) for _, one in judged)]
+        return min(unbeaten, key=_price_alone, default=None)
 
     def content(self, unfit: Sequence[Named]) -> dict[str, Any]:
         """`ladder.json`. Keys are only ever added: it is a file format."""
