@@ -107,6 +107,12 @@ def test_settings_that_make_no_sense_are_errors_before_any_run(files: list[Path]
         gw.compare_tasks([])
     with pytest.raises(ConfigError, match="same name"):
         gw.compare_tasks([files[1], files[1]])
+    two = [gw.Task.from_file(path) for path in files[1:]]
+    places = zip(two, ("a/b", "a/c/../b"), strict=True)
+    with pytest.raises(ConfigError, match="overwrite each other's out"):
+        compare_each([(task, {"seeds": 1, "out": place}) for task, place in places])
+    with pytest.raises(ConfigError, match="overwrite each other's rejects"):
+        compare_each([(replace(task, rejects="bad.jsonl"), {"seeds": 1}) for task in two])
     with pytest.raises(StorageError, match=r"missing.csv: no such file or folder"):
         gw.compare_tasks([files[1], "missing.csv"])
     with pytest.raises(ConfigError, match="none can start from random weights"):

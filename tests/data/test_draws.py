@@ -34,10 +34,14 @@ def classes(split: Split) -> Counter[object]:
 def test_sizes_as_they_are_written() -> None:
     assert sizes("8/class, 12.50%,100%") == [Size("8/class", 8), Size("12.5%", None, 0.125), Size("100%", None, 1.0)]
     assert [size.word for size in parse_sizes(None, DATA.task)][:2] == ["8/class", "16/class"]
+    (third,) = sizes("33.3333333%")
+    assert sizes(third.word) == [third], "by its word a draw is drawn again"
     assert {size.per_class for size in parse_sizes(None, tiny_dataset("regression").task)} == {None}
 
 
-@pytest.mark.parametrize("word", ["0/class", "101%", "0%", "8", "8 / class", "-3%", "nan%", "8/classes", "1e3/class"])
+@pytest.mark.parametrize(
+    "word", ["0/class", "101%", "0%", "8", "8 / class", "-3%", "nan%", "8/classes", "1e3/class", "0.00001%"]
+)
 def test_other_words_are_no_sizes(word: str) -> None:
     with pytest.raises(ConfigError, match="not a size"):
         sizes(word)

@@ -70,13 +70,32 @@ def test_spans_of_label_studio(tmp_path: Path) -> None:
     assert wrong.where.endswith("b.json:13 (task 2)")
 
 
+def test_annotators_of_label_studio_who_agree_are_one(tmp_path: Path) -> None:
+    def by(name: str, *results: dict[str, Any]) -> dict[str, Any]:
+        return {"result": [result | {"id": f"{name}{at}", "origin": name} for at, result in enumerate(results)]}
+
+    def written(*annotations: dict[str, Any]) -> Path:
+        path = tmp_path / "a.json"
+        path.write_text(json.dumps([{"id": 1, "data": {"text": CARD}, "annotations": annotations}]))
+        return path
+
+    spans = region(0, 2, "PER"), region(3, 7, "ORG")
+    alone = rows(written(by("ann", *spans)), "tokens", "tags", label="tags")
+    assert rows(written(by("ann", *spans), by("bob", *spans[::-1])), "tokens", "tags", label="tags") == alone
+    assert rows(written(by("ann", choice("a")), by("bob", choice("a"))), "text", "label") == [(CARD, "a")]
+    assert "not the same" in refusal(written(by("ann", choice("a")), by("bob", choice("b"))), "text", "label").what
+
+
 @pytest.mark.parametrize(
     ("content", "what"),
     [
         ('{"data": 1}', "not a list of tasks"),
         ('[{"id": 1, "text": "a", "label": "b"}]', "not a task of Label Studio's JSON export"),
         ('[{"id": 1, "data": {"text": "a"}, "annotations": []}]', "nobody has annotated"),
-        ('[{"id": 1, "data": {"text": "a"}, "annotations": [{"result": []}, {"result": [1]}]}]', "not the same"),
+        (
+            '[{"id": 1, "data": {"text": "a"}, "annotations": [{"result": []}, {"result": [{"type": "a"}]}]}]',
+            "the same",
+        ),
         ('[{"id": 1, "data": {"text": "a"}, "annotations": [{"result": [{"type": {}}]}]}]', "objects with a type"),
         ('[{"id": 1, "data": {"a": "a", "b": "b"}, "annotations": [{"result": []}]}]', "no text, or more than one"),
         ('[{"id": 1, "data": {"text": 5, "url": "b"}, "annotations": [{"result": []}]}]', "the text is no string"),

@@ -72,6 +72,20 @@ def test_the_rest_is_what_a_file_without_the_bad_rows_is(tmp_path: Path) -> None
         ]
 
 
+@pytest.mark.parametrize(
+    "change", [{"answers": [{"text": "nobody", "answer_start": 3}]}, {"id": "q4"}], ids=["misplaced", "stands twice"]
+)
+def test_bad_questions_of_lines_are_told_whole(tmp_path: Path, change: dict[str, Any]) -> None:
+    asked = [
+        {"id": f"q{number}", "title": f"article {number}", "context": f"Rome was founded by kings, {number} of them."}
+        | {"question": "Who founded it?", "answers": [{"text": "kings", "answer_start": 20}]}
+        for number in range(60)
+    ]
+    lines = [json.dumps(row) for row in [*asked[:9], asked[9] | change, *asked[10:]]]
+    _, (told,) = loaded(write(tmp_path, "t.jsonl", "\n".join(lines)), kind="span")
+    assert (told["line"], told["row"].rstrip("\n")) == (10, lines[9])
+
+
 def test_an_example_is_called_by_its_row_in_the_file(tmp_path: Path) -> None:
     rows = [f"{text},{label}" for text, label in GOOD]
     path = write(tmp_path, "t.csv", "text,label\n" + "\n".join([*rows[:9], "a,b,c", *rows[9:]]))

@@ -91,14 +91,14 @@ def compare_each(
 ) -> TasksBoard:
     """`compare_tasks` where each task comes with its own arguments of `compare`."""
     folder, listed = Path(out if out is not None else OUT), _named_apart(asked)
+    listed = [(task, {**settings, "out": settings.get("out") or folder / task.name}) for task, settings in listed]
     _check(listed, against)
     require_writable(folder)
     boards: dict[str, Leaderboard] = {}
     failed: dict[str, str] = {}
     for place, (task, settings) in enumerate(listed):
-        at = settings.get("out") or folder / task.name
         try:
-            boards[task.name] = compare(task, **{**settings, "out": at}, progress=_part(progress, place, listed))
+            boards[task.name] = compare(task, **settings, progress=_part(progress, place, listed))
         except GraftworkError as error:
             failed[task.name] = error.message
     content = over_tasks({name: board.content for name, board in boards.items()}, failed, against)
@@ -131,8 +131,23 @@ def _check(listed: Sequence[Asked], against: str | None) -> None:
         chosen_sources(settings.get("vary"))
         chosen = chosen_methods(settings.get("methods"), bool(settings.get("no_transfer")))
         labels |= {item.label for item in chosen}
+    _require_apart("out", {task.name: settings["out"] for task, settings in listed})
+    _require_apart("rejects", {task.name: task.rejects for task, _ in listed if task.rejects is not None})
     if against is not None and against not in labels:
         raise UnknownName("method of these comparisons", against, sorted(labels))
+
+
+def _require_apart(key: str, paths: Mapping[str, str | Path]) -> None:
+    """Raise `ConfigError` where two tasks would write to one place."""
+    first: dict[Path, str] = {}
+    for name, path in paths.items():
+        other = first.setdefault(Path(path).resolve(), name)
+        if other != name:
+            raise ConfigError(
+                f"tasks {other} and {name} would overwrite each other's {key}",
+                where=str(path),
+                do=f'name another in one of their task files: {key} = "…"',
+            )
 
 
 def _named_apart(asked: Sequence[Asked]) -> list[Asked]:

@@ -101,8 +101,9 @@ def _parse(word: str) -> Size:
     if found and int(found[1]) > 0:
         return Size(f"{int(found[1])}/class", per_class=int(found[1]))
     found = _PERCENT.fullmatch(word)
-    if found and 0 < float(found[1]) <= 100:
-        return Size(f"{float(found[1]):g}%", share=float(found[1]) / 100)
+    share = f"{float(found[1]):g}" if found else ""
+    if found and 0 < float(share) <= 100 and _PERCENT.fullmatch(f"{share}%"):
+        return Size(f"{share}%", share=float(share) / 100)  # of the word, by which the rows are drawn again
     raise ConfigError("not a size", got=clip(word), expected="rows per class like 8/class, or a share like 10% or 100%")
 
 

@@ -22,6 +22,7 @@ Cells = dict[str, Any]  # column -> cell
 Found = tuple[int, Cells, int, int]  # line, cells, spans that were rounded, last line
 MARKED = ("label", "labels", "entities")  # where doccano's versions keep spans
 TASK = 'tasks such as {"id": 1, "data": {"text": "…"}, "annotations": [{"result": […]}]}'
+SAID = ("type", "from_name", "to_name", "value")  # what a result says; beside it are its id and how it was made
 _SPACE = re.compile(r"[ \t\r\n]*")
 
 
@@ -147,17 +148,22 @@ def _text(data: Item, where: str) -> str:
 
 
 def _results(annotations: Any, where: str) -> list[Any]:
-    """Those of the one annotation, each an object with a type."""
+    """Those of the annotation, or of the first of several that say the same, each an object with a type."""
     if not isinstance(annotations, list) or not all(isinstance(one, dict) for one in annotations):
         _refuse("the annotations are no list of objects", where, shown(annotations), TASK)
     done = [one.get("result") for one in annotations if not one.get("was_cancelled")]
-    if not done or any(result != done[0] for result in done):
+    for found in done:
+        if not isinstance(found, list) or not all(isinstance(r, dict) and type(r.get("type")) is str for r in found):
+            _refuse("the results are no list of objects with a type", where, shown(found), TASK)
+    if not done or any(_said(found) != _said(done[0]) for found in done):
         what = "several annotators answered, and not the same" if done else "nobody has annotated the task"
         _refuse(what, where, shown(annotations), "one annotation of each task")
-    found = done[0]
-    if not isinstance(found, list) or not all(isinstance(one, dict) and type(one.get("type")) is str for one in found):
-        _refuse("the results are no list of objects with a type", where, shown(found), TASK)
-    return found
+    return list(done[0])
+
+
+def _said(results: list[Item]) -> list[str]:
+    """What an annotation says: its results in an order of their own, without the id that each of them has."""
+    return sorted(json.dumps([result.get(key) for key in SAID], sort_keys=True) for result in results)
 
 
 def _value(result: Item, where: str) -> Item:

@@ -87,7 +87,7 @@ def _read(path: Path, realign: bool, passages: dict[str, Passage], rejects: Reje
             _require_new(asked, seen)
             _add(file, number, asked)
         except DataError as error:
-            rejects.refuse(Bad(path, asked.line, error))
+            rejects.refuse(Bad(path, asked.line, error, asked.last))
             continue
         if rejects.aside and len(file.misplaced) > misplaced:
             _take_back(file, rejects, asked)
@@ -131,7 +131,7 @@ def _take_back(file: _File, rejects: Rejects, asked: Question) -> None:
     """Set the last question aside: an answer of it is not where it should be."""
     for listed in (file.examples, file.groups, file.mended):
         listed.pop()
-    rejects.refuse(Bad(file.path, asked.line, _misplaced(file, file.misplaced[-1], asked.where)))
+    rejects.refuse(Bad(file.path, asked.line, _misplaced(file, file.misplaced[-1], asked.where), asked.last))
     file.misplaced.clear()
 
 

@@ -26,6 +26,7 @@ class Question:
     """As it stands in the file."""
 
     line: int  # of JSONL; else which question of the file it is, 1 is the first
+    last: int  # as in `Bad`
     where: str  # file and place in it, with the question's id
     id: str | None
     title: str | None  # of the article that the passage is of
@@ -75,7 +76,7 @@ def _of_articles(path: Path, labelled: bool) -> Iterator[Question | Bad]:
 
 def _read(path: Path, line: int, last: int, where: str, *given: Any) -> Question | Bad:
     try:
-        return _question(line, where, *given)
+        return _question(line, last, where, *given)
     except DataError as error:
         return Bad(path, line, error, last)
 
@@ -87,7 +88,9 @@ def _listed(item: Any, key: str, where: str) -> list[Any]:
     return found
 
 
-def _question(line: int, where: str, item: Any, around: Mapping[str, Any], title: Any, labelled: bool) -> Question:
+def _question(
+    line: int, last: int, where: str, item: Any, around: Mapping[str, Any], title: Any, labelled: bool
+) -> Question:
     """The question `item` about the passage of `around`."""
     if not isinstance(item, dict):
         _refuse(where, "this is no question", item, '{"id": …, "question": …, "answers": […]}')
@@ -106,7 +109,7 @@ def _question(line: int, where: str, item: Any, around: Mapping[str, Any], title
         what = "it has answers and is said to have none" if answers else "it is said to have an answer and has none"
         _refuse(where, what, {"is_impossible": impossible}, "is_impossible: true where answers is empty")
     title = title if type(title) is str else None
-    return Question(line, where, None if name is None else str(name), title, context, question, answers)
+    return Question(line, last, where, None if name is None else str(name), title, context, question, answers)
 
 
 def _text(item: Mapping[str, Any], key: str, where: str) -> str:

@@ -38,7 +38,8 @@ def reopened(recorded: Mapping[str, Any] | None, task: Task) -> tuple[Dataset | 
     files = {name: Path(path) for name, path in recorded["files"].items()}
     told = {name: tuple(value) if isinstance(value, list) else value for name, value in recorded["read_by"].items()}
     settings: dict[str, Any] = {**files, **told}
-    asked = Task(name=task.name, kind=task.kind, labels=task.labels, metrics=task.metrics, **settings)
+    known = {"labels": task.labels, "metrics": task.metrics, "positive": task.positive}
+    asked = Task(name=task.name, kind=task.kind, **known, **settings)
     try:
         with kept_only():
             found = drawn_again(load(asked, checked=False), recorded.get("draw"))
