@@ -8,6 +8,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from scipy.stats import t as student
+
 from graftwork.compare.curve_table import cells, header, saving_lines
 from graftwork.units import show
 
@@ -21,7 +23,8 @@ def tables(results: Path) -> str:
     beside = {path.stem.removeprefix("setfit_"): path for path in sorted(results.glob("setfit_*.json"))}
     if beside:
         rows = [row for name, path in beside.items() for row in _beside(name, json.loads(path.read_text("utf-8")))]
-        columns = ["data", "size", "contender", "draws", "accuracy", "lowest", "training", "of `contrastive`'s"]
+        columns = ["data", "size", "contender", "draws", "accuracy", "lowest", "training"]
+        columns += ["times `contrastive`'s", "`contrastive` less it"]
         parts.append("### Beside SetFit\n\n" + _markdown([columns, *rows]))
     return "\n\n".join(parts) or NOTHING
 
@@ -34,23 +37,46 @@ def _curve(curve: dict[str, Any]) -> str:
 
 
 def _beside(name: str, content: dict[str, Any]) -> list[list[str]]:
-    """A row per size and contender, over the draws that all contenders of the size have."""
+    """A row per size and contender, over the draws that all have; one that was tried on fewer has a row over its own.
+
+    Seconds of such a one are beside those of `contrastive` on the same draws.
+    """
     rows = []
     for size in dict.fromkeys(row["size"] for row in content["rows"]):
         own = [row for row in content["rows"] if row["size"] == size]
         contenders = sorted({row["contender"] for row in own})
-        draws = set.intersection(*({r["draw"] for r in own if r["contender"] == one} for one in contenders))
-        found = {one: [r for r in own if r["contender"] == one and r["draw"] in draws] for one in contenders}
-        seconds = {one: statistics.median(r["train_seconds"] for r in listed) for one, listed in found.items()}
-        for one, listed in found.items():
-            scores = [100 * row["accuracy"] for row in listed]
+        made = {one: {row["draw"] for row in own if row["contender"] == one} for one in contenders}
+        most = max(map(len, made.values()))
+        common = set.intersection(*(draws for draws in made.values() if len(draws) == most))
+        for one in contenders:
+            draws = common if len(made[one]) == most else made[one]
+            listed = [row for row in own if row["contender"] == one and row["draw"] in draws]
+            beside = [row for row in own if row["contender"] == "contrastive" and row["draw"] in draws]
+            scores, seconds = [100 * row["accuracy"] for row in listed], _seconds(listed)
             spread = f" ± {statistics.stdev(scores):.1f}" if len(scores) > 1 else ""
-            ratio = f"{seconds[one] / seconds['contrastive']:.2f}" if "contrastive" in seconds else "–"
+            ratio = f"{seconds / _seconds(beside):.2f}" if beside else "–"
+            less = _gain(beside, listed) if beside and one != "contrastive" else ""
             rows.append([
                 name, size, f"`{one}`", str(len(listed)), f"{statistics.mean(scores):.1f}{spread}",
-                f"{min(scores):.1f}", show(seconds[one], "s"), ratio,
+                f"{min(scores):.1f}", show(seconds, "s"), ratio, less,
             ])  # fmt: skip
     return rows
+
+
+def _gain(own: list[dict[str, Any]], others: list[dict[str, Any]]) -> str:
+    """Points of accuracy that `own` have more than `others` on the same draws, with 95 % by Student's t over these."""
+    theirs = {row["draw"]: row["accuracy"] for row in others}
+    gains = [100 * (row["accuracy"] - theirs[row["draw"]]) for row in own]
+    mean = statistics.mean(gains)
+    if len(gains) < 2:
+        return f"{mean:.1f}"
+    half = student.ppf(0.975, len(gains) - 1) * statistics.stdev(gains) / len(gains) ** 0.5
+    return f"{mean:.1f} [{mean - half:.1f}, {mean + half:.1f}]"
+
+
+def _seconds(rows: list[dict[str, Any]]) -> float:
+    """Of training, in the middle of these draws."""
+    return statistics.median(row["train_seconds"] for row in rows)
 
 
 def _markdown(rows: list[list[str]]) -> str:

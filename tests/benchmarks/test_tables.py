@@ -18,6 +18,7 @@ FOLDERS = {
     "ladder": "table.py",
     "many_tasks": "table.py",
     "glue": "table.py",
+    "learning_curves": "table.py",
     "data_report": "table.py",
     "snli": "../boards.py",
     "robust": "table.py",
