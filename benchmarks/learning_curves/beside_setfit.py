@@ -31,7 +31,7 @@ from graftwork.train.frozen import FrozenStore
 from run import DRAWS, HERE, SETS, task
 
 SIZES = ("8/class", "16/class")
-OURS = ("contrastive", "linear_probe")
+OURS = ("contrastive", "contrastive, fp32", "linear_probe")  # without a precision: as the processor does best
 
 
 class SetFit:
@@ -62,7 +62,7 @@ class SetFit:
 
 def ours(shop: Shop, drawn: Drawn, method: str) -> dict[str, Any]:
     """A fit and the answers to the test texts; the network is open already, no pass is kept from before."""
-    named = parse_method(method)
+    named = parse_method(method.partition(", ")[0])
     shop = replace(shop, dataset=drawn.dataset, done=Done(), frozen=FrozenStore())
     bench = workbench(shop, named, Recipe(), drawn.number)
     began = time.perf_counter()
@@ -117,24 +117,35 @@ def main() -> None:
             print(f"SetFit is left out ({peer.said['missing']}): pip install setfit, or name another --python")
         for name in chosen.names:
             runs = Path(stack.enter_context(tempfile.TemporaryDirectory()))  # no run is kept
-            setup = Setup(runs=str(runs), cache_size="0", device="cpu")
-            shop = open_shop(task(name), [parse_method(one) for one in OURS], setup)
-            measure(name, shop, peer, settings, results / f"setfit_{name}.json", chosen)
+            shops = {one: opened(name, one, runs) for one in OURS}
+            measure(name, shops, peer, settings, results / f"setfit_{name}.json", chosen)
 
 
-def measure(name: str, shop: Shop, peer: SetFit, settings: list[str], path: Path, chosen: argparse.Namespace) -> None:
+def opened(name: str, contender: str, runs: Path) -> Shop:
+    """A shop for one of ours."""
+    method, _, precision = contender.partition(", ")
+    setup = Setup(runs=str(runs), cache_size="0", device="cpu", precision=precision or "auto")
+    return open_shop(task(name), [parse_method(method)], setup)
+
+
+def measure(
+    name: str, shops: dict[str, Shop], peer: SetFit, settings: list[str], path: Path, chosen: argparse.Namespace
+) -> None:
     """Every draw at every size: ours and SetFit in turns, who begins changing with the draw."""
     content = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {"rows": []}
     done = {(row["size"], row["draw"], row["contender"]) for row in content["rows"]}
-    for size in parse_sizes(chosen.sizes, shop.dataset.task):
+    dataset = shops[OURS[0]].dataset
+    for size in parse_sizes(chosen.sizes, dataset.task):
         for number in range(chosen.draws):
-            drawn = draw(shop.dataset, size, number)
+            drawn = draw(dataset, size, number)
             contenders = [*OURS, *(f"setfit, {setting}" for setting in settings)]
             for contender in contenders if number % 2 else contenders[::-1]:
                 if (size.word, number, contender) in done:
                     continue
                 answer = (
-                    ours(shop, drawn, contender) if contender in OURS else theirs(peer, drawn, contender.split(", ")[1])
+                    ours(shops[contender], drawn, contender)
+                    if contender in OURS
+                    else theirs(peer, drawn, contender.split(", ")[1])
                 )
                 row = {"size": size.word, "draw": number, "contender": contender} | told(answer, drawn)
                 content["rows"].append(row | {"train_rows": len(drawn.dataset.train.examples)})
