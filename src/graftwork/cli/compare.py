@@ -37,14 +37,23 @@ if TYPE_CHECKING:
     metavar="A,B,…",
     help="What seeds draw anew: init, order, augmentation; the rest as by seed 0.  [default: all]",
 )
-@click.option("--exhaustive", is_flag=True, help="No race: every method in full, at its own learning rate.")
+@click.option(
+    "--exhaustive",
+    is_flag=True,
+    help="No race: every method in full, at its own learning rate; cheaper under 3 seeds.",
+)
 @click.option("--against", metavar="METHOD", help="Of several tasks: what ratios are to.  [default: full]")
 @click.option(
     "--out",
     metavar="DIR",
     help="Folder for leaderboard.json and report.html.  [default: boards/TASK; of several boards/tasks]",
 )
-@click.option("--jobs", type=int, help="Runs side by side, sharing the threads.  [default: one thread each]")
+@click.option(
+    "--jobs",
+    type=int,
+    help="Runs side by side; each has as many of the threads.  [default: one for each thread and 4 GB of memory, 8 at "
+    "most; 1 on a GPU]",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print leaderboard.json, or tasks.json, instead of the table.")
 @run_options
 def command(

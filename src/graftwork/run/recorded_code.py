@@ -44,7 +44,7 @@ def source_digest(package: Path) -> str:
 
 @functools.cache
 def diff_digest(checkout: Path) -> str | None:
-    """sha256 of how `CODE` differs from the commit, and of its files that are not in it yet; None when git can't tell."""
+    """sha256 of how `CODE` differs from the commit, and of its files that are not in it; None when git can't tell."""
     changed = git(checkout, "diff", "HEAD", "--binary", "--", *CODE)
     new = git(checkout, "ls-files", "--others", "--exclude-standard", "--", *CODE)
     if changed is None or new is None:
