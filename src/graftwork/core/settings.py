@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import inspect
 import math
-from dataclasses import fields
+import re
+from collections.abc import Iterator
+from dataclasses import fields, is_dataclass
 from typing import Any
 
 from graftwork.errors import ConfigError, UnknownName
@@ -31,6 +34,23 @@ def chosen_settings(words: str, parts: Registry[Any]) -> tuple[str, dict[str, An
             raise ConfigError("a hyper-parameter needs a value", got=setting, expected=f"{key}=VALUE")
         chosen[key] = _convert(name, key, text, type(defaults[key]))
     return name, chosen
+
+
+def described_settings(name: str, parts: Registry[Any]) -> Iterator[tuple[str, Any, str]]:
+    """Of each setting of the part: its name, its default, and what it is, the comment behind it; "" without one.
+
+    Nothing of a part that can't be set. Raises `UnknownName`.
+    """
+    part = parts.get(name)
+    if not (isinstance(part, type) and is_dataclass(part)):
+        return
+    try:
+        source = inspect.getsource(part)
+    except OSError:  # typed at a prompt
+        source = ""
+    comments = dict(re.findall(r"^    (\w+): .*?  # (.+)$", source, re.MULTILINE))
+    for item in fields(part):
+        yield item.name, item.default, comments.get(item.name, "")
 
 
 def _split(words: str) -> list[str]:
