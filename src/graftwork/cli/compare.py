@@ -19,6 +19,7 @@ from graftwork.cli.options import (
     use_threads,
 )
 from graftwork.errors import ConfigError
+from graftwork.files import read_json
 from graftwork.run.setup import over
 
 if TYPE_CHECKING:
@@ -128,6 +129,7 @@ def _show(board: Leaderboard, as_json: bool, runs: str | Path) -> None:
     from graftwork.compare.answer import cheapest
     from graftwork.compare.floor import MAJORITY
     from graftwork.compare.table import print_table
+    from graftwork.run.given import asking
 
     print_table(dict(board.content), Console())
     if board.reused:
@@ -139,7 +141,8 @@ def _show(board: Leaderboard, as_json: bool, runs: str | Path) -> None:
         return
     modules = [module for run in row["runs"] if (module := Path(runs) / run / "module").is_dir()]  # not of failed runs
     if modules:
-        click.echo(f'Use it:  graft predict {modules[0]} "…"  ({row["method"]}, one of its runs)')
+        command = asking(read_json(modules[0] / "module.json")["roles"], modules[0])
+        click.echo(f"Use it:  {command}  ({row['method']}, one of its runs)")
 
 
 def _show_tasks(over: TasksBoard, as_json: bool) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from graftwork.cli.in_bank import asking_in_bank
 from graftwork.cli.options import column_options, device_option, progress_bar, use_threads
 from graftwork.core.media import MEDIA
 from graftwork.errors import ConfigError, printable
@@ -72,7 +73,7 @@ def command(
     tasks, texts = (texts[:1], texts[1:]) if in_bank else ((), texts)
     if in_bank and not texts and not source:
         what = f"what is task {tasks[0]!r} of this bank asked?"
-        raise ConfigError(what, where=module, do=f'graft predict {module} TASK "a text", or TASK --file F --out G')
+        raise ConfigError(what, where=module, do=f"{asking_in_bank(module, tasks[0])}, or --file F --out G")
     if bool(texts) == bool(source):
         raise ConfigError("give either texts or --file", do='graft predict MODULE "a text", or --file F --out G')
     use_threads(threads)

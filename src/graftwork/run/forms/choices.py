@@ -20,6 +20,7 @@ class Choices:
 
     roles = ("text", "choices")
     names = (frozenset({"text", "choices"}),)
+    sample = '"a text" "a choice" "another"'
 
     def takes(self, given: str | Sequence[str]) -> bool:
         """A text and a list, in a tuple."""
