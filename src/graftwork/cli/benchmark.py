@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from graftwork.cli.options import RunFlags, progress_bar, run_options, split_words, use_threads
+from graftwork.cli.options import RunFlags, progress_bar, run_options, use_threads
 
 if TYPE_CHECKING:
     from graftwork.benchmark.run import Benchmark
@@ -64,8 +64,8 @@ def command(
         done = benchmark(
             suite,
             dir,
-            tasks=split_words(tasks) if tasks is not None else None,
-            methods=split_words(methods) if methods is not None else None,
+            tasks=tasks,
+            methods=methods,
             seeds=seeds,
             limit=limit,
             exhaustive=exhaustive,

@@ -13,7 +13,6 @@ from graftwork.cli.options import (
     RunFlags,
     progress_bar,
     run_options,
-    split_words,
     task_flags,
     task_from_flags,
     use_threads,
@@ -84,8 +83,8 @@ def command(
     Runs that are there already cost nothing; an interrupted comparison goes on where it was. Exits 1 when no method
     finished, of several tasks on none of them.
     """
-    given = {"methods": None if methods is None else split_words(methods), "seeds": seeds, "jobs": jobs}
-    given |= {"exhaustive": exhaustive or None, "vary": None if vary is None else split_words(vary)}
+    given = {"methods": methods, "seeds": seeds, "jobs": jobs}
+    given |= {"exhaustive": exhaustive or None, "vary": vary}
     asked = [task_from_flags(name, flags) for name in data]
     from graftwork.compare.leaderboard import compare
     from graftwork.compare.many_tasks import compare_each

@@ -1,11 +1,11 @@
-"""A part with its settings as a person writes it: `adapter`, or `adapter:size=32:placement=pfeiffer`."""
+"""What a person writes: words between commas, and a part with its settings, `adapter:size=32:placement=pfeiffer`."""
 
 from __future__ import annotations
 
 import inspect
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import fields, is_dataclass
 from typing import Any
 
@@ -15,6 +15,11 @@ from graftwork.registry import Registry
 TOLD = "told"  # in the metadata of a field whose value the label tells, be it the default
 TRUTHS = {"true": True, "false": False}
 BY = "by"  # the field that names another part; it is the last, and what follows belongs to that part
+
+
+def split_words(words: str | Iterable[str]) -> list[str]:
+    """`"a, b"` is `["a", "b"]`; words in a list are as they are there."""
+    return [word.strip() for word in words.split(",") if word.strip()] if isinstance(words, str) else list(words)
 
 
 def chosen_settings(words: str, parts: Registry[Any]) -> tuple[str, dict[str, Any]]:
