@@ -68,9 +68,7 @@ def command(
         first = "--out" if out else "--rejects" if rejects else f"--{next(iter(columns)).replace('_', '-')}"
         raise ConfigError(f"{first} needs --file", do="graft predict MODULE --file F --out G")
     if as_json and out:
-        raise ConfigError(
-            "--json means nothing with --out", do="leave it out: .jsonl, .csv or .tsv says what is written"
-        )
+        raise ConfigError("--json means nothing with --out", do="leave it out: the suffix of --out says how to write")
     in_bank = (Path(module) / "bank.json").is_file()
     if in_bank and not texts:
         raise ConfigError("which task of this bank?", where=module, do=f'graft predict {module} TASK "a text"')

@@ -52,10 +52,9 @@ def profile_lines(folder: Path) -> list[str]:
     result = read_json(folder / "result.json")
     seconds, wall = result.get("profile", {}), result["spent"]["wall_seconds"]
     if not seconds:
-        told = (
-            "not of pre-trainings" if _is_pretraining(read_json(folder / "spec.json")) else "the run is older than that"
-        )
-        return ["where the time went", f"  not recorded: {told}"]
+        of_text = _is_pretraining(read_json(folder / "spec.json"))
+        why = "not of pre-trainings" if of_text else "the run is older than its recording"
+        return ["where the time went", f"  not recorded: {why}"]
     rows = {**seconds, "in all": sum(seconds.values())}
     return [f"where the time went, of {show(wall, 's')}"] + [
         f"  {name:<11}{show(value, 's'):>9}{100 * value / wall:>7.1f} %" for name, value in rows.items()

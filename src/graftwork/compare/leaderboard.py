@@ -72,8 +72,8 @@ def compare(
     (Bouthillier et al. 2021, arXiv:2103.03098). `vary` names some of "init", "order" and "augmentation": the others
     are then drawn as by seed 0, so that the board shows what the named ones do.
 
-    `jobs` runs go on side by side, each with its share of the threads (default: one thread each, as far as memory
-    carries), and are what they are alone with so many threads.
+    `jobs` runs go on side by side, each with its share of the threads (default: as many as there are threads, 4 GB of
+    memory for each, at most 8; 1 on a GPU), and are what they are alone with so many threads.
 
     `no_transfer` adds each method that uses a backbone on random weights: of `methods`, or `full` where none is named.
 
