@@ -189,6 +189,7 @@ def test_predict_takes_a_bank_and_a_task(
     [
         ((), "which task of this bank?"),
         (("tickets",), "what is task 'tickets' of this bank asked?"),
+        (("tickts",), "did you mean 'tickets'?"),
         (("tickts", "the app"), "did you mean 'tickets'?"),
         (("tickets", "the app", "--also", "alwayz"), "not a task module"),
     ],
@@ -205,7 +206,7 @@ def test_train_adds_to_a_bank_and_takes_its_backbone(graft: Graft, tickets: Path
     done = graft("train", tickets, *TRAIN, "--backbone", "tiny_text", "--bank", "shop.bank")
     assert done.code == 0, done.err
     assert "In the bank: tickets, version 1, in shop.bank" in done.out
-    assert 'Use it:      graft predict shop.bank tickets "…"' in done.out
+    assert 'Use it:      graft predict shop.bank tickets "a text"\n' in done.out
     again = json.loads(graft("train", tickets, *TRAIN, "--bank", "shop.bank", "--task", "teams", "--json").out)
     assert again["bank"] == {"path": "shop.bank", "task": "teams", "version": 1, "new": True} and again["reused"]
     assert graft("predict", "shop.bank", "teams", "refund the invoice").out.startswith("billing")

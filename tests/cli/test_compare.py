@@ -125,7 +125,7 @@ def test_the_table_says_what_was_found(boards: Boards) -> None:
     for words in ("tfidf_svm", "accuracy", "Verdicts", "Price of the search", "Written: "):
         assert words in out
     assert "were there already" not in out
-    assert re.search(r'^Use it:  graft predict .*/runs/[0-9a-f]{12}/module "…"  \(', out, flags=re.MULTILINE)
+    assert re.search(r'^Use it:  graft predict .*/runs/[0-9a-f]{12}/module "a text"  \(', out, flags=re.MULTILINE)
     assert max(map(len, out.split("Written: ")[0].splitlines())) <= 100
 
 

@@ -7,6 +7,7 @@ import json
 import re
 import shutil
 from collections.abc import Callable
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ import pytest
 from graftwork.cli.main import command_summaries
 from graftwork.core.task import Task
 from graftwork.data.load import load
+from graftwork.registry import methods, objectives
 
 Graft = Callable[..., Any]
 Boards = Callable[[str], Any]
@@ -40,6 +42,25 @@ def test_parts_are_listed_one_a_line(graft: Graft, word: str) -> None:
     assert names == sorted(names)
     if word not in ("backbones", "builtin"):
         assert all(re.fullmatch(r"[a-z0-9_]+  +[A-Z`].*", line) for line in lines), "each with what it is"
+
+
+@pytest.mark.parametrize("what", ["methods", "objectives"])
+def test_a_part_is_listed_with_its_settings_as_they_are_written(graft: Graft, what: str) -> None:
+    parts = {"methods": methods, "objectives": objectives}[what]
+    for name in parts.names():
+        told, *lines = graft("ls", what, name).out.splitlines()
+        assert told == f"{name}  {parts.summary(name)}"
+        known = {item.name: item.default for item in fields(parts.get(name))}
+        assert [tuple(line.split()[:2]) for line in lines[: len(known)]] == [(k, str(v)) for k, v in known.items()]
+        assert (lines == ["  nothing can be set"]) == (not known)
+    shown = "  size           64       width of the bottleneck"
+    assert shown in graft("ls", "methods", "adapter").out.splitlines()
+
+
+def test_a_name_is_of_a_part_that_there_is(graft: Graft) -> None:
+    assert "did you mean 'adapter'?" in graft("ls", "methods", "adaptor").err
+    assert "backbones are listed without a name" in graft("ls", "backbones", "minilm").err
+    assert graft("ls", "metrics", "accuracy").out.splitlines()[1] == "  nothing can be set"
 
 
 def test_every_builtin_data_set_loads(graft: Graft) -> None:

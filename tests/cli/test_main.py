@@ -144,7 +144,7 @@ def test_a_mistake_of_ours_says_how_to_see_more(
     [
         ("compare", "; what is done is kept, and the same command goes on from there"),
         ("train", "; what is done is kept, and the same command goes on from there"),
-        ("predict", "; no file was written or changed"),
+        ("predict", "; the file of --out is as it was before, that of --rejects as it was or whole"),
         ("ls", ""),
     ],
 )

@@ -166,6 +166,7 @@ def test_a_pair_module_names_both_columns(graft: Graft, boards: Boards, written:
         (["a text", "--file", "in.csv"], "give either texts or --file"),
         (["a text", "--out", "o.csv"], "--out needs --file"),
         (["--file", "in.csv", "--out", "o.txt"], "unknown suffix '.txt'"),
+        (["--file", "in.csv", "--out", "o.csv", "--json"], "--json means nothing with --out"),
         (["--file", "in.csv", "--out", "o"], "the file's name has no suffix"),
         (["--file", "in.csv", "--out", "in.csv"], "--file and --out are the same file"),
         (["--file", "in.csv", "--out", "nowhere/o.csv"], "no such file or folder"),

@@ -38,7 +38,7 @@ def test_the_table_and_the_bank(graft: Graft, tasks: list[str]) -> None:
     assert second.split()[:3] == ["2", "place", "accuracy"] and second.endswith("all 1 bit-identical")
     assert "Bank: b.bank, 2 tasks of this stream" in done.out and "Written: " in done.out
     answer = TaskModule.load("b.bank/tasks/place/1").predict(["it is here number 3"])[0]
-    assert answer["label"] in ("here", "there") and "graft predict b.bank place" in done.out
+    assert answer["label"] in ("here", "there") and 'graft predict b.bank place "a text"\n' in done.out
 
 
 def test_json_is_the_file(graft: Graft, tasks: list[str]) -> None:

@@ -148,7 +148,7 @@ def test_a_budget_climbs_prints_its_ladder_and_leaves_a_module(graft: Graft, tic
         (("--budget", "1EUR"), "a budget in money needs a price list"),
         (("--budget", "5min", "--learning-rate", "0.1"), "--learning-rate means nothing with --budget"),
         (("--method", "full", "--out", "l"), "--out means nothing with --method"),
-        (("--method", "linear_probe", "--learning-rate", "0.1"), "'linear_probe' has no learning rate"),
+        (("--method", "linear_probe", "--learning-rate", "0.1"), "graft ls methods linear_probe tells what it can"),
     ],
 )
 def test_flags_that_do_not_go_together(graft: Graft, tickets: Path, flags: tuple[str, ...], message: str) -> None:

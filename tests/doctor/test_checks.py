@@ -38,6 +38,8 @@ from graftwork.doctor.checks import (
     versions,
 )  # fmt: skip
 from graftwork.doctor.tested import installed, of_extra, versions_tested
+from graftwork.locks import holding
+from graftwork.pretrain.folder import CHECKPOINT
 from graftwork.run.store import RunStore
 from graftwork.train.cache_folder import cache_folder
 
@@ -277,6 +279,18 @@ def test_a_run_that_is_being_executed_leaves_nothing_behind(
         (root / ".cd34.claim").touch()
         os.utime(root / ".cd34.claim", (0, 0))
         assert bad(looked(runs)) == [("note", "1 leftover of killed processes")]
+
+
+def test_a_pre_training_is_never_taken_for_a_torn_run(looked: Looked, tmp_path: Path) -> None:
+    folder = tmp_path / "runs" / "0123456789abcdef"
+    (folder / CHECKPOINT).mkdir(parents=True)
+    (folder / "spec.json").write_text("{}")
+    with holding(folder / ".lock"):
+        assert bad(looked(runs)) == [] and looked(runs)[0].facts["live"] == 1
+    [stopped] = [finding for finding in looked(runs) if finding.level != "ok"]
+    assert stopped.says == "1 pre-training was stopped" and stopped.do == "run it again"
+    (folder / CHECKPOINT).rmdir()
+    assert bad(looked(runs)) == [("note", "1 run without a result")]
 
 
 def test_libraries_that_are_missing_or_too_old_fail(looked: Looked, monkeypatch: pytest.MonkeyPatch) -> None:

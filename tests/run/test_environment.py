@@ -24,6 +24,7 @@ from graftwork.run.environment import (
     processor,
     resolve_device,
 )
+from graftwork.run.recorded_code import diff_digest
 
 KEYS = {
     "time", "graftwork", "commit", "python", "platform", "processor", "accelerator", "cores", "memory_bytes",
@@ -43,7 +44,10 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         monkeypatch.delenv(name)
     commit.cache_clear()
     run_git(tmp_path, "init")
-    (tmp_path / "a.py").write_text("1\n")
+    diff_digest.cache_clear()
+    (tmp_path / "src").mkdir()
+    for name in ("src/a.py", "pyproject.toml", "results.json"):
+        (tmp_path / name).write_text("1\n")
     run_git(tmp_path, "add", ".")
     run_git(tmp_path, "commit", "-m", "one")
     return tmp_path
@@ -79,12 +83,18 @@ def test_what_is_not_installed_has_no_version(monkeypatch: pytest.MonkeyPatch) -
     assert environment()["distributions"] == {"no-such-distribution": None}
 
 
-def test_a_clean_and_a_dirty_checkout(checkout: Path) -> None:
-    clean = commit(checkout)
+@pytest.mark.parametrize(
+    ("name", "dirty"),
+    [("src/a.py", True), ("src/new.py", True), ("pyproject.toml", True), ("results.json", False), ("new.csv", False)],
+)
+def test_only_other_code_makes_a_checkout_dirty(checkout: Path, name: str, dirty: bool) -> None:
+    clean, difference = commit(checkout), diff_digest(checkout)
     assert clean is not None and len(clean["hash"]) == 40 and clean["dirty"] is False
     commit.cache_clear()
-    (checkout / "a.py").write_text("2\n")
-    assert commit(checkout) == {"hash": clean["hash"], "dirty": True}
+    diff_digest.cache_clear()
+    (checkout / name).write_text("2\n")
+    assert commit(checkout) == {"hash": clean["hash"], "dirty": dirty}
+    assert (diff_digest(checkout) != difference) == dirty
 
 
 def test_a_git_hook_around_the_run_does_not_mislead(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:

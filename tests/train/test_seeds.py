@@ -42,7 +42,8 @@ def test_nothing_is_held_where_it_would_change_nothing() -> None:
 
 def test_sources_are_named_and_others_explained() -> None:
     assert chosen_sources(None) == SOURCES
-    assert chosen_sources(["order", "init"]) == ("init", "order")
+    assert chosen_sources(["order", "init"]) == chosen_sources("order, init") == ("init", "order")
+    assert chosen_sources("order") == ("order",)
     for words, error, told in (
         (["dropout"], ConfigError, "eval mode"),
         (["split"], ConfigError, "--split-seed"),

@@ -15,6 +15,7 @@ from graftwork.benchmark.scores import Entry, best_on_validation, of_published, 
 from graftwork.compare.floor import MAJORITY
 from graftwork.compare.leaderboard import SEEDS, Leaderboard, choose_methods, compare
 from graftwork.core.progress import Progress, silent
+from graftwork.core.settings import split_words
 from graftwork.core.suite import OfficialTask, Suite
 from graftwork.errors import ConfigError, StorageError, UnknownName
 from graftwork.files import read_toml, write_json
@@ -40,8 +41,8 @@ def benchmark(
     suite: str,
     folder: str | Path,
     *,
-    tasks: Sequence[str] | None = None,
-    methods: Sequence[str] | None = None,
+    tasks: str | Sequence[str] | None = None,
+    methods: str | Sequence[str] | None = None,
     seeds: int = SEEDS,
     limit: int | None = None,
     exhaustive: bool = False,
@@ -62,7 +63,7 @@ def benchmark(
     if limit is not None and limit < 1:
         raise ConfigError("--limit must be at least 1", got=str(limit))
     chosen = _methods(methods)
-    asked, left_out = _tasks(part, folder, tasks)
+    asked, left_out = _tasks(part, folder, None if tasks is None else split_words(tasks))
     written = [write_task(task, out / "data" / task.name, limit) for task in asked]
     setup = Setup.of(given)
     runs, device = Path(setup.runs), setup.device
@@ -87,12 +88,13 @@ def benchmark(
     return Benchmark(content, out)
 
 
-def _methods(words: Sequence[str] | None) -> list[str] | None:
+def _methods(words: str | Sequence[str] | None) -> list[str] | None:
     """Those asked for, and the majority class whether or not it is."""
     if words is None:
         return None
+    words = split_words(words)
     given = {item.label for item in choose_methods(words)}
-    return [*words, MAJORITY] if MAJORITY not in given else list(words)
+    return [*words, MAJORITY] if MAJORITY not in given else words
 
 
 def _tasks(suite: Suite, folder: Path, names: Sequence[str] | None) -> tuple[list[OfficialTask], dict[str, str]]:

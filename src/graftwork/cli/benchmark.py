@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from graftwork.cli.options import RunFlags, progress_bar, run_options, split_words, use_threads
+from graftwork.cli.options import RunFlags, progress_bar, run_options, use_threads
 
 if TYPE_CHECKING:
     from graftwork.benchmark.run import Benchmark
@@ -20,9 +20,18 @@ if TYPE_CHECKING:
 @click.option("--methods", metavar="A,B,…", help="Methods to run; majority always does.  [default: all that fit]")
 @click.option("--seeds", type=int, default=5, show_default=True, help="Runs per method.")
 @click.option("--limit", type=int, metavar="ROWS", help="At most so many rows of each file, for a first look.")
-@click.option("--exhaustive", is_flag=True, help="No race: every method in full, at its own learning rate.")
+@click.option(
+    "--exhaustive",
+    is_flag=True,
+    help="No race: every method in full, at its own learning rate; cheaper under 3 seeds.",
+)
 @click.option("--out", metavar="DIR", help="Folder for benchmark.json, boards, submission.  [default: boards/SUITE]")
-@click.option("--jobs", type=int, help="Runs side by side, sharing the threads.  [default: one thread each]")
+@click.option(
+    "--jobs",
+    type=int,
+    help="Runs side by side; each has as many of the threads.  [default: one for each thread and 4 GB of memory, 8 at "
+    "most; 1 on a GPU]",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print benchmark.json instead of the table.")
 @run_options
 def command(
@@ -55,8 +64,8 @@ def command(
         done = benchmark(
             suite,
             dir,
-            tasks=split_words(tasks) if tasks is not None else None,
-            methods=split_words(methods) if methods is not None else None,
+            tasks=tasks,
+            methods=methods,
             seeds=seeds,
             limit=limit,
             exhaustive=exhaustive,

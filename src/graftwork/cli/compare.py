@@ -13,12 +13,12 @@ from graftwork.cli.options import (
     RunFlags,
     progress_bar,
     run_options,
-    split_words,
     task_flags,
     task_from_flags,
     use_threads,
 )
 from graftwork.errors import ConfigError
+from graftwork.files import read_json
 from graftwork.run.setup import over
 
 if TYPE_CHECKING:
@@ -37,14 +37,23 @@ if TYPE_CHECKING:
     metavar="A,B,…",
     help="What seeds draw anew: init, order, augmentation; the rest as by seed 0.  [default: all]",
 )
-@click.option("--exhaustive", is_flag=True, help="No race: every method in full, at its own learning rate.")
+@click.option(
+    "--exhaustive",
+    is_flag=True,
+    help="No race: every method in full, at its own learning rate; cheaper under 3 seeds.",
+)
 @click.option("--against", metavar="METHOD", help="Of several tasks: what ratios are to.  [default: full]")
 @click.option(
     "--out",
     metavar="DIR",
     help="Folder for leaderboard.json and report.html.  [default: boards/TASK; of several boards/tasks]",
 )
-@click.option("--jobs", type=int, help="Runs side by side, sharing the threads.  [default: one thread each]")
+@click.option(
+    "--jobs",
+    type=int,
+    help="Runs side by side; each has as many of the threads.  [default: one for each thread and 4 GB of memory, 8 at "
+    "most; 1 on a GPU]",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print leaderboard.json, or tasks.json, instead of the table.")
 @run_options
 def command(
@@ -74,8 +83,8 @@ def command(
     Runs that are there already cost nothing; an interrupted comparison goes on where it was. Exits 1 when no method
     finished, of several tasks on none of them.
     """
-    given = {"methods": None if methods is None else split_words(methods), "seeds": seeds, "jobs": jobs}
-    given |= {"exhaustive": exhaustive or None, "vary": None if vary is None else split_words(vary)}
+    given = {"methods": methods, "seeds": seeds, "jobs": jobs}
+    given |= {"exhaustive": exhaustive or None, "vary": vary}
     asked = [task_from_flags(name, flags) for name in data]
     from graftwork.compare.leaderboard import compare
     from graftwork.compare.many_tasks import compare_each
@@ -119,6 +128,7 @@ def _show(board: Leaderboard, as_json: bool, runs: str | Path) -> None:
     from graftwork.compare.answer import cheapest
     from graftwork.compare.floor import MAJORITY
     from graftwork.compare.table import print_table
+    from graftwork.run.given import asking
 
     print_table(dict(board.content), Console())
     if board.reused:
@@ -130,7 +140,8 @@ def _show(board: Leaderboard, as_json: bool, runs: str | Path) -> None:
         return
     modules = [module for run in row["runs"] if (module := Path(runs) / run / "module").is_dir()]  # not of failed runs
     if modules:
-        click.echo(f'Use it:  graft predict {modules[0]} "…"  ({row["method"]}, one of its runs)')
+        command = asking(read_json(modules[0] / "module.json")["roles"], modules[0])
+        click.echo(f"Use it:  {command}  ({row['method']}, one of its runs)")
 
 
 def _show_tasks(over: TasksBoard, as_json: bool) -> None:

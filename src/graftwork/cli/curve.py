@@ -12,7 +12,6 @@ from graftwork.cli.options import (
     progress_bar,
     run_options,
     seed_option,
-    split_words,
     task_from_flags,
     task_options,
     use_threads,
@@ -68,8 +67,8 @@ def command(
     with progress_bar() as progress:
         found = curve(
             task,
-            sizes=split_words(sizes) if sizes is not None else None,
-            methods=split_words(methods) if methods is not None else None,
+            sizes=sizes,
+            methods=methods,
             draws=DRAWS if draws is None else draws,
             seed=seed,
             out=out,

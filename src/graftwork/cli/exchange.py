@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from graftwork.cli.in_bank import added, place_in_bank
+from graftwork.core.settings import split_words
 from graftwork.core.task import Task
 from graftwork.errors import ConfigError, clip, printable
 
@@ -62,7 +63,6 @@ def import_task(bank: str, folder: str, name: str, backbone: str | None, labels:
         network = opened.open_backbone()
     else:
         network = open_backbone(place.backbone, precision=precision)
-    chosen = tuple(labels.split(",")) if labels else ()
     with tempfile.TemporaryDirectory() as made:
         module = Path(made) / "module"
         write_imported(
@@ -70,7 +70,7 @@ def import_task(bank: str, folder: str, name: str, backbone: str | None, labels:
             read_folder(Path(folder), network),
             network,
             name=name,
-            labels=chosen,
+            labels=split_words(labels or ""),
             pair=pair,
             precision=precision,
         )

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from graftwork.config import DEFAULT_BACKBONE
 from graftwork.core.task import Task
 from graftwork.errors import ConfigError, IncompatibleModule
+from graftwork.files import read_json, require_writable
 from graftwork.units import show
 
 if TYPE_CHECKING:
@@ -35,8 +36,10 @@ class PlaceInBank:
 
     def add(self, module: Path) -> Done:
         """Add it, to a new bank where there is none. Raises as `Bank.add`; the module is kept where it is."""
+        from graftwork.run.given import asking
+
         if self.bank is None:
-            return Done([f'Use it:      graft predict {module} "…"'])
+            return Done([f"Use it:      {asking(read_json(module / 'module.json')['roles'], module)}"])
         from graftwork.bank.bank import Bank
 
         known = (self.bank / "bank.json").is_file()
@@ -58,7 +61,6 @@ def place_in_bank(
         return PlaceInBank(None, "", backbone or DEFAULT_BACKBONE, precision)
     from graftwork.bank.store import BankFolder, State, require_name
     from graftwork.core.opening import require_kept
-    from graftwork.files import require_writable
 
     name, folder = called or task.name, Path(bank)
     require_name(name)
@@ -78,6 +80,8 @@ def place_in_bank(
 
 def added(bank: Bank, module: Path, task: str | None, board: Path | None = None) -> Done:
     """Add a module to a bank, and say what came of it."""
+    from graftwork.run.given import asking
+
     before = bank.tasks
     entry = bank.add(module, task, board=board)
     old = before.get(entry.name)
@@ -86,10 +90,18 @@ def added(bank: Bank, module: Path, task: str | None, board: Path | None = None)
     lines = [f"In the bank: {entry.name}, version {entry.version}, in {bank.path}, {size}"]
     if old is not None and not again:
         lines.append(f"Go back:     graft bank rollback {bank.path} {entry.name}")
-    lines.append(f'Use it:      graft predict {bank.path} {entry.name} "…"')
+    lines.append(f"Use it:      {asking(entry.roles, bank.path, entry.name)}")
     return Done(
         lines, {"bank": {"path": str(bank.path), "task": entry.name, "version": entry.version, "new": not again}}
     )
+
+
+def asking_in_bank(bank: str, task: str) -> str:
+    """The command that asks this task. Raises `UnknownName` for one that is not there, `StorageError`."""
+    from graftwork.bank.store import BankFolder
+    from graftwork.run.given import asking
+
+    return asking(BankFolder(Path(bank)).entry(task).roles, bank, task)
 
 
 def _require_same(folder: Path, backbone: str, state: State) -> None:

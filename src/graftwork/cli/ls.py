@@ -3,27 +3,37 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from graftwork.errors import UnknownName, printable
+from graftwork.errors import ConfigError, UnknownName, printable
 from graftwork.units import percent, several, show
+
+if TYPE_CHECKING:
+    from graftwork.registry import Registry
 
 
 @click.command("ls")
 @click.argument("what", default="runs")
+@click.argument("name", required=False)
 @click.option("--runs", default="runs", show_default=True, metavar="DIR", help="Where runs are kept.")
 @click.option("--trials", is_flag=True, help="Of runs: the trials of races too.")
-def command(what: str, runs: str, trials: bool) -> None:
+def command(what: str, name: str | None, runs: str, trials: bool) -> None:
     """WHAT is runs (the default), backbones or builtin; or kinds, methods, metrics, meters, suites, objectives or
     tokenizers, each with what it is, in a sentence.
+
+    With the NAME of a method or an objective: what can be set, each with its default and its meaning.
     """
     from graftwork import registry
 
     folders = ("backbones", "kinds", "methods", "metrics", "meters", "suites", "objectives", "tokenizers")
     parts = {name: getattr(registry, name) for name in folders}
-    if what == "backbones":
+    if name is not None:
+        if what not in parts or what == "backbones":
+            raise ConfigError(f"{what} are listed without a name", got=name, do=f"graft ls {what}")
+        click.echo(printable("\n".join(_part(name, parts[what]))))
+    elif what == "backbones":
         from graftwork.core.opening import backbone_names
 
         click.echo("\n".join(backbone_names()))
@@ -39,6 +49,19 @@ def command(what: str, runs: str, trials: bool) -> None:
         click.echo(printable("\n".join(_runs(Path(runs), trials))))
     else:
         raise UnknownName("thing to list", what, ["runs", *parts, "builtin"])
+
+
+def _part(name: str, parts: Registry[Any]) -> list[str]:
+    """What the part is, and its settings, a line each."""
+    from graftwork.core.settings import described_settings
+
+    settings = [(key, str(default), meaning) for key, default, meaning in described_settings(name, parts)]
+    lines = [f"{name}  {parts.summary(name)}".rstrip()]
+    if not settings:
+        return [*lines, "  nothing can be set"]
+    keys, defaults = (max(len(one[place]) for one in settings) for place in (0, 1))
+    lines += [f"  {key:<{keys}}  {default:<{defaults}}  {meaning}".rstrip() for key, default, meaning in settings]
+    return [*lines, f"written {name}:{settings[0][0]}={settings[0][1]}:…; these are the defaults"]
 
 
 def _without_module(spec: dict[str, Any]) -> str:

@@ -36,7 +36,7 @@ _STOPPED = {
     "pretrain": "the last checkpoint is kept, and the same command goes on from it",
     "stream": "the tasks that were learnt are kept, and the same command goes on with the missing ones",
     "train": _KEPT,
-    "predict": "no file was written or changed",
+    "predict": "the file of --out is as it was before, that of --rejects as it was or whole",
 }  # what Ctrl-C leaves
 
 

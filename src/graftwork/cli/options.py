@@ -163,13 +163,7 @@ def _apply(function: F, flags: tuple[Callable[[Any], Any], ...]) -> F:
 def task_from_flags(data: str, flags: Mapping[str, Any]) -> tuple[Task, dict[str, Any]]:
     """The task, flags before what a task file says, and what the file says of the comparison."""
     settings = read_task_file(Task.find(data))[1] if data.endswith(".toml") else {}
-    listed = {name: tuple(split_words(flags.get(name) or "")) for name in ("metrics", "choices")}
-    return Task.from_file(data, **(dict(flags) | listed)), settings
-
-
-def split_words(words: str) -> list[str]:
-    """`"a, b"` is `["a", "b"]`."""
-    return [word.strip() for word in words.split(",") if word.strip()]
+    return Task.from_file(data, **flags), settings
 
 
 def use_threads(threads: int | None) -> None:

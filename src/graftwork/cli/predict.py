@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from graftwork.cli.in_bank import asking_in_bank
 from graftwork.cli.options import column_options, device_option, progress_bar, use_threads
 from graftwork.core.media import MEDIA
 from graftwork.errors import ConfigError, printable
@@ -66,13 +67,15 @@ def command(
     if (out or rejects or columns) and not source:
         first = "--out" if out else "--rejects" if rejects else f"--{next(iter(columns)).replace('_', '-')}"
         raise ConfigError(f"{first} needs --file", do="graft predict MODULE --file F --out G")
+    if as_json and out:
+        raise ConfigError("--json means nothing with --out", do="leave it out: the suffix of --out says how to write")
     in_bank = (Path(module) / "bank.json").is_file()
     if in_bank and not texts:
         raise ConfigError("which task of this bank?", where=module, do=f'graft predict {module} TASK "a text"')
     tasks, texts = (texts[:1], texts[1:]) if in_bank else ((), texts)
     if in_bank and not texts and not source:
         what = f"what is task {tasks[0]!r} of this bank asked?"
-        raise ConfigError(what, where=module, do=f'graft predict {module} TASK "a text", or TASK --file F --out G')
+        raise ConfigError(what, where=module, do=f"{asking_in_bank(module, tasks[0])}, or --file F --out G")
     if bool(texts) == bool(source):
         raise ConfigError("give either texts or --file", do='graft predict MODULE "a text", or --file F --out G')
     use_threads(threads)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -51,7 +52,9 @@ def profile_lines(folder: Path) -> list[str]:
     result = read_json(folder / "result.json")
     seconds, wall = result.get("profile", {}), result["spent"]["wall_seconds"]
     if not seconds:
-        return ["where the time went", "  not recorded: the run is older than its recording"]
+        of_text = _is_pretraining(read_json(folder / "spec.json"))
+        why = "not of pre-trainings" if of_text else "the run is older than its recording"
+        return ["where the time went", f"  not recorded: {why}"]
     rows = {**seconds, "in all": sum(seconds.values())}
     return [f"where the time went, of {show(wall, 's')}"] + [
         f"  {name:<11}{show(value, 's'):>9}{100 * value / wall:>7.1f} %" for name, value in rows.items()
@@ -62,7 +65,7 @@ def run_lines(folder: Path, found: RunResult | None = None) -> list[str]:
     """A run as a person reads it: as its folder has it, or as it was `found` there, by another price list."""
     spec = read_json(folder / "spec.json")
     result = read_json(folder / "result.json") if found is None else asdict(found)
-    if spec["question"].get("kind") == "pretraining":
+    if _is_pretraining(spec):
         return pretraining_lines(folder)
     method = spec["method"]
     recipe = spec["recipe"] or {}
@@ -84,6 +87,10 @@ def run_lines(folder: Path, found: RunResult | None = None) -> list[str]:
         lines.append(f"test       {named_scores(result['scores'], result.get('interval'))}{_of_one(result)}")
     lines.append("price tag")
     return [*lines, *cost_lines(result["costs"]), *_prices_lines(result)]
+
+
+def _is_pretraining(spec: Mapping[str, Any]) -> bool:
+    return bool(spec["question"].get("kind") == "pretraining")
 
 
 def _of_one(result: dict[str, Any]) -> str:

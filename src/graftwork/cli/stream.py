@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from graftwork.cli.in_bank import asking_in_bank
 from graftwork.cli.options import RunFlags, progress_bar, run_options, seed_option, use_threads
 from graftwork.errors import printable
 from graftwork.units import percent, show
@@ -123,4 +124,5 @@ def _end(content: Mapping[str, Any], bank: str | None) -> None:
     elif content["tasks"]:
         size = sum(row["bytes"] for row in content["tasks"])
         click.echo(f"Bank: {bank}, {len(content['tasks'])} tasks of this stream, {show(size, 'bytes')}")
-        click.echo(f'Use it:  graft predict {bank} {content["tasks"][-1]["task"]} "…"')
+        assert bank is not None
+        click.echo(f"Use it:  {asking_in_bank(bank, content['tasks'][-1]['task'])}")

@@ -14,6 +14,7 @@ from graftwork.compare.curve_page import write_page
 from graftwork.core.opening import FRESH
 from graftwork.core.progress import Progress, silent
 from graftwork.core.run import Recipe, RunResult
+from graftwork.core.settings import split_words
 from graftwork.core.task import Dataset, Task
 from graftwork.data.draws import Drawn, Size, draw, parse_sizes, planned
 from graftwork.errors import ConfigError
@@ -111,7 +112,7 @@ def _ways(words: str | Sequence[str] | None, backbone: str) -> list[Way]:
     if words is None:
         usual = [Way(item, False) for item in sorted(of_a("CURVE"), key=lambda item: item.method.uses_backbone)]
         return usual + ([] if backbone.startswith(FRESH) else [Way(parse_method(FROM_FRESH), True)])
-    listed = [word.strip() for word in (words.split(",") if isinstance(words, str) else words) if word.strip()]
+    listed = [word.strip() for word in split_words(words) if word.strip()]
     ways = [Way(parse_method(word.removeprefix(FRESH)), word.startswith(FRESH)) for word in listed]
     labels = [way.label for way in ways]
     twice = sorted({label for label in labels if labels.count(label) > 1})

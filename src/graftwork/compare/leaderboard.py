@@ -19,7 +19,7 @@ from graftwork.compare.workers import at_once, crew_of
 from graftwork.core.meter import Cost
 from graftwork.core.progress import Progress, silent
 from graftwork.core.run import RunResult
-from graftwork.core.settings import BY
+from graftwork.core.settings import BY, split_words
 from graftwork.core.task import Task
 from graftwork.errors import ConfigError
 from graftwork.files import finite, require_writable, write_json
@@ -55,7 +55,7 @@ def compare(
     *,
     methods: str | Sequence[str] | None = None,
     seeds: int = SEEDS,
-    vary: Sequence[str] | None = None,
+    vary: str | Sequence[str] | None = None,
     exhaustive: bool = False,
     out: str | Path | None = None,
     jobs: int | None = None,
@@ -72,8 +72,8 @@ def compare(
     (Bouthillier et al. 2021, arXiv:2103.03098). `vary` names some of "init", "order" and "augmentation": the others
     are then drawn as by seed 0, so that the board shows what the named ones do.
 
-    `jobs` runs go on side by side, each with its share of the threads (default: one thread each, as far as memory
-    carries), and are what they are alone with so many threads.
+    `jobs` runs go on side by side, each with its share of the threads (default: as many as there are threads, 4 GB of
+    memory for each, at most 8; 1 on a GPU), and are what they are alone with so many threads.
 
     `no_transfer` adds each method that uses a backbone on random weights: of `methods`, or `full` where none is named.
 
@@ -133,8 +133,7 @@ def choose_methods(words: str | Sequence[str] | None) -> list[Named]:
     """
     if words is None:
         return of_a("BOARD")
-    listed = words.split(",") if isinstance(words, str) else words
-    chosen = [parse_method(word) for word in listed if word.strip()]
+    chosen = [parse_method(word) for word in split_words(words) if word.strip()]
     labels = [item.label for item in chosen]
     twice = sorted({label for label in labels if labels.count(label) > 1})
     if twice or not chosen:

@@ -1,16 +1,25 @@
-"""A part with its settings as a person writes it: `adapter`, or `adapter:size=32:placement=pfeiffer`."""
+"""What a person writes: words between commas, and a part with its settings, `adapter:size=32:placement=pfeiffer`."""
 
 from __future__ import annotations
 
+import inspect
 import math
-from dataclasses import fields
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import fields, is_dataclass
 from typing import Any
 
 from graftwork.errors import ConfigError, UnknownName
 from graftwork.registry import Registry
 
 TOLD = "told"  # in the metadata of a field whose value the label tells, be it the default
+TRUTHS = {"true": True, "false": False}
 BY = "by"  # the field that names another part; it is the last, and what follows belongs to that part
+
+
+def split_words(words: str | Iterable[str]) -> list[str]:
+    """`"a, b"` is `["a", "b"]`; words in a list are as they are there."""
+    return [word.strip() for word in words.split(",") if word.strip()] if isinstance(words, str) else list(words)
 
 
 def chosen_settings(words: str, parts: Registry[Any]) -> tuple[str, dict[str, Any]]:
@@ -33,6 +42,23 @@ def chosen_settings(words: str, parts: Registry[Any]) -> tuple[str, dict[str, An
     return name, chosen
 
 
+def described_settings(name: str, parts: Registry[Any]) -> Iterator[tuple[str, Any, str]]:
+    """Of each setting of the part: its name, its default, and what it is, the comment behind it; "" without one.
+
+    Nothing of a part that can't be set. Raises `UnknownName`.
+    """
+    part = parts.get(name)
+    if not (isinstance(part, type) and is_dataclass(part)):
+        return
+    try:
+        source = inspect.getsource(part)
+    except OSError:  # typed at a prompt
+        source = ""
+    comments = dict(re.findall(r"^    (\w+): .*?  # (.+)$", source, re.MULTILINE))
+    for item in fields(part):
+        yield item.name, item.default, comments.get(item.name, "")
+
+
 def _split(words: str) -> list[str]:
     """The name, then a setting each; from `by=` on the rest is one."""
     before, by, rest = words.partition(f":{BY}=")
@@ -41,11 +67,11 @@ def _split(words: str) -> list[str]:
 
 def _convert(name: str, key: str, text: str, kind: type) -> Any:
     try:
-        value = kind(text)
-    except ValueError:
+        value = TRUTHS[text.lower()] if kind is bool else kind(text)
+    except (ValueError, KeyError):
         value = math.nan
     if isinstance(value, float) and not math.isfinite(value):
-        words = {int: "a whole number", float: "a finite number"}.get(kind, kind.__name__)
+        words = {int: "a whole number", float: "a finite number", bool: "true or false"}.get(kind, kind.__name__)
         raise ConfigError(f"{name}: {key} must be {words}", got=repr(text))
     if key == "learning_rate" and value <= 0:
         raise ConfigError(f"{name}: {key} must be above 0", got=repr(text))

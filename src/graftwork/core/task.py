@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from graftwork.core.example import Example
+from graftwork.core.settings import split_words
 from graftwork.errors import ConfigError, UnknownName, clip
 from graftwork.files import read_toml
 
@@ -24,6 +25,7 @@ SPLIT_NAMES: Mapping[str, tuple[str, ...]] = {  # what files, folders and sets o
 STRAYS = ("repair", "refuse")
 COUNTS = ("0", "1")
 THRESHOLDS = ("validation", "half")
+LISTS = ("labels", "metrics", "choices")
 OF_SOME_KINDS = ("labels", "positive", "thresholds", "stray_tags", "realign", "choices", "count_from")
 
 
@@ -57,6 +59,8 @@ class Task:
     split_seed: int | None = None  # draws another split where no file is given; None and 0 draw the same
 
     def __post_init__(self) -> None:
+        for key in LISTS:
+            object.__setattr__(self, key, tuple(split_words(getattr(self, key))))
         for split in ("data", "validation", "test"):
             if isinstance(path := getattr(self, split), str):
                 object.__setattr__(self, split, self.find(path))
@@ -64,6 +68,8 @@ class Task:
     @classmethod
     def from_file(cls, path: str | Path, **flags: Any) -> Task:
         """A task from a data file, a folder of splits or of class folders, or a task file (TOML); `flags` go before it.
+
+        Of lists, such as `metrics`, one string is separated by commas.
 
         Raises `ConfigError` for an unknown key or a key of the wrong type, `StorageError` for a missing file.
         """
@@ -80,8 +86,6 @@ class Task:
         for key in ("data", "validation", "test"):
             if settings.get(key) is not None:
                 settings[key] = cls.find(settings[key])
-        for key in ("labels", "metrics", "choices"):
-            settings[key] = tuple(settings.get(key, ()))
         if settings.get("stray_tags", "repair") not in STRAYS:
             raise UnknownName("way with stray tags", settings["stray_tags"], STRAYS)
         if settings.get("count_from") not in (None, *COUNTS):

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from graftwork.core.example import plain
 from graftwork.core.kind import OneClass
+from graftwork.core.settings import split_words
 from graftwork.core.task import Dataset, Split, Task
 from graftwork.data.load import digest
 from graftwork.errors import ConfigError, DataError, clip
@@ -77,8 +78,7 @@ def parse_sizes(words: str | Sequence[str] | None, task: Task) -> list[Size]:
     """
     if words is None:
         words = OF_CLASSES if _has_classes(task) else OF_SHARES
-    listed = words.split(",") if isinstance(words, str) else words
-    sizes = [_parse(word.strip()) for word in listed if word.strip()]
+    sizes = [_parse(word.strip()) for word in split_words(words) if word.strip()]
     if not sizes:
         raise ConfigError("no size is named", expected="sizes like 8/class,10%,100%")
     twice = sorted(word for word, count in Counter(size.word for size in sizes).items() if count > 1)

@@ -44,6 +44,7 @@ VARIABLES = (
     "MALLOC_ARENA_MAX", "CUDA_VISIBLE_DEVICES", "PYTHONHASHSEED",
 )  # fmt: skip
 CHECKOUT = Path(__file__).resolve().parents[3]  # of src/graftwork/run/environment.py, when it runs from its sources
+CODE = ("src", "pyproject.toml")  # of a checkout, what runs: its data and results may differ from the commit
 GIT_SECONDS = 5
 MKLDNN: bool = torch.backends.mkldnn.is_available()
 ARITHMETIC = (
@@ -182,12 +183,13 @@ def version(distribution: str) -> str | None:
 def commit(checkout: Path) -> dict[str, Any] | None:
     """`{"hash": …, "dirty": …}` of a git checkout of Graftwork; None when `checkout` is not one or git cannot tell.
 
+    "dirty" says whether `CODE` differs from the commit, files included that are not in it and that git does not ignore.
     Asked once per process: the code that runs is the code that was there when it was imported.
     """
     if not (checkout / ".git").exists():
         return None
     head = git(checkout, "rev-parse", "--verify", "HEAD")
-    changes = git(checkout, "status", "--porcelain")
+    changes = git(checkout, "status", "--porcelain", "--", *CODE)
     return None if head is None or changes is None else {"hash": head, "dirty": changes != ""}
 
 

@@ -28,6 +28,10 @@ class Form(Protocol):
     def names(self) -> tuple[frozenset[str], ...]:
         """The sets of names under which it may be given by name."""
 
+    @property
+    def sample(self) -> str:
+        """An example as it is written on a command line."""
+
     def takes(self, given: str | Sequence[str]) -> bool:
         """Whether this, given without names, is of this form: here a tuple is a pair and a list is words."""
 

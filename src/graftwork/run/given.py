@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import shlex
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from graftwork.core.example import Example
@@ -32,6 +33,11 @@ def example_of_given(roles: tuple[str, ...], number: int, given: Text) -> Exampl
     not there.
     """
     return OF_ROLES[roles].example(number, str(given) if isinstance(given, Path) else given)
+
+
+def asking(roles: Sequence[str], *module: str | Path) -> str:
+    """The command that asks a module with these roles, or a bank and a task: `graft predict FOLDER "a text"`."""
+    return " ".join(["graft predict", *(shlex.quote(str(word)) for word in module), OF_ROLES[tuple(roles)].sample])
 
 
 def takes(roles: tuple[str, ...], given: GivenInputs) -> bool:

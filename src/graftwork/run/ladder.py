@@ -13,6 +13,7 @@ from graftwork.core.meter import Stopwatch
 from graftwork.core.over import innermost
 from graftwork.core.progress import Progress, silent
 from graftwork.core.run import Recipe, RunResult
+from graftwork.core.settings import split_words
 from graftwork.core.task import Task
 from graftwork.errors import ConfigError, GraftworkError
 from graftwork.files import finite, require_writable, write_json
@@ -86,7 +87,7 @@ def climb(
     task: Task | str | Path,
     budget: str,
     *,
-    rungs: Sequence[str] | None = None,
+    rungs: str | Sequence[str] | None = None,
     seed: int = 0,
     out: str | Path | None = None,
     progress: Progress = silent,
@@ -107,7 +108,7 @@ def climb(
     purse = Purse(parse_budget(budget, listed), listed, watch)
     if isinstance(task, str | Path):
         task = Task.from_file(task)
-    chosen = of_a("LADDER") if rungs is None else [parse_method(words) for words in rungs]
+    chosen = of_a("LADDER") if rungs is None else [parse_method(words) for words in split_words(rungs)]
     shop = open_shop(task, chosen, setup)
     folder = Path(out) if out is not None else Path("ladders") / task.name
     require_writable(folder)  # before the budget is spent

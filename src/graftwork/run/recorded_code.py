@@ -14,7 +14,7 @@ from typing import Any
 
 from graftwork import __version__
 from graftwork.files import digest, file_digest
-from graftwork.run.environment import CHECKOUT, commit, git, version
+from graftwork.run.environment import CHECKOUT, CODE, commit, git, version
 
 PACKAGE = Path(__file__).resolve().parents[1]
 LOCK = "constraints.txt"
@@ -44,9 +44,9 @@ def source_digest(package: Path) -> str:
 
 @functools.cache
 def diff_digest(checkout: Path) -> str | None:
-    """sha256 of what differs from the commit, and of sources that are not in it yet; None when git cannot tell."""
-    changed = git(checkout, "diff", "HEAD", "--binary")
-    new = git(checkout, "ls-files", "--others", "--exclude-standard", "--", "src")
+    """sha256 of how `CODE` differs from the commit, and of its files that are not in it; None when git can't tell."""
+    changed = git(checkout, "diff", "HEAD", "--binary", "--", *CODE)
+    new = git(checkout, "ls-files", "--others", "--exclude-standard", "--", *CODE)
     if changed is None or new is None:
         return None
     found = [[name, file_digest(checkout / name)] for name in new.splitlines() if (checkout / name).is_file()]

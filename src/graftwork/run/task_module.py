@@ -25,7 +25,7 @@ from graftwork.files import file_digest, header_of, read_json, write_json, write
 from graftwork.registry import kinds
 from graftwork.run.bulk import predict_many
 from graftwork.run.environment import resolve_device
-from graftwork.run.given import Text, example_of_given
+from graftwork.run.given import Text, asking, example_of_given
 from graftwork.run.methods import method_from_config
 from graftwork.run.module_files import (
     media_file,
@@ -280,7 +280,6 @@ def add_price_tag(folder: Path, costs: Mapping[str, Any]) -> None:
 def _card(description: Mapping[str, Any]) -> str:
     task, backbone = description["task"], description["backbone"]
     scores = named_scores(description["scores"])
-    inputs = '"a text" "a choice" "another"' if "choices" in description["roles"] else '"a text"'
     return (
         f"# {task['name']}: {description['method']['name']}\n\n"
         f"A Graftwork task module for {task['kind']}. It answers: {_answers(task, description['roles'])}.\n\n"
@@ -288,7 +287,7 @@ def _card(description: Mapping[str, Any]) -> str:
         f"{', revision ' + backbone['revision'][:16] if backbone else ''}\n"
         f"- method: {description['method']}\n- test scores (one run): {scores}\n- run: {description['run']}\n"
         f"- size of the delta: {show(description['trained_parameters'], 'parameters')} parameters\n\n"
-        f"Use it: `graft predict FOLDER {inputs}`\n"
+        f"Use it: `{asking(description['roles'], 'FOLDER')}`\n"
     )
 
 

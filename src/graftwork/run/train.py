@@ -64,7 +64,7 @@ def require_use_of_rate(method: Named, learning_rate: float | None) -> None:
         raise ConfigError(
             f"method {method.label!r} has no learning rate of a recipe",
             got=f"{learning_rate:g}",
-            do="leave it out; graft ls methods tells what each method can be set to",
+            do=f"leave it out; graft ls methods {method.config['name']} tells what it can be set to",
         )
 
 

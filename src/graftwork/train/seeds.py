@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 
+from graftwork.core.settings import split_words
 from graftwork.errors import ConfigError, UnknownName
 
 SOURCES = ("init", "order", "augmentation")  # of variation, in a run: weights, order of the data, how images are shown
@@ -19,13 +20,14 @@ def derive(seed: int, purpose: str) -> int:
     return int.from_bytes(hashlib.sha256(f"{seed}:{purpose}".encode()).digest()[:8], "big") >> 1
 
 
-def chosen_sources(words: Sequence[str] | None) -> tuple[str, ...]:
-    """The sources that runs draw anew, in the order of `SOURCES`; all of them for None.
+def chosen_sources(words: str | Sequence[str] | None) -> tuple[str, ...]:
+    """The sources that runs draw anew (one string: separated by commas), in the order of `SOURCES`; all for None.
 
     Raises `ConfigError` for none, `UnknownName` for one that there isn't.
     """
     if words is None:
         return SOURCES
+    words = split_words(words)
     for word in words:
         if word in _ELSEWHERE:
             raise ConfigError(f"{word!r} cannot be varied: {_ELSEWHERE[word]}", expected=", ".join(SOURCES))

@@ -35,7 +35,7 @@ def test_out_and_in_again(
     out = tmp_path / "out"
     assert main(["bank", "export-task", str(bank), f"{format}@1", str(out), "--format", format]) == 0
     assert "README.md says how it is loaded" in capsys.readouterr().out
-    labels = ["--labels", "no,yes,perhaps"]
+    labels = ["--labels", "no, yes ,perhaps"]
     assert main(["bank", "import", str(bank), str(out), "--name", "again", *labels]) == 0
     assert "In the bank: again, version 1" in capsys.readouterr().out
     opened = Bank.open(bank)

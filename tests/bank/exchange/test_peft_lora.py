@@ -164,7 +164,9 @@ def test_numbers_that_are_none_are_refused(write_network: WriteNetwork, tmp_path
 def test_of_pairs(write_network: WriteNetwork, tmp_path: Path, logits: Logits, texts: list[str]) -> None:
     network = write_network("bert")
     model = pefts(network, tmp_path / "theirs", MAPS["bert"])
-    found = logits(imported(tmp_path / "theirs", network, tmp_path / "ours", pair=True))
+    module = imported(tmp_path / "theirs", network, tmp_path / "ours", pair=True)
+    assert '`graft predict FOLDER "a text" "another"`' in (module.folder / "README.md").read_text()
+    found = logits(module)
     batch = AutoTokenizer.from_pretrained(network)(texts, texts[1:] + texts[:1], padding=True, return_tensors="pt")
     with torch.no_grad():
         torch.testing.assert_close(found, model(**batch).logits, atol=1e-5, rtol=1e-5)

@@ -18,6 +18,7 @@ from graftwork.core.task import Task
 from graftwork.errors import ConfigError, IncompatibleModule, clip
 from graftwork.files import file_digest, write_text
 from graftwork.registry import kinds
+from graftwork.run.given import asking
 from graftwork.run.methods import named
 from graftwork.run.task_module import save_module
 from graftwork.train.loop import Attaches, build_model
@@ -101,7 +102,7 @@ def write_imported(
         "scores": {}, "costs": {}, "trained_parameters": found.trained_parameters, "imported": origin,
     }  # fmt: skip
     save_module(folder, setting, fitted, about, examples, logits)
-    write_text(folder / "README.md", _card(name, classes, origin, backbone, made.label))
+    write_text(folder / "README.md", _card(name, classes, origin, backbone, made.label, tuple(examples[0].inputs)))
 
 
 def _classes(found: Found, labels: Sequence[str]) -> tuple[str, ...]:
@@ -145,7 +146,9 @@ def _require_shapes(found: Found, wanted: Mapping[str, Any], backbone: Backbone)
         )
 
 
-def _card(name: str, labels: Sequence[str], origin: Mapping[str, Any], backbone: Backbone, method: str) -> str:
+def _card(
+    name: str, labels: Sequence[str], origin: Mapping[str, Any], backbone: Backbone, method: str, roles: Sequence[str]
+) -> str:
     files = "".join(f"  - {file}, sha256 {digest}\n" for file, digest in origin["files"].items())
     return (
         f"# {name}: imported\n\n"
@@ -155,5 +158,5 @@ def _card(name: str, labels: Sequence[str], origin: Mapping[str, Any], backbone:
         f"- the folder says it was trained on: {origin['backbone'] or 'nothing'}. Whether that is this backbone, nobody"
         " can check: the folder holds no hash of it\n"
         f"- method: {method}\n- scores and costs: unknown, it was trained elsewhere\n- made of:\n{files}\n"
-        'Use it: `graft predict FOLDER "a text"`\n'
+        f"Use it: `{asking(roles, 'FOLDER')}`\n"
     )

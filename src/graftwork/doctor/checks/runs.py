@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from graftwork.doctor.check import Asked, Check, Finding
+from graftwork.pretrain.folder import CHECKPOINT
 from graftwork.registry import checks
 from graftwork.run.store import ON_THE_WAY, RunStore
 from graftwork.units import show
@@ -25,14 +26,23 @@ def look(asked: Asked) -> Iterator[Finding]:
     left = [path for path in hidden if _run(path) not in live]
     checkpoints = [path for path in asked.runs.glob(".*.checkpoint") if _run(path) not in live]
     finished = store.ids()
-    torn = [path for path in asked.runs.glob("[!.]*/") if path.name not in finished and (path / "spec.json").exists()]
+    begun = [path for path in asked.runs.glob("[!.]*/") if path.name not in finished and (path / "spec.json").exists()]
+    live |= {path.name for path in begun if _is_held(path / ".lock")}  # a pre-training fills its folder in place
+    unfinished = [path for path in begun if path.name not in live]
+    stopped = [path for path in unfinished if (path / CHECKPOINT).is_dir()]
+    torn = [path for path in unfinished if path not in stopped]
     facts = {"finished": len(finished), "live": len(live), "checkpoints": len(checkpoints), "left": len(left)}
+    facts |= {"stopped": len(stopped), "torn": len(torn)}
     now = f", {len(live):,} being executed" if live else ""
-    yield Finding(f"{len(finished):,} finished{now} under {asked.runs}", facts=facts | {"torn": len(torn)})
+    yield Finding(f"{len(finished):,} finished{now} under {asked.runs}", facts=facts)
     if checkpoints:
         why = f"the same command goes on with what it finds there; {_size(checkpoints)}"
         do = f"run it again, or remove {asked.runs}/.*.checkpoint"
         yield Finding(_several(checkpoints, "run was stopped", "runs were stopped"), "note", why, do)
+    if stopped:
+        why = f"the same command goes on from the checkpoint in the folder; {_size(stopped)}"
+        said = _several(stopped, "pre-training was stopped", "pre-trainings were stopped")
+        yield Finding(said, "note", why, "run it again")
     if left:
         do = f"graft train or compare with --runs {asked.runs} removes it"
         yield Finding(_several(left, "leftover", "leftovers") + " of killed processes", "note", _size(left), do)
@@ -46,13 +56,13 @@ def _run(hidden: Path) -> str:
     return hidden.name.split(".")[1]
 
 
-def _is_held(claim: Path) -> bool:
-    """Whether a process has the claim's lock; where the system does not tell, whether it was made lately."""
+def _is_held(lock: Path) -> bool:
+    """Whether a process has the lock; where the system does not tell, whether it was made lately."""
     try:
-        stat = claim.stat()
+        stat = lock.stat()
         locks = [line.split() for line in LOCKS.read_text().splitlines()]
     except FileNotFoundError:
-        return claim.exists() and time.time() - claim.stat().st_mtime < STALE_SECONDS
+        return lock.exists() and time.time() - lock.stat().st_mtime < STALE_SECONDS
     return any(fields[5].rpartition(":")[2] == str(stat.st_ino) for fields in locks if "FLOCK" in fields)
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from graftwork.core.choices import check_choices
 from graftwork.core.example import Example
+from graftwork.core.settings import split_words
 from graftwork.core.task import Task
 from graftwork.data.choices import choice_rows, find_choice_columns
 from graftwork.data.table import Row, open_table
@@ -20,6 +21,7 @@ class Choices:
 
     roles = ("text", "choices")
     names = (frozenset({"text", "choices"}),)
+    sample = '"a text" "a choice" "another"'
 
     def takes(self, given: str | Sequence[str]) -> bool:
         """A text and a list, in a tuple."""
@@ -45,7 +47,7 @@ class Choices:
         """Tables as they are read for training, without the labels."""
         check_named(named, self.roles)
         table = open_table(source)
-        choices = tuple(name.strip() for name in named.get("choices", "").split(",") if name.strip())
+        choices = tuple(split_words(named.get("choices", "")))
         asked = replace(task, text=named.get("text"), choices=choices)
         found = find_choice_columns(asked, table, labelled=False)
 

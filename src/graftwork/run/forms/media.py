@@ -31,6 +31,11 @@ class File:
         """That of its role."""
         return (frozenset({self.role}),)
 
+    @property
+    def sample(self) -> str:
+        """The name of a file."""
+        return f"{self.role}.{'jpg' if self.role == 'image' else 'wav'}"
+
     def takes(self, given: str | Sequence[str]) -> bool:
         """Never without its name: a text is not taken for the path of a file."""
         return False

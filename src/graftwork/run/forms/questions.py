@@ -22,6 +22,7 @@ class Questions:
 
     roles = ("question", "words")
     names = (frozenset(COLUMNS),)
+    sample = '"a question" "its passage"'
 
     def takes(self, given: str | Sequence[str]) -> bool:
         """Two texts in a tuple."""

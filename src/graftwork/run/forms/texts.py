@@ -24,6 +24,11 @@ class Texts:
         """Those of the roles."""
         return (frozenset(self.roles),)
 
+    @property
+    def sample(self) -> str:
+        """One or two."""
+        return " ".join(['"a text"', '"another"'][: len(self.roles)])
+
     def takes(self, given: str | Sequence[str]) -> bool:
         """A text, or two in a tuple."""
         if len(self.roles) == 1 or isinstance(given, str):

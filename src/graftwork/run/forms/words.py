@@ -22,6 +22,7 @@ class Words:
 
     roles = ("words",)
     names = (frozenset({"words"}), frozenset({"text"}))
+    sample = '"a text"'
 
     def takes(self, given: str | Sequence[str]) -> bool:
         """A text, or words in a list."""
