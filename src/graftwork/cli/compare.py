@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 @click.option(
     "--exhaustive",
     is_flag=True,
-    help="No race: every method in full, at its own learning rate; cheaper under 3 seeds.",
+    help="No race: every method in full, at its own learning rate; often cheaper under 3 seeds.",
 )
 @click.option("--against", metavar="METHOD", help="Of several tasks: what ratios are to.  [default: full]")
 @click.option(
