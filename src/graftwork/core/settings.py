@@ -10,6 +10,7 @@ from graftwork.errors import ConfigError, UnknownName
 from graftwork.registry import Registry
 
 TOLD = "told"  # in the metadata of a field whose value the label tells, be it the default
+BOOLEANS = {"true": True, "false": False}
 BY = "by"  # the field that names another part; it is the last, and what follows belongs to that part
 
 
@@ -41,11 +42,11 @@ def _split(words: str) -> list[str]:
 
 def _convert(name: str, key: str, text: str, kind: type) -> Any:
     try:
-        value = kind(text)
-    except ValueError:
+        value = BOOLEANS[text.lower()] if kind is bool else kind(text)
+    except (KeyError, ValueError):
         value = math.nan
     if isinstance(value, float) and not math.isfinite(value):
-        words = {int: "a whole number", float: "a finite number"}.get(kind, kind.__name__)
+        words = {int: "a whole number", float: "a finite number", bool: "true or false"}.get(kind, kind.__name__)
         raise ConfigError(f"{name}: {key} must be {words}", got=repr(text))
     if key == "learning_rate" and value <= 0:
         raise ConfigError(f"{name}: {key} must be above 0", got=repr(text))
