@@ -59,7 +59,7 @@ def at_once(order: Order, spec: RunSpec, folder: Path, material: Material) -> Ru
             learned = objective.learn(bench)
         finally:
             filling.close()
-    phases = {"load": loading, "fit": filling.watch.read()}
+    phases = {"load": loading, "fit": filling.took()}
     readings = Readings(phases=phases, charged=filling.earlier, train_flops=learned.flops)
     readings.train_flops_grade = "model"  # no operator of another library is counted
     readings.trained_parameters = learned.trained_parameters

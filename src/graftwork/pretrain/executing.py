@@ -13,7 +13,7 @@ from typing import Any, cast
 import torch
 
 from graftwork.config import Prices
-from graftwork.core.meter import Phase, Readings, Stopwatch
+from graftwork.core.meter import Phase, Readings
 from graftwork.core.model_folder import READ_WITH
 from graftwork.core.opening import FOLDER, PRETRAINED, open_backbone
 from graftwork.core.run import RunResult, RunSpec
@@ -26,9 +26,10 @@ from graftwork.pretrain.how_long import Allowance, Extent, flop_of, mixed, paid_
 from graftwork.pretrain.loop import Course, Keeping, Training, go_on
 from graftwork.pretrain.material import Material
 from graftwork.pretrain.objective import ByGradient, InOrder, Objective, Opened, PretrainingRecipe
-from graftwork.pretrain.parallel import Peers
+from graftwork.pretrain.parallel import JointWatch, Peers
 from graftwork.pretrain.schedule import positions, short_steps
 from graftwork.pretrain.vocabulary import Vocabulary
+from graftwork.run.budget import Purse
 from graftwork.run.environment import environment
 from graftwork.run.keeping import computed_in
 from graftwork.run.price_tag import read_costs
@@ -60,7 +61,8 @@ class Session:
     computed_in: Mapping[str, Any]
     prices: Prices
     peers: Peers
-    watch: Stopwatch
+    watch: JointWatch
+    purse: Purse | None  # of a budget of time, energy or money
     marks: Mapping[str, Any]  # of the meters
     progress: Callable[[float, str], None]
 
@@ -101,6 +103,8 @@ def by_gradient(order: Order, spec: RunSpec, folder: Path, material: Material) -
     found = filling.resume() if order.session.peers.leads else None
     found = _shared(found, order.session.peers, filling)
     progress = found[0] if found else Reached(facts={"added": list(opened.added), "head_flops": 0.0})
+    order.session.watch.meet(order.session.peers)
+    allowance = allowance_of(order, progress)
     with torch.random.fork_rng(devices=[]):
         if opened.fresh and not found:
             progress.facts["head_flops"] = _train_heads(course, objective, opened)
@@ -108,11 +112,13 @@ def by_gradient(order: Order, spec: RunSpec, folder: Path, material: Material) -
         pilot = _pilot(training, recipe)
         if found:
             training.restore(found[1])
-        allowance = _plan(order, recipe, pilot, progress, material, _validating_seconds(course, pilot))
+        order.session.watch.meet(order.session.peers)
+        _plan(order, course, pilot, progress, material, allowance)
         loading = order.session.watch.read()  # reading the text, too
         filling.begin(recipe, progress)
-        go_on(training, progress, _every(order, course, progress), _keeping(order, filling, progress, allowance))
-    readings = Readings(phases={"load": loading, "fit": filling.watch.read()}, charged=filling.earlier)
+        go_on(training, progress, _every(order, course, progress), _keeping(order, filling, allowance))
+        order.session.watch.meet(order.session.peers)
+    readings = Readings(phases={"load": loading, "fit": filling.took()}, charged=filling.earlier)
     readings.train_flops = progress.facts["head_flops"] + pilot.flops(recipe, progress.step, progress.planned)
     readings.trained_parameters = training.trained
     if not order.session.peers.leads:
@@ -160,7 +166,7 @@ def _course(order: Order, objective: ByGradient, recipe: PretrainingRecipe, mate
 def filling_of(order: Order, folder: Path) -> Filling:
     """The run's folder, and the checkpoints in it."""
     checkpoints = Checkpoints(folder / CHECKPOINT, folder.name, computed_in(order.session.computed_in))
-    return Filling(checkpoints, order.every_seconds, order.session.progress)
+    return Filling(checkpoints, order.every_seconds, order.session.progress, order.session.watch)
 
 
 def _shared(found: Any, peers: Peers, filling: Filling) -> Any:
@@ -212,16 +218,15 @@ def _validating_seconds(course: Course, pilot: Pilot) -> float:
 
 
 def _plan(
-    order: Order, recipe: PretrainingRecipe, pilot: Pilot, progress: Reached, material: Material, validating: float
-) -> Allowance | None:
+    order: Order, course: Course, pilot: Pilot, progress: Reached, material: Material, allowance: Allowance | None
+) -> None:
     """Fix the number of steps, once: a run that goes on keeps the number that it began with."""
-    extent = order.extent
-    flop = flop_of(extent.budget) if extent.budget is not None else None
-    allowance = allowance_of(order, progress)
     if progress.steps:
-        return allowance
+        return
+    extent, recipe = order.extent, course.recipe
+    flop = flop_of(extent.budget) if extent.budget is not None else None
     if allowance is not None:
-        planned = allowance.steps(mixed(recipe, pilot.short[1], pilot.long[1]), validating)
+        planned = allowance.steps(mixed(recipe, pilot.short[1], pilot.long[1]), _validating_seconds(course, pilot))
         progress.steps = int(order.session.peers.told(planned))
     elif flop is not None:
         step = mixed(recipe, pilot.short[0], pilot.long[0])
@@ -229,17 +234,12 @@ def _plan(
     else:
         once = len(material.own.train.ids) / material.own_share(recipe)
         progress.steps = extent.steps or steps_of(recipe, extent.tokens or once)
-    return allowance
 
 
 def allowance_of(order: Order, progress: Reached) -> Allowance | None:
     """What is left of a budget of time, energy or money; None for other extents."""
-    budget = order.extent.budget
-    if budget is None or flop_of(budget) is not None:
-        return None
-    allowance = Allowance(budget, order.session.prices, order.session.watch)
-    allowance.before = progress.fit.wall_seconds
-    return allowance
+    purse = order.session.purse
+    return Allowance(purse, progress.fit.wall_seconds) if purse is not None else None
 
 
 def _every(order: Order, course: Course, progress: Reached) -> int:
@@ -250,8 +250,12 @@ def _every(order: Order, course: Course, progress: Reached) -> int:
     return order.validate_every or max(1, -(-progress.steps // count))
 
 
-def _keeping(order: Order, filling: Filling, progress: Reached, allowance: Allowance | None) -> Keeping:
+def _keeping(order: Order, filling: Filling, allowance: Allowance | None) -> Keeping:
     leads = order.session.peers.leads
+
+    def spent() -> bool:
+        order.session.watch.meet(order.session.peers)
+        return allowance is not None and allowance.is_spent()
 
     def price() -> str:
         return price_so_far(order.session.marks, filling.spent(), order.session.prices)
@@ -260,7 +264,7 @@ def _keeping(order: Order, filling: Filling, progress: Reached, allowance: Allow
         log=filling.log if leads else lambda line: None,
         checkpoint=filling.checkpoint if leads else lambda progress, tensors, now: None,
         tell=(lambda progress, loss: filling.tell(progress, loss, price)) if leads else lambda progress, loss: None,
-        spent=allowance.is_spent if allowance is not None else lambda: False,
+        spent=spent,
     )
 
 
@@ -375,7 +379,7 @@ def finished(
         readings.stored_parameters = sum(tensor.numel() for tensor in safe_load(backbone / WEIGHTS).values())
     readings.stored_bytes = sum(path.stat().st_size for path in backbone.rglob("*") if path.is_file())
     whole, before = order.session.watch.read(), sum(readings.phases.values(), start=Phase())
-    readings.phases["save"] = Phase(whole.wall_seconds - before.wall_seconds, whole.cpu_seconds - before.cpu_seconds)
+    readings.phases["save"] = whole - before
     costs = read_costs(order.session.marks, readings, order.session.prices)
     spent = whole + readings.charged  # the latter by attempts before this one
     return RunResult(

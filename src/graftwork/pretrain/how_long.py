@@ -7,10 +7,9 @@ import re
 from dataclasses import dataclass
 
 from graftwork.config import Prices
-from graftwork.core.meter import Stopwatch
 from graftwork.errors import ConfigError
 from graftwork.pretrain.objective import PretrainingRecipe
-from graftwork.run.budget import Budget, Purse, parse_budget
+from graftwork.run.budget import Budget, Purse, Watch, parse_budget
 from graftwork.units import show
 
 FLOP = re.compile(r"(\d+(?:\.\d+)?(?:e\d+)?) ?([kMGTPE]?)FLOP")
@@ -78,13 +77,20 @@ def paid_by(flop: float, each: float, before: float = 0.0) -> int:
     return int((flop - before) / each)
 
 
+def purse_of(extent: Extent, prices: Prices, watch: Watch) -> Purse | None:
+    """What pays for everything from now on; None unless time, energy or money is given. Raises `ConfigError`."""
+    if extent.budget is None or flop_of(extent.budget) is not None:
+        return None
+    return Purse(parse_budget(extent.budget, prices), prices, watch)
+
+
 class Allowance:
     """A budget of time, energy or money, of which earlier attempts may have spent some seconds."""
 
-    def __init__(self, words: str, prices: Prices, watch: Stopwatch):
-        self.budget: Budget = parse_budget(words, prices)
-        self.purse = Purse(self.budget, prices, watch)
-        self.before = 0.0  # seconds of earlier attempts
+    def __init__(self, purse: Purse, before: float = 0.0):
+        self.purse, self.budget = purse, purse.budget
+        self.before = before  # seconds of earlier attempts
+        purse.start_rating()  # what comes now is training, be it a trial
 
     def steps(self, seconds: float, kept: float) -> int:
         """How many steps of so many seconds are affordable from now on, where `kept` seconds are needed otherwise.
