@@ -42,9 +42,10 @@ def test_passes() -> None:
 
 
 def test_extents() -> None:
-    assert Extent().as_json(700) == {"tokens": 700}
-    assert Extent(steps=5).as_json(700) == {"steps": 5}
-    assert Extent(budget="5min").as_json(700) == {"budget": "5min"}
+    assert Extent().as_json() == {"passes": 1}
+    assert Extent(steps=5).as_json() == {"steps": 5}
+    assert Extent(tokens=700).as_json() == {"tokens": 700}
+    assert Extent(budget="5min").as_json() == {"budget": "5min"}
     with pytest.raises(ConfigError, match="--steps and --budget"):
         Extent(steps=5, budget="5min")
     with pytest.raises(ConfigError, match="at least 1"):

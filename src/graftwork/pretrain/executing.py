@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import shutil
 from collections.abc import Callable, Mapping
@@ -21,13 +22,14 @@ from graftwork.errors import ConfigError
 from graftwork.files import file_digest, safe_load, storage_errors, sync_folder, sync_tree
 from graftwork.pretrain.architecture import read_as
 from graftwork.pretrain.checkpoint import Reached
+from graftwork.pretrain.facts import facts_of, scores_of
 from graftwork.pretrain.folder import CHECKPOINT, Filling, price_so_far
 from graftwork.pretrain.how_long import Allowance, Extent, flop_of, mixed, paid_by, steps_of
 from graftwork.pretrain.loop import Course, Keeping, Training, go_on
 from graftwork.pretrain.material import Material
 from graftwork.pretrain.objective import ByGradient, InOrder, Objective, Opened, PretrainingRecipe
 from graftwork.pretrain.parallel import JointWatch, Peers
-from graftwork.pretrain.schedule import positions, short_steps
+from graftwork.pretrain.schedule import positions, summed
 from graftwork.pretrain.vocabulary import Vocabulary
 from graftwork.run.budget import Purse
 from graftwork.run.environment import environment
@@ -36,7 +38,6 @@ from graftwork.run.price_tag import read_costs
 from graftwork.train.checkpoint import Checkpoints
 from graftwork.train.seeds import derive
 
-SCORES = ("perplexity", "bits_per_byte", "word_perplexity")
 VALIDATIONS = 10  # of a run at most, where nobody says how often
 VALIDATED = 0.3  # positions that are validated for every one trained on, at most, but for the last time
 WEIGHTS = "model.safetensors"
@@ -89,8 +90,7 @@ class Pilot:
 
     def flops(self, recipe: PretrainingRecipe, steps: int, of: int) -> float:
         """Of the first `steps` of `of`."""
-        short = min(steps, short_steps(recipe, of))
-        return short * self.short[0] + (steps - short) * self.long[0]
+        return summed(recipe, steps, of, self.short[0], self.long[0])
 
 
 def by_gradient(order: Order, spec: RunSpec, folder: Path, material: Material) -> RunResult:
@@ -126,8 +126,8 @@ def by_gradient(order: Order, spec: RunSpec, folder: Path, material: Material) -
     filling.close()
     with training.answering():
         _save(objective, training, order, folder)
-    facts = _facts(order, objective, progress, opened, material)
-    return finished(order, spec, folder, readings, facts, _scores(progress.facts["after"]))
+    facts = facts_of(training, progress, material)
+    return finished(order, spec, folder, readings, facts, scores_of(progress.facts["after"]))
 
 
 def _opened(order: Order, objective: ByGradient, recipe: PretrainingRecipe, material: Material) -> Opened:
@@ -231,9 +231,11 @@ def _plan(
     elif flop is not None:
         step = mixed(recipe, pilot.short[0], pilot.long[0])
         progress.steps = paid_by(flop, step, progress.facts["head_flops"])
+    elif extent.tokens is not None:
+        progress.steps = steps_of(recipe, extent.tokens)
     else:
-        once = len(material.own.train.ids) / material.own_share(recipe)
-        progress.steps = extent.steps or steps_of(recipe, extent.tokens or once)
+        once = math.ceil(len(material.own.train.ids) / mixed(recipe, *material.ids_of_a_step(course.train, recipe)))
+        progress.steps = extent.steps or max(1, once)
 
 
 def allowance_of(order: Order, progress: Reached) -> Allowance | None:
@@ -298,66 +300,6 @@ def placed(final: Path) -> Any:
             sync_folder(final.parent)
     finally:
         shutil.rmtree(part, ignore_errors=True)
-
-
-def _scores(after: Mapping[str, Mapping[str, float]]) -> dict[str, float]:
-    """Of every held-out split, the validation split's without a prefix."""
-    return {
-        name if split == "validation" else f"{split}_{name}": scores[name]
-        for split, scores in after.items()
-        for name in SCORES
-    }
-
-
-def text_of(material: Material) -> dict[str, Any]:
-    """What was read, in numbers."""
-    return {
-        split: {"documents": tokens.documents, "tokens": len(tokens.ids), "bytes": tokens.bytes}
-        for split, tokens in (("train", material.own.train), ("validation", material.own.validation))
-    }
-
-
-def _facts(
-    order: Order, objective: ByGradient, progress: Reached, opened: Opened, material: Material
-) -> dict[str, Any]:
-    recipe = order.learner.recipe
-    assert recipe is not None
-    seen = positions(recipe, progress.step, progress.planned)
-    facts = {
-        "steps": progress.step,
-        "tokens_seen": seen,
-        "passes": seen * material.own_share(recipe) / len(material.own.train.ids),
-        "parameters": sum(weight.numel() for weight in opened.network.parameters()),
-        "vocabulary": material.vocabulary.size,
-        "text": text_of(material),
-        "attempts": progress.attempts,
-        "processes": order.session.peers.size,
-        "added": progress.facts["added"],
-        "before": progress.facts["before"],
-        "after": progress.facts["after"],
-    }
-    stopped = {"stopped": progress.facts["stopped"]} if "stopped" in progress.facts else {}
-    return facts | material.counted() | stopped | {"notes": _notes(objective, recipe, progress, material)}
-
-
-def notes_of(material: Material) -> list[str]:
-    """What a reader must know of the text."""
-    return [*([f"the corpus: {material.skipped}"] if material.skipped else []), *material.notes()]
-
-
-def _notes(objective: ByGradient, recipe: PretrainingRecipe, progress: Reached, material: Material) -> list[str]:
-    """What a reader of the numbers must know."""
-    notes = notes_of(material)
-    notes += [
-        f"{added} was added, for the backbone has none, and trained by itself for {recipe.head_steps:,} steps before "
-        "what is scored as before"
-        for added in progress.facts["added"]
-    ]
-    if objective.scores_of:
-        notes.append(
-            f"perplexity and bits per byte are of {objective.scores_of}: no other objective's compare with them"
-        )
-    return notes
 
 
 def finished(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 from graftwork.config import Prices
 from graftwork.errors import ConfigError
@@ -38,15 +38,13 @@ class Extent:
             if value is not None and value < 1:
                 raise ConfigError(f"--{name} must be at least 1", got=str(value))
 
-    def as_json(self, tokens: int) -> dict[str, int | str]:
-        """The part of a run's identity; `tokens` are those of the corpus."""
-        if self.budget is not None:
-            return {"budget": self.budget}
-        return {"steps": self.steps} if self.steps is not None else {"tokens": self.tokens or tokens}
+    def as_json(self) -> dict[str, int | str]:
+        """The part of a run's identity."""
+        return {name: value for name, value in asdict(self).items() if value is not None} or {"passes": 1}
 
 
 def steps_of(recipe: PretrainingRecipe, tokens: float) -> int:
-    """How many steps see so many tokens."""
+    """How many steps have so many positions."""
     return max(1, math.ceil(tokens / mixed(recipe, recipe.batch * recipe.short_length, recipe.batch * recipe.length)))
 
 

@@ -133,7 +133,7 @@ def _run(order: Order, asked: Asked, runs: Path, root: Path) -> Pretrained:
     material = tokenised(texts, vocabulary, root)
     if group.leads:
         group.wait()
-    spec = _spec(order, texts.identity(order.learner.brought), len(material.own.train.ids))
+    spec = _spec(order, texts.identity(order.learner.brought))
     store, folder = RunStore(runs), runs / spec.id
     known = store.find(spec.id)
     group.wait()
@@ -163,12 +163,12 @@ def _alone(folder: Path) -> AbstractContextManager[None]:
     return alone(folder / ".lock", "another process trains this run", "wait for it, or give another --seed")
 
 
-def _spec(order: Order, reads: Mapping[str, Any], tokens: int) -> RunSpec:
+def _spec(order: Order, reads: Mapping[str, Any]) -> RunSpec:
     """The identity of a pre-training, in the words of any run's."""
     settings, extent = order.learner.recipe, order.extent
     recipe = {} if settings is None else asdict(settings)
     if settings is not None or extent != Extent():  # an objective without steps has passes that are usual
-        recipe |= extent.as_json(tokens)
+        recipe |= extent.as_json()
     every = {"validate_every": order.validate_every} if order.validate_every is not None else {}
     return RunSpec(
         question={"kind": KIND, **{name: reads[name] for name in ("general", "tokenizer")}},
