@@ -79,6 +79,13 @@ def test_passes_add_up_to_the_batch(tokens: TokenisedCorpus, vocabulary: Vocabul
         assert parts["norm"] == pytest.approx(whole["norm"], rel=1e-5)
 
 
+def test_nats_are_told_apart_from_other_losses(tokens: TokenisedCorpus, vocabulary: Vocabulary) -> None:
+    line = training(tokens, vocabulary, ReplacedToken(weight=7.0), {}, rows_at_once=3).step(0, STEPS)
+    assert line["nats"] == pytest.approx(line["loss"] - 7 * line["replaced"], rel=1e-6)
+    line = training(tokens, vocabulary, Causal(), {}).step(0, STEPS)
+    assert line["nats"] == pytest.approx(line["loss"], rel=1e-6)
+
+
 def test_what_a_step_sees_is_a_pure_function_of_seed_and_step(tokens: TokenisedCorpus, vocabulary: Vocabulary) -> None:
     made = training(tokens, vocabulary, Masked(), {})
     fifth = made.batch(5, STEPS).tensors

@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 
 from graftwork.config import Prices
-from graftwork.core.meter import Phase, Stopwatch
+from graftwork.core.meter import Phase
 from graftwork.errors import ConfigError, UnknownName
-from graftwork.pretrain.how_long import Allowance, Extent, flop_of, paid_by, steps_of
+from graftwork.pretrain.how_long import Allowance, Extent, flop_of, paid_by, purse_of, steps_of
 from graftwork.pretrain.objective import PretrainingRecipe
 from graftwork.pretrain.schedule import length_at, parts, positions, rate
 from graftwork.pretrain.sources import recipe_of
@@ -42,9 +42,10 @@ def test_passes() -> None:
 
 
 def test_extents() -> None:
-    assert Extent().as_json(700) == {"tokens": 700}
-    assert Extent(steps=5).as_json(700) == {"steps": 5}
-    assert Extent(budget="5min").as_json(700) == {"budget": "5min"}
+    assert Extent().as_json() == {"passes": 1}
+    assert Extent(steps=5).as_json() == {"steps": 5}
+    assert Extent(tokens=700).as_json() == {"tokens": 700}
+    assert Extent(budget="5min").as_json() == {"budget": "5min"}
     with pytest.raises(ConfigError, match="--steps and --budget"):
         Extent(steps=5, budget="5min")
     with pytest.raises(ConfigError, match="at least 1"):
@@ -67,25 +68,41 @@ def test_arithmetic_that_does_not_pay_for_a_step_is_refused() -> None:
     assert "1 FLOP" in str(caught.value) and "at least 2 MFLOP" in str(caught.value)
 
 
-class _Clock(Stopwatch):
+class _Clock:
     def __init__(self) -> None:
-        self.seconds = 0.0
+        self.phase = Phase()
 
     def read(self) -> Phase:
-        return Phase(self.seconds, self.seconds)
+        return self.phase
 
 
 def test_a_budget_of_time_becomes_steps() -> None:
     clock = _Clock()
-    allowance = Allowance("100s", Prices(), clock)
-    clock.seconds = 6.0
+    purse = purse_of(Extent(budget="100s"), Prices(), clock)
+    assert purse is not None
+    allowance = Allowance(purse)
+    clock.phase = Phase(6, 6)
     assert allowance.steps(2.0, kept=10.0) == 40
-    clock.seconds = 99.0
+    clock.phase = Phase(99, 99)
     assert not allowance.is_spent()
     with pytest.raises(ConfigError, match="before the first step"):
         allowance.steps(2.0, kept=0.0)
-    allowance.before = 2.0
-    assert allowance.is_spent()
+    assert Allowance(purse, before=2.0).is_spent()
+
+
+def test_a_budget_of_energy_is_charged_from_the_start_and_rated_by_training() -> None:
+    clock = _Clock()
+    purse = purse_of(Extent(budget="3kJ"), Prices(watts_per_core=10, idle_watts=0), clock)
+    assert purse is not None
+    clock.phase = Phase(100, 100)  # one core reads the text: 1 kJ
+    allowance = Allowance(purse)
+    clock.phase = Phase(110, 140)  # four train
+    assert allowance.steps(1.0, kept=0.0) == (3000 * 0.96 - 1400) // 40
+
+
+def test_what_is_no_time_energy_or_money_has_no_purse() -> None:
+    for extent in (Extent(steps=5), Extent(budget="1TFLOP")):
+        assert purse_of(extent, Prices(), _Clock()) is None
 
 
 def test_recipes() -> None:

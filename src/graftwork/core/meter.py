@@ -49,6 +49,10 @@ class Phase:
         """Both, one after the other."""
         return Phase(self.wall_seconds + other.wall_seconds, self.cpu_seconds + other.cpu_seconds)
 
+    def __sub__(self, other: Phase) -> Phase:
+        """What is left without a part of it."""
+        return Phase(self.wall_seconds - other.wall_seconds, self.cpu_seconds - other.cpu_seconds)
+
 
 class Stopwatch:
     """Starts when it is made."""

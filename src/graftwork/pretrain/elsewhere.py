@@ -13,7 +13,8 @@ from graftwork.core.meter import Readings
 from graftwork.core.opening import PRETRAINED
 from graftwork.core.run import RunResult, RunSpec
 from graftwork.pretrain.checkpoint import Reached
-from graftwork.pretrain.executing import Order, allowance_of, filling_of, finished, notes_of, placed, text_of
+from graftwork.pretrain.executing import Order, allowance_of, filling_of, finished, placed
+from graftwork.pretrain.facts import notes_of, text_of
 from graftwork.pretrain.how_long import Allowance, Extent, flop_of, paid_by
 from graftwork.pretrain.material import Material
 from graftwork.pretrain.objective import AtOnce, Bench
@@ -59,7 +60,7 @@ def at_once(order: Order, spec: RunSpec, folder: Path, material: Material) -> Ru
             learned = objective.learn(bench)
         finally:
             filling.close()
-    phases = {"load": loading, "fit": filling.watch.read()}
+    phases = {"load": loading, "fit": filling.took()}
     readings = Readings(phases=phases, charged=filling.earlier, train_flops=learned.flops)
     readings.train_flops_grade = "model"  # no operator of another library is counted
     readings.trained_parameters = learned.trained_parameters

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import shutil
 from collections.abc import Callable, Mapping
@@ -13,7 +14,7 @@ from typing import Any, cast
 import torch
 
 from graftwork.config import Prices
-from graftwork.core.meter import Phase, Readings, Stopwatch
+from graftwork.core.meter import Phase, Readings
 from graftwork.core.model_folder import READ_WITH
 from graftwork.core.opening import FOLDER, PRETRAINED, open_backbone
 from graftwork.core.run import RunResult, RunSpec
@@ -21,21 +22,22 @@ from graftwork.errors import ConfigError
 from graftwork.files import file_digest, safe_load, storage_errors, sync_folder, sync_tree
 from graftwork.pretrain.architecture import read_as
 from graftwork.pretrain.checkpoint import Reached
+from graftwork.pretrain.facts import facts_of, scores_of
 from graftwork.pretrain.folder import CHECKPOINT, Filling, price_so_far
 from graftwork.pretrain.how_long import Allowance, Extent, flop_of, mixed, paid_by, steps_of
 from graftwork.pretrain.loop import Course, Keeping, Training, go_on
 from graftwork.pretrain.material import Material
 from graftwork.pretrain.objective import ByGradient, InOrder, Objective, Opened, PretrainingRecipe
-from graftwork.pretrain.parallel import Peers
-from graftwork.pretrain.schedule import positions, short_steps
+from graftwork.pretrain.parallel import JointWatch, Peers
+from graftwork.pretrain.schedule import positions, summed
 from graftwork.pretrain.vocabulary import Vocabulary
+from graftwork.run.budget import Purse
 from graftwork.run.environment import environment
 from graftwork.run.keeping import computed_in
 from graftwork.run.price_tag import read_costs
 from graftwork.train.checkpoint import Checkpoints
 from graftwork.train.seeds import derive
 
-SCORES = ("perplexity", "bits_per_byte", "word_perplexity")
 VALIDATIONS = 10  # of a run at most, where nobody says how often
 VALIDATED = 0.3  # positions that are validated for every one trained on, at most, but for the last time
 WEIGHTS = "model.safetensors"
@@ -60,7 +62,8 @@ class Session:
     computed_in: Mapping[str, Any]
     prices: Prices
     peers: Peers
-    watch: Stopwatch
+    watch: JointWatch
+    purse: Purse | None  # of a budget of time, energy or money
     marks: Mapping[str, Any]  # of the meters
     progress: Callable[[float, str], None]
 
@@ -87,8 +90,7 @@ class Pilot:
 
     def flops(self, recipe: PretrainingRecipe, steps: int, of: int) -> float:
         """Of the first `steps` of `of`."""
-        short = min(steps, short_steps(recipe, of))
-        return short * self.short[0] + (steps - short) * self.long[0]
+        return summed(recipe, steps, of, self.short[0], self.long[0])
 
 
 def by_gradient(order: Order, spec: RunSpec, folder: Path, material: Material) -> RunResult:
@@ -101,6 +103,8 @@ def by_gradient(order: Order, spec: RunSpec, folder: Path, material: Material) -
     found = filling.resume() if order.session.peers.leads else None
     found = _shared(found, order.session.peers, filling)
     progress = found[0] if found else Reached(facts={"added": list(opened.added), "head_flops": 0.0})
+    order.session.watch.meet(order.session.peers)
+    allowance = allowance_of(order, progress)
     with torch.random.fork_rng(devices=[]):
         if opened.fresh and not found:
             progress.facts["head_flops"] = _train_heads(course, objective, opened)
@@ -108,11 +112,13 @@ def by_gradient(order: Order, spec: RunSpec, folder: Path, material: Material) -
         pilot = _pilot(training, recipe)
         if found:
             training.restore(found[1])
-        allowance = _plan(order, recipe, pilot, progress, material, _validating_seconds(course, pilot))
+        order.session.watch.meet(order.session.peers)
+        _plan(order, course, pilot, progress, material, allowance)
         loading = order.session.watch.read()  # reading the text, too
         filling.begin(recipe, progress)
-        go_on(training, progress, _every(order, course, progress), _keeping(order, filling, progress, allowance))
-    readings = Readings(phases={"load": loading, "fit": filling.watch.read()}, charged=filling.earlier)
+        go_on(training, progress, _every(order, course, progress), _keeping(order, filling, allowance))
+        order.session.watch.meet(order.session.peers)
+    readings = Readings(phases={"load": loading, "fit": filling.took()}, charged=filling.earlier)
     readings.train_flops = progress.facts["head_flops"] + pilot.flops(recipe, progress.step, progress.planned)
     readings.trained_parameters = training.trained
     if not order.session.peers.leads:
@@ -120,8 +126,8 @@ def by_gradient(order: Order, spec: RunSpec, folder: Path, material: Material) -
     filling.close()
     with training.answering():
         _save(objective, training, order, folder)
-    facts = _facts(order, objective, progress, opened, material)
-    return finished(order, spec, folder, readings, facts, _scores(progress.facts["after"]))
+    facts = facts_of(training, progress, material)
+    return finished(order, spec, folder, readings, facts, scores_of(progress.facts["after"]))
 
 
 def _opened(order: Order, objective: ByGradient, recipe: PretrainingRecipe, material: Material) -> Opened:
@@ -160,7 +166,7 @@ def _course(order: Order, objective: ByGradient, recipe: PretrainingRecipe, mate
 def filling_of(order: Order, folder: Path) -> Filling:
     """The run's folder, and the checkpoints in it."""
     checkpoints = Checkpoints(folder / CHECKPOINT, folder.name, computed_in(order.session.computed_in))
-    return Filling(checkpoints, order.every_seconds, order.session.progress)
+    return Filling(checkpoints, order.every_seconds, order.session.progress, order.session.watch)
 
 
 def _shared(found: Any, peers: Peers, filling: Filling) -> Any:
@@ -212,34 +218,30 @@ def _validating_seconds(course: Course, pilot: Pilot) -> float:
 
 
 def _plan(
-    order: Order, recipe: PretrainingRecipe, pilot: Pilot, progress: Reached, material: Material, validating: float
-) -> Allowance | None:
+    order: Order, course: Course, pilot: Pilot, progress: Reached, material: Material, allowance: Allowance | None
+) -> None:
     """Fix the number of steps, once: a run that goes on keeps the number that it began with."""
-    extent = order.extent
-    flop = flop_of(extent.budget) if extent.budget is not None else None
-    allowance = allowance_of(order, progress)
     if progress.steps:
-        return allowance
+        return
+    extent, recipe = order.extent, course.recipe
+    flop = flop_of(extent.budget) if extent.budget is not None else None
     if allowance is not None:
-        planned = allowance.steps(mixed(recipe, pilot.short[1], pilot.long[1]), validating)
+        planned = allowance.steps(mixed(recipe, pilot.short[1], pilot.long[1]), _validating_seconds(course, pilot))
         progress.steps = int(order.session.peers.told(planned))
     elif flop is not None:
         step = mixed(recipe, pilot.short[0], pilot.long[0])
         progress.steps = paid_by(flop, step, progress.facts["head_flops"])
+    elif extent.tokens is not None:
+        progress.steps = steps_of(recipe, extent.tokens)
     else:
-        once = len(material.own.train.ids) / material.own_share(recipe)
-        progress.steps = extent.steps or steps_of(recipe, extent.tokens or once)
-    return allowance
+        once = math.ceil(len(material.own.train.ids) / mixed(recipe, *material.ids_of_a_step(course.train, recipe)))
+        progress.steps = extent.steps or max(1, once)
 
 
 def allowance_of(order: Order, progress: Reached) -> Allowance | None:
     """What is left of a budget of time, energy or money; None for other extents."""
-    budget = order.extent.budget
-    if budget is None or flop_of(budget) is not None:
-        return None
-    allowance = Allowance(budget, order.session.prices, order.session.watch)
-    allowance.before = progress.fit.wall_seconds
-    return allowance
+    purse = order.session.purse
+    return Allowance(purse, progress.fit.wall_seconds) if purse is not None else None
 
 
 def _every(order: Order, course: Course, progress: Reached) -> int:
@@ -250,8 +252,12 @@ def _every(order: Order, course: Course, progress: Reached) -> int:
     return order.validate_every or max(1, -(-progress.steps // count))
 
 
-def _keeping(order: Order, filling: Filling, progress: Reached, allowance: Allowance | None) -> Keeping:
+def _keeping(order: Order, filling: Filling, allowance: Allowance | None) -> Keeping:
     leads = order.session.peers.leads
+
+    def spent() -> bool:
+        order.session.watch.meet(order.session.peers)
+        return allowance is not None and allowance.is_spent()
 
     def price() -> str:
         return price_so_far(order.session.marks, filling.spent(), order.session.prices)
@@ -260,7 +266,7 @@ def _keeping(order: Order, filling: Filling, progress: Reached, allowance: Allow
         log=filling.log if leads else lambda line: None,
         checkpoint=filling.checkpoint if leads else lambda progress, tensors, now: None,
         tell=(lambda progress, loss: filling.tell(progress, loss, price)) if leads else lambda progress, loss: None,
-        spent=allowance.is_spent if allowance is not None else lambda: False,
+        spent=spent,
     )
 
 
@@ -296,66 +302,6 @@ def placed(final: Path) -> Any:
         shutil.rmtree(part, ignore_errors=True)
 
 
-def _scores(after: Mapping[str, Mapping[str, float]]) -> dict[str, float]:
-    """Of every held-out split, the validation split's without a prefix."""
-    return {
-        name if split == "validation" else f"{split}_{name}": scores[name]
-        for split, scores in after.items()
-        for name in SCORES
-    }
-
-
-def text_of(material: Material) -> dict[str, Any]:
-    """What was read, in numbers."""
-    return {
-        split: {"documents": tokens.documents, "tokens": len(tokens.ids), "bytes": tokens.bytes}
-        for split, tokens in (("train", material.own.train), ("validation", material.own.validation))
-    }
-
-
-def _facts(
-    order: Order, objective: ByGradient, progress: Reached, opened: Opened, material: Material
-) -> dict[str, Any]:
-    recipe = order.learner.recipe
-    assert recipe is not None
-    seen = positions(recipe, progress.step, progress.planned)
-    facts = {
-        "steps": progress.step,
-        "tokens_seen": seen,
-        "passes": seen * material.own_share(recipe) / len(material.own.train.ids),
-        "parameters": sum(weight.numel() for weight in opened.network.parameters()),
-        "vocabulary": material.vocabulary.size,
-        "text": text_of(material),
-        "attempts": progress.attempts,
-        "processes": order.session.peers.size,
-        "added": progress.facts["added"],
-        "before": progress.facts["before"],
-        "after": progress.facts["after"],
-    }
-    stopped = {"stopped": progress.facts["stopped"]} if "stopped" in progress.facts else {}
-    return facts | material.counted() | stopped | {"notes": _notes(objective, recipe, progress, material)}
-
-
-def notes_of(material: Material) -> list[str]:
-    """What a reader must know of the text."""
-    return [*([f"the corpus: {material.skipped}"] if material.skipped else []), *material.notes()]
-
-
-def _notes(objective: ByGradient, recipe: PretrainingRecipe, progress: Reached, material: Material) -> list[str]:
-    """What a reader of the numbers must know."""
-    notes = notes_of(material)
-    notes += [
-        f"{added} was added, for the backbone has none, and trained by itself for {recipe.head_steps:,} steps before "
-        "what is scored as before"
-        for added in progress.facts["added"]
-    ]
-    if objective.scores_of:
-        notes.append(
-            f"perplexity and bits per byte are of {objective.scores_of}: no other objective's compare with them"
-        )
-    return notes
-
-
 def finished(
     order: Order,
     spec: RunSpec,
@@ -375,7 +321,7 @@ def finished(
         readings.stored_parameters = sum(tensor.numel() for tensor in safe_load(backbone / WEIGHTS).values())
     readings.stored_bytes = sum(path.stat().st_size for path in backbone.rglob("*") if path.is_file())
     whole, before = order.session.watch.read(), sum(readings.phases.values(), start=Phase())
-    readings.phases["save"] = Phase(whole.wall_seconds - before.wall_seconds, whole.cpu_seconds - before.cpu_seconds)
+    readings.phases["save"] = whole - before
     costs = read_costs(order.session.marks, readings, order.session.prices)
     spent = whole + readings.charged  # the latter by attempts before this one
     return RunResult(

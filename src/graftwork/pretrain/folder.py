@@ -9,11 +9,12 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from graftwork.config import Prices
-from graftwork.core.meter import Phase, Readings, Stopwatch
+from graftwork.core.meter import Phase, Readings
 from graftwork.files import finite, storage_errors
 from graftwork.pretrain.checkpoint import Reached
 from graftwork.pretrain.objective import PretrainingRecipe
 from graftwork.pretrain.schedule import positions
+from graftwork.run.budget import Watch
 from graftwork.run.price_tag import read_costs
 from graftwork.train.checkpoint import Checkpoints, Interval
 from graftwork.units import scaled, show
@@ -29,10 +30,12 @@ TOLD_SECONDS = 1.0  # between two prices on the live line
 class Filling:
     """`runs/<id>/` of a pre-training that this process leads."""
 
-    def __init__(self, checkpoints: Checkpoints, every_seconds: float, progress: Callable[[float, str], None]):
+    def __init__(
+        self, checkpoints: Checkpoints, every_seconds: float, progress: Callable[[float, str], None], watch: Watch
+    ):
         self.checkpoints, self.folder = checkpoints, checkpoints.folder.parent
         self._every_seconds, self._progress = every_seconds, progress
-        self.watch = Stopwatch()  # of the steps of this attempt
+        self._watch, self._began = watch, watch.read()
         self.earlier = Phase()  # what earlier attempts took
         self._interval = Interval(every_seconds)
         self._told, self._price = 0.0, ""
@@ -53,7 +56,7 @@ class Filling:
 
     def begin(self, recipe: PretrainingRecipe, progress: Reached) -> None:
         """From here on the steps are timed."""
-        self.watch, self._interval = Stopwatch(), Interval(self._every_seconds)
+        self._began, self._interval = self._watch.read(), Interval(self._every_seconds)
         self._recipe, self._from = recipe, positions(recipe, progress.step, progress.steps)
 
     def log(self, line: Mapping[str, Any]) -> None:
@@ -74,16 +77,20 @@ class Filling:
         self.checkpoints.try_write(progress.checkpoint(tensors()))
         self._interval.wrote(time.monotonic() - began)
 
+    def took(self) -> Phase:
+        """The steps of this attempt."""
+        return self._watch.read() - self._began
+
     def spent(self) -> Phase:
         """Of all attempts, on steps."""
-        return self.watch.read() + self.earlier
+        return self.took() + self.earlier
 
     def tell(self, progress: Reached, loss: float, price: Callable[[], str]) -> None:
         """The live line: step, loss, tokens a second, and the price so far."""
         if time.monotonic() - self._told > TOLD_SECONDS:
             self._price, self._told = price(), time.monotonic()
         seen = positions(self._recipe, progress.step, progress.steps) - self._from
-        speed = scaled(seen / max(1e-9, self.watch.read().wall_seconds), "tokens/s")
+        speed = scaled(seen / max(1e-9, self.took().wall_seconds), "tokens/s")
         words = f"step {progress.step:,} of {progress.steps:,} · loss {loss:.3f} · {speed} · {self._price}"
         self._progress(progress.step / progress.steps, words)
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 from graftwork.config import Prices
-from graftwork.core.meter import Stopwatch
 from graftwork.errors import ConfigError
 from graftwork.pretrain.objective import PretrainingRecipe
-from graftwork.run.budget import Budget, Purse, parse_budget
+from graftwork.run.budget import Budget, Purse, Watch, parse_budget
 from graftwork.units import show
 
 FLOP = re.compile(r"(\d+(?:\.\d+)?(?:e\d+)?) ?([kMGTPE]?)FLOP")
@@ -39,15 +38,13 @@ class Extent:
             if value is not None and value < 1:
                 raise ConfigError(f"--{name} must be at least 1", got=str(value))
 
-    def as_json(self, tokens: int) -> dict[str, int | str]:
-        """The part of a run's identity; `tokens` are those of the corpus."""
-        if self.budget is not None:
-            return {"budget": self.budget}
-        return {"steps": self.steps} if self.steps is not None else {"tokens": self.tokens or tokens}
+    def as_json(self) -> dict[str, int | str]:
+        """The part of a run's identity."""
+        return {name: value for name, value in asdict(self).items() if value is not None} or {"passes": 1}
 
 
 def steps_of(recipe: PretrainingRecipe, tokens: float) -> int:
-    """How many steps see so many tokens."""
+    """How many steps have so many positions."""
     return max(1, math.ceil(tokens / mixed(recipe, recipe.batch * recipe.short_length, recipe.batch * recipe.length)))
 
 
@@ -78,13 +75,20 @@ def paid_by(flop: float, each: float, before: float = 0.0) -> int:
     return int((flop - before) / each)
 
 
+def purse_of(extent: Extent, prices: Prices, watch: Watch) -> Purse | None:
+    """What pays for everything from now on; None unless time, energy or money is given. Raises `ConfigError`."""
+    if extent.budget is None or flop_of(extent.budget) is not None:
+        return None
+    return Purse(parse_budget(extent.budget, prices), prices, watch)
+
+
 class Allowance:
     """A budget of time, energy or money, of which earlier attempts may have spent some seconds."""
 
-    def __init__(self, words: str, prices: Prices, watch: Stopwatch):
-        self.budget: Budget = parse_budget(words, prices)
-        self.purse = Purse(self.budget, prices, watch)
-        self.before = 0.0  # seconds of earlier attempts
+    def __init__(self, purse: Purse, before: float = 0.0):
+        self.purse, self.budget = purse, purse.budget
+        self.before = before  # seconds of earlier attempts
+        purse.start_rating()  # what comes now is training, be it a trial
 
     def steps(self, seconds: float, kept: float) -> int:
         """How many steps of so many seconds are affordable from now on, where `kept` seconds are needed otherwise.

@@ -107,7 +107,7 @@ class Training:
                 part = batch.part(start, stop).to(course.device).beside(self.state.get(number, {}))
                 loss = self._pass(part, number)
                 total += loss.total.detach().cpu()
-                for name, term in loss.terms.items():
+                for name, term in {"nats": loss.nats / batch.predicted, **loss.terms}.items():
                     terms[name] = terms.get(name, torch.zeros((), dtype=torch.float64)) + term.cpu()
         self._add_up([total, *terms.values()])
         share = rate(course.recipe, step, steps)

@@ -99,9 +99,10 @@ class Material:
         share = f"{100 * self.own.unknown:.2g} %"
         return [f"{share} of the tokens are unknown ones: what they stand for is predicted by nobody"]
 
-    def own_share(self, recipe: PretrainingRecipe) -> float:
-        """How much of every batch is of the corpus itself, and no general text."""
-        return 1 - general_rows(recipe.batch, self.replay) / recipe.batch
+    def ids_of_a_step(self, rows: Mapping[int, Rows], recipe: PretrainingRecipe) -> tuple[int, int]:
+        """Ids of the corpus itself, and no general text, in a step of short rows and in one of long ones."""
+        own = recipe.batch - general_rows(recipe.batch, self.replay)
+        return own * rows[recipe.short_length or recipe.length].content, own * rows[recipe.length].content
 
     def rows(self, objective: ByGradient, recipe: PretrainingRecipe) -> dict[int, Rows]:
         """T -> rows to train on. Raises `DataError` for less text than one batch, `ConfigError`."""
@@ -139,7 +140,8 @@ class Material:
         found = {}
         for name, corpus in (("validation", self.own), ("general", self.general)):
             if corpus is not None:
-                length = recipe.short_length or recipe.length
+                all_short = recipe.short_length and recipe.short_share == 1
+                length = recipe.short_length if all_short else recipe.length
                 rows = objective.packed(corpus.validation, length, self.vocabulary)
                 fewest = _fewest(objective)
                 if len(rows) < fewest:

@@ -92,6 +92,10 @@ class Rows(Protocol):
     def __len__(self) -> int:
         """Rows of an epoch."""
 
+    @property
+    def content(self) -> int:
+        """Ids of a row that come from the corpus; the rest of its positions frame them."""
+
     def rows(self, seed: int, step: int, batch: int) -> Tensor:
         """(B, T) int64, a pure function of its arguments: the whole batch of a step."""
 
@@ -193,6 +197,14 @@ class Writes(Protocol):
 
     def sample(self, network: nn.Module, vocabulary: Vocabulary, prompt: str, length: int, seed: int) -> str:
         """`prompt` and up to `length` tokens after it."""
+
+
+@runtime_checkable
+class Remarks(Protocol):
+    """An objective whose scores leave something of the text out."""
+
+    def remarks(self, held: Tokens, vocabulary: Vocabulary) -> Sequence[str]:
+        """What a reader of the scores on `held` must know, a sentence each."""
 
 
 @dataclass(frozen=True)

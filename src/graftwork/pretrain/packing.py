@@ -81,6 +81,11 @@ class Streams:
     tokens: Tokens
     length: int  # T, ids that a step moves on by
 
+    @property
+    def content(self) -> int:
+        """Ids of a row that are predicted: every one of the corpus comes once."""
+        return self.length
+
     def __len__(self) -> int:
         """Rows of an epoch, about: a batch of so many, or of fewer, has a step."""
         return len(self.tokens.ids) // (self.length + 1)

@@ -11,6 +11,8 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
+from graftwork.core.meter import Phase, Stopwatch
+
 
 @dataclass(frozen=True)
 class Peers:
@@ -55,6 +57,24 @@ class Peers:
 
 
 ALONE = Peers()
+
+
+class JointWatch:
+    """A stopwatch that has the processor seconds of all processes, of the others as they were when last they met."""
+
+    def __init__(self) -> None:
+        self._own, self._others = Stopwatch(), 0.0
+
+    def read(self) -> Phase:
+        """Seconds since the start."""
+        return self._own.read() + Phase(cpu_seconds=self._others)
+
+    def meet(self, peers: Peers) -> None:
+        """Hear of the others; every process does at the same time."""
+        own = self._own.read().cpu_seconds
+        total = torch.tensor([own], dtype=torch.float64)
+        peers.add_up([total])
+        self._others = float(total) - own
 
 
 @contextmanager

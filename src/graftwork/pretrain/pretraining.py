@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 from graftwork.config import Prices
-from graftwork.core.meter import Stopwatch
 from graftwork.core.opening import PRETRAINED
 from graftwork.core.progress import Progress, silent
 from graftwork.core.run import RunResult, RunSpec
@@ -20,15 +19,14 @@ from graftwork.pretrain.corpus import VALIDATION
 from graftwork.pretrain.elsewhere import at_once
 from graftwork.pretrain.executing import Learner, Order, Session, by_gradient
 from graftwork.pretrain.folder import CHECKPOINT
-from graftwork.pretrain.how_long import Extent, flop_of
+from graftwork.pretrain.how_long import Extent, purse_of
 from graftwork.pretrain.kept import corpora_folder
 from graftwork.pretrain.material import Asked, open_texts, tokenised, vocabulary_of
 from graftwork.pretrain.objective import AtOnce, Continues, Objective, PretrainingRecipe
-from graftwork.pretrain.parallel import Peers, peers
+from graftwork.pretrain.parallel import JointWatch, Peers, peers
 from graftwork.pretrain.report import write_report
 from graftwork.pretrain.sources import NamedObjective, folder_of, parse_objective, recipe_of, revision_of, size_of
 from graftwork.pretrain.vocabulary import Vocabulary
-from graftwork.run.budget import parse_budget
 from graftwork.run.environment import numerics
 from graftwork.run.price_tag import begin_all, repriced
 from graftwork.run.store import FORMAT, RunStore, read_result, write_run
@@ -92,9 +90,9 @@ def pretrain(
 
     Raises `GraftworkError` for bad data or settings, `Diverged` for a loss that is no longer a number.
     """
+    watch, marks = JointWatch(), begin_all()
     listed, extent = Prices.from_file(Path(prices) if prices is not None else None), Extent(steps, tokens, budget)
-    watch, made = Stopwatch(), parse_objective(objective)
-    _check(extent, listed)
+    purse, made = purse_of(extent, listed, watch), parse_objective(objective)
     if backbone is not None:
         _require_unset({"size": size, "tokenizer": tokenizer, "vocabulary": vocabulary, "lowercase": lowercase})
     if isinstance(made.objective, AtOnce) and (extent.steps is not None or general is not None):
@@ -107,7 +105,7 @@ def pretrain(
         if group.size > 1 and isinstance(made.objective, AtOnce):
             raise ConfigError("this objective runs in one process only", do="start it without torchrun")
         learner = _learner(made, backbone, size or SIZE, recipe or {}, group)
-        session = Session(numerics(precision, device), listed, group, watch, begin_all(), progress)
+        session = Session(numerics(precision, device), listed, group, watch, purse, marks, progress)
         order = Order(learner, session, seed, extent, validate_every, kept, prompt)
         return _run(order, asked, Path(runs), corpora_folder(cache))
 
@@ -135,7 +133,7 @@ def _run(order: Order, asked: Asked, runs: Path, root: Path) -> Pretrained:
     material = tokenised(texts, vocabulary, root)
     if group.leads:
         group.wait()
-    spec = _spec(order, texts.identity(order.learner.brought), len(material.own.train.ids))
+    spec = _spec(order, texts.identity(order.learner.brought))
     store, folder = RunStore(runs), runs / spec.id
     known = store.find(spec.id)
     group.wait()
@@ -165,12 +163,12 @@ def _alone(folder: Path) -> AbstractContextManager[None]:
     return alone(folder / ".lock", "another process trains this run", "wait for it, or give another --seed")
 
 
-def _spec(order: Order, reads: Mapping[str, Any], tokens: int) -> RunSpec:
+def _spec(order: Order, reads: Mapping[str, Any]) -> RunSpec:
     """The identity of a pre-training, in the words of any run's."""
     settings, extent = order.learner.recipe, order.extent
     recipe = {} if settings is None else asdict(settings)
     if settings is not None or extent != Extent():  # an objective without steps has passes that are usual
-        recipe |= extent.as_json(tokens)
+        recipe |= extent.as_json()
     every = {"validate_every": order.validate_every} if order.validate_every is not None else {}
     return RunSpec(
         question={"kind": KIND, **{name: reads[name] for name in ("general", "tokenizer")}},
@@ -199,11 +197,6 @@ def _recipe(
     if group.size > 1 and passes < group.size:
         recipe = recipe_of(recipe, {"rows_at_once": max(1, recipe.batch // group.size)})
     return recipe
-
-
-def _check(extent: Extent, prices: Prices) -> None:
-    if extent.budget is not None and flop_of(extent.budget) is None:
-        parse_budget(extent.budget, prices)
 
 
 def _require_unset(settings: Mapping[str, Any]) -> None:

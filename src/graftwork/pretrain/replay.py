@@ -24,6 +24,11 @@ class Replayed:
     general: Rows
     share: float
 
+    @property
+    def content(self) -> int:
+        """Ids of a row that come from its corpus."""
+        return self.own.content
+
     def __len__(self) -> int:
         """Rows of an epoch of the corpus itself."""
         return len(self.own)

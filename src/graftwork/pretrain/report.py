@@ -81,21 +81,27 @@ def _prices(result: RunResult) -> list[dict[str, Any]]:
 
 
 def loss_figure(lines: list[dict[str, Any]]) -> dict[str, Any]:
-    """The training loss thinned, and the mean loss on every held-out split, over steps."""
-    steps = [line for line in lines if "loss" in line]
+    """The training loss thinned, and the mean loss on every held-out split, over steps; no `data` where none was told.
+
+    Of training the nats alone, as of what is held out: penalties and other losses stand in the log. Where a library
+    counted no nats it is what that library calls its loss.
+    """
+    name = "nats" if any("nats" in line for line in lines) else "loss"
+    steps = [line for line in lines if name in line]
     thin = steps[:: max(1, len(steps) // MOST_POINTS)]
     data: list[dict[str, Any]] = [
         {"type": "scatter", "mode": "lines", "name": "training", "line": {"color": "#9aa5b1", "width": 1},
-         "x": [line["step"] for line in thin], "y": [line["loss"] for line in thin]},
-    ]  # fmt: skip
+         "x": [line["step"] for line in thin], "y": [line[name] for line in thin]},
+    ] if steps else []  # fmt: skip
     held = [line for line in lines if "validation" in line]
     for split in held[0]["validation"] if held else ():
         data.append(
             {"type": "scatter", "mode": "lines+markers", "name": split,
              "x": [line["step"] for line in held], "y": [line["validation"][split]["nats"] for line in held]}
         )  # fmt: skip
+    title = "nats per predicted token" if name == "nats" else "loss per token, as the library sums it"
     layout = {
         "height": 420, "margin": {"l": 60, "r": 20, "t": 20, "b": 50}, "template": "plotly_white",
-        "xaxis": {"title": {"text": "step"}}, "yaxis": {"title": {"text": "loss, nats per predicted token"}},
+        "xaxis": {"title": {"text": "step"}}, "yaxis": {"title": {"text": title}},
     }  # fmt: skip
     return {"data": data, "layout": layout}

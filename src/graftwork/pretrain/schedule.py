@@ -39,10 +39,15 @@ def length_at(recipe: PretrainingRecipe, step: int, steps: int) -> int:
     return recipe.short_length if step < short_steps(recipe, steps) else recipe.length
 
 
+def summed(recipe: PretrainingRecipe, step: int, steps: int, short: float, long: float) -> float:
+    """Over the steps before `step`: what a step of short rows has, and one of long rows."""
+    first = min(step, short_steps(recipe, steps))
+    return first * short + (step - first) * long
+
+
 def positions(recipe: PretrainingRecipe, step: int, steps: int) -> int:
-    """Tokens that the steps before `step` saw."""
-    short = min(step, short_steps(recipe, steps))
-    return recipe.batch * (short * recipe.short_length + (step - short) * recipe.length)
+    """Tokens that the steps before `step` saw, those that frame a row included."""
+    return int(summed(recipe, step, steps, recipe.batch * recipe.short_length, recipe.batch * recipe.length))
 
 
 def parts(recipe: PretrainingRecipe) -> list[tuple[int, int]]:

@@ -14,7 +14,7 @@ from graftwork.pretrain.tokens import Tokens
 from graftwork.pretrain.vocabulary import Vocabulary
 from graftwork.train.seeds import derive
 
-SEED = 0  # of rows and masks, whatever the run's: runs are compared on the same ones
+SEED = 0  # of rows and masks, whatever the run's: runs of one length and one batch are compared on the same ones
 MOST_POSITIONS = 50_000  # that one validation reads
 
 
@@ -32,6 +32,10 @@ class Held:
         """Passes of one validation."""
         wanted = min(len(self.rows), max(1, MOST_POSITIONS // self.length))
         return max(1, wanted // self.batch)
+
+    def as_json(self) -> dict[str, int]:
+        """What decides which rows and masks it is: rows of a state that is carried on are streams."""
+        return {"length": self.length, "rows": self.batch, "passes": self.steps}
 
 
 @dataclass(frozen=True)

@@ -83,7 +83,7 @@ class Purse:
     def spent(self) -> float:
         """In the budget's unit. The hard stop's timer may ask in the middle of this: a lap is begun in one step."""
         lap, now = self._lap, self.watch.read()
-        phase = Phase(now.wall_seconds - lap.began.wall_seconds, now.cpu_seconds - lap.began.cpu_seconds)
+        phase = now - lap.began
         cost = self._cost(lap, phase)
         self.grade = cost.grade
         amount = lap.before + (cost.value or 0.0)

@@ -145,6 +145,14 @@ def test_the_backbone_reads_as_it_was_trained(words: Vocabulary, tmp_path: Path)
     assert inputs["characters"][0, 2].tolist() == character_ids("old")
 
 
+def test_it_says_how_many_words_count_as_one(tokens: TokenisedCorpus, words: Vocabulary) -> None:
+    (said,) = FULL.remarks(tokens.validation, words)
+    share = 100 * float((tokens.validation.ids >= 20).mean())
+    assert 0 < share < 100
+    assert said.startswith(f"{share:.2g} % of the words held out are none of the 20 that are predicted")
+    assert Bidirectional(predicted=0).remarks(tokens.validation, words) == []
+
+
 @pytest.mark.parametrize("option", [{"predicted": -1}, {"samples": -1}, {"dropout": 1.0}])
 def test_bad_options_are_named(option: dict[str, float]) -> None:
     with pytest.raises(ConfigError, match="no such setting"):

@@ -192,6 +192,13 @@ def test_bad_options() -> None:
         Masked(unit="word")
     with pytest.raises(ConfigError, match="shares"):
         Masked(masked=0.9, random=0.2)
+    with pytest.raises(ConfigError, match="no mask could stay"):
+        Masked(masking="static", second="next_sentence")
+
+
+@pytest.mark.parametrize("masked", [0.1, 0.3, 0.7, 0.8, 0.9, 1.0])
+def test_no_token_has_to_be_shown_as_it_is(masked: float) -> None:
+    assert Masked(masked=masked, random=round(1 - masked, 1)).masked == masked
 
 
 def test_bad_sizes(vocabulary: Vocabulary) -> None:

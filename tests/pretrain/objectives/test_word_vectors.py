@@ -91,6 +91,13 @@ def test_a_run_and_what_it_leaves(train: Callable[..., Pretrained], capsys: pyte
     assert train().reused
 
 
+def test_of_ngrams_no_loss_is_told(train: Callable[..., Pretrained]) -> None:
+    done = train(FAST + ":ngrams=true:buckets=500")
+    lines = [json.loads(line) for line in (done.folder / "log.jsonl").read_text().splitlines()]
+    assert lines and all("rate" in line and "loss" not in line for line in lines)
+    assert "Plotly.newPlot" not in (done.folder / "report.html").read_text()
+
+
 def test_the_same_command_gives_the_same_bytes(train: Callable[..., Pretrained]) -> None:
     one, two, other = (train(runs=name, seed=seed) for name, seed in (("a", 0), ("b", 0), ("c", 1)))
     files = [{path.name: path.read_bytes() for path in done.backbone.iterdir()} for done in (one, two, other)]

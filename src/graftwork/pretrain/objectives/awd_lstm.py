@@ -263,6 +263,11 @@ class Varied:
 
     streams: Streams
 
+    @property
+    def content(self) -> int:
+        """Ids of a row that are predicted, about."""
+        return self.streams.content
+
     def __len__(self) -> int:
         """Rows of an epoch, about."""
         return len(self.streams)

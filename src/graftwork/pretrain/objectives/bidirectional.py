@@ -125,6 +125,17 @@ class Bidirectional:
         nats = network.nats(read, labels) if drawn is None else network.sampled_nats(read, labels, drawn[0])
         return Loss(nats / batch.predicted, nats.detach(), len(labels))
 
+    def remarks(self, held: Tokens, vocabulary: Vocabulary) -> Sequence[str]:
+        """How much of the text is read but never predicted by itself."""
+        words = min(self.predicted or vocabulary.size, vocabulary.size)
+        others = float((held.ids >= words).mean())
+        if not others:
+            return []
+        return [
+            f"{100 * others:.2g} % of the words held out are none of the {words:,} that are predicted and count as one "
+            "unknown word: perplexity and bits per byte are lower than over all words"
+        ]
+
     def save(self, network: nn.Module, vocabulary: Vocabulary, folder: Path) -> None:
         """An `elmo` folder; the softmax is kept beside the network in its weights."""
         assert isinstance(network, TrainedBiLM)

@@ -64,11 +64,17 @@ class Masked:
         check_word("unit of masking", self.unit, UNITS)
         check_word("second loss", self.second, SECONDS)
         check_word("sort of positions", self.positions, POSITIONS)
-        if not (0 < self.share < 1 and 0 <= self.masked <= 1 and 0 <= self.random <= 1 - self.masked):
+        if not (0 < self.share < 1 and self.masked >= 0 and self.random >= 0 and self.masked + self.random <= 1):
             raise ConfigError(
                 "these shares of tokens are not possible",
                 got=f"share {self.share}, masked {self.masked}, random {self.random}",
                 expected="0 < share < 1, and masked + random at most 1",
+            )
+        if self.masking == "static" and self.second != "none":
+            raise ConfigError(
+                "rows of pairs are cut anew at every step, and no mask could stay",
+                got=f"masking=static:second={self.second}",
+                do="leave one of them out",
             )
 
     @property

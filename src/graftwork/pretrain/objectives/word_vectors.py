@@ -121,8 +121,10 @@ class WordVectorObjective:
             if bench.is_spent():
                 break
             self._step(model, words, portion, tokens)
-            loss, done = model.get_latest_training_loss() / (portion.end - portion.start), portion.end
-            bench.log({"step": number, "loss": float(loss), "rate": self._rate(done / tokens)})
+            done = portion.end
+            # gensim counts no loss of n-grams
+            loss = {} if self.ngrams else {"loss": float(model.get_latest_training_loss() / (done - portion.start))}
+            bench.log({"step": number, **loss, "rate": self._rate(done / tokens)})
             speed = (done - began) / max(1e-9, watch.read().wall_seconds)
             bench.progress(done / tokens, f"{done:,} of {tokens:,} tokens · {scaled(speed, 'tokens/s')}")
             bench.keep(number, -(-tokens // PORTION), lambda: _state(model))
