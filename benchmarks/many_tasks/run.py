@@ -20,6 +20,7 @@ sys.path.append(str(Path(__file__).parents[1]))
 from driving import compared
 
 import graftwork as gw
+from graftwork.compare.answer import verdict
 from graftwork.compare.over_tasks import over_tasks
 from graftwork.core.run import Recipe
 from graftwork.files import read_json, write_json
@@ -199,7 +200,8 @@ def summary(out: Path) -> dict[str, Any]:
 
 
 def linear(board: Mapping[str, Any]) -> dict[str, Any]:
-    """The linear model beside the best method on the backbone: what the board's own test says."""
+    """The linear model beside the best method on the backbone: what the board's own test says; and `by` which of them
+    it is shown to be beaten, for the best may waver more between seeds than another."""
     metric = board["headline_metric"]
     means = {row["method"]: row["scores"][metric]["mean"] for row in board["rows"] if metric in row["scores"]}
     best = max((name for name in means if name in ON_BACKBONE), key=lambda name: means[name], default=None)
@@ -210,7 +212,8 @@ def linear(board: Mapping[str, Any]) -> dict[str, Any]:
     told = {"better": "worse", "worse": "better"}.get(pair["verdict"], pair["verdict"]) if sign < 0 else pair["verdict"]
     told = "unknown" if pair["p"] is None else told
     low, high = sorted((sign * pair["low"], sign * pair["high"]))
-    return {"best": best, "delta": sign * pair["delta"], "low": low, "high": high, "verdict": told}
+    beaten_by = [name for name in ON_BACKBONE if verdict(board, name, LINEAR) == "better"]
+    return {"best": best, "delta": sign * pair["delta"], "low": low, "high": high, "verdict": told, "by": beaten_by}
 
 
 if __name__ == "__main__":

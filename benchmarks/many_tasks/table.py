@@ -65,6 +65,9 @@ def _bullets(content: Mapping[str, Any]) -> str:
     lines.append(f"`{LINEAR}` is within the noise of the best method on the backbone, or better, on {len(near)} of "
                  f"{len(content['counted'])} tasks: {', '.join(near) or 'none'}; by the interval of this pair alone on "
                  f"{len(alone)}: {', '.join(alone) or 'none'}")  # fmt: skip
+    beaten = {task: found["by"] for task, found in content["linear"].items() if found.get("by")}
+    told = "; ".join(f"{task} ({', '.join(by)})" for task, by in beaten.items())
+    lines.append(f"Some method on the backbone is shown to beat `{LINEAR}` on {len(beaten)}: {told or 'none'}")
     lines += enough_lines(content)
     lines += [spent_line(content), *content["notes"]]
     return "\n".join(f"- {line}" for line in lines if line)

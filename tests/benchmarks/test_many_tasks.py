@@ -95,8 +95,9 @@ def test_variable_is_the_depth_that_is_best_on_validation(driver: ModuleType) ->
 def test_the_linear_model_is_read_beside_the_best_on_the_backbone(driver: ModuleType) -> None:
     behind = driver.linear(board(SHARES))
     assert (behind["best"], behind["verdict"]) == ("full", "better") and behind["delta"] == pytest.approx(0.2)
+    assert behind["by"] == ["adapter", "full"]
     ahead = driver.linear(board({"full": 0.6, "adapter": 0.5, "tfidf_svm": 0.7}))
-    assert (ahead["best"], ahead["verdict"]) == ("full", "worse")
+    assert (ahead["best"], ahead["verdict"], ahead["by"]) == ("full", "worse", [])
     assert (ahead["delta"], ahead["low"], ahead["high"]) == (
         pytest.approx(-0.1),
         pytest.approx(-0.12),
