@@ -21,6 +21,7 @@ from graftwork.errors import ConfigError, GraftworkError, IncompatibleModule, St
 from graftwork.files import read_json, write_json
 from graftwork.run import task_module
 from graftwork.run.task_module import TaskModule
+from graftwork.testing.networks import write_awd_lstm
 
 MakeModule = Callable[..., Path]
 
@@ -180,6 +181,24 @@ def test_a_backbone_of_another_name_and_the_same_content_is_the_banks(
     write_json(moved / "module.json", described | {"backbone": described["backbone"] | {"id": "hf:/not/here"}})
     assert bank.add(moved, "moved").version == 1
     assert bank.predict([("moved", "good film")])[0]["label"] in ("good", "bad")
+
+
+@pytest.mark.parametrize("name", ["hf:nets/own", "runs/own"])
+def test_a_banks_backbone_is_found_from_every_folder(
+    name: str, tmp_path: Path, module: MakeModule, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_awd_lstm(tmp_path / (f"{name}/backbone" if name.startswith("runs") else name.removeprefix("hf:")))
+    made = module(backbone=name)
+    Bank.create("filled.bank").add(made, "task")
+    Bank.create("empty.bank", backbone=name)
+    monkeypatch.chdir("/")
+    monkeypatch.setattr(task_module, "_OPEN", weakref.WeakValueDictionary())
+    assert TaskModule.load(made).predict(["good film"])
+    task_module._OPEN.clear()
+    assert Bank.open(tmp_path / "filled.bank").predict([("task", "good film")])
+    task_module._OPEN.clear()
+    assert Bank.open(tmp_path / "empty.bank").open_backbone().card.family == "awd_lstm"
 
 
 @pytest.mark.parametrize(

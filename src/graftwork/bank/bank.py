@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -15,7 +15,7 @@ from graftwork.bank.store import BankFolder, State, TaskEntry, unknown_task
 from graftwork.bank.version import require_digest
 from graftwork.core.backbone import Backbone, BackboneCard
 from graftwork.core.example import Example
-from graftwork.core.opening import PRECISIONS, open_backbone
+from graftwork.core.opening import PRECISIONS, lasting_card, open_backbone
 from graftwork.errors import ConfigError, GraftworkError, IncompatibleModule, StorageError, UnknownName
 from graftwork.files import read_json
 from graftwork.run.environment import numerics, resolve_device
@@ -69,8 +69,8 @@ class Bank:
         if precision not in ("auto", *PRECISIONS):
             raise UnknownName("precision", precision, ["auto", *PRECISIONS])
         chosen = None if precision == "auto" else precision
-        card = open_backbone(backbone, precision="fp32").card if backbone is not None else None
-        return cls.open(BankFolder.create(Path(path), backbone=_as_json(card), precision=chosen).root)
+        card = lasting_card(open_backbone(backbone, precision="fp32").card) if backbone is not None else None
+        return cls.open(BankFolder.create(Path(path), backbone=card, precision=chosen).root)
 
     @classmethod
     def open(cls, path: str | Path, *, device: str = "auto") -> Bank:
@@ -389,7 +389,3 @@ class Bank:
 
 def _message(error: Exception) -> str:
     return error.message if isinstance(error, GraftworkError) else f"{type(error).__name__}: {error}"
-
-
-def _as_json(card: BackboneCard | None) -> dict[str, Any] | None:
-    return asdict(card) if card is not None else None
