@@ -23,6 +23,7 @@ from graftwork.run.shop import Opened, open_shared
 from graftwork.run.task_module import TaskModule
 from graftwork.run.train import train
 from graftwork.testing import tiny_dataset
+from graftwork.testing.networks import write_awd_lstm
 
 Stop = Callable[[dict[str, Any]], None]
 NAMES = ("one", "two", "three")
@@ -292,6 +293,17 @@ def test_the_banks_backbone_is_taken_and_a_task_for_another_one_fails_alone(task
     done = streamed([tasks[0], other], tmp_path, backbone=None, precision="auto")
     assert [row["task"] for row in done.content["tasks"]] == ["one"]
     assert "another backbone than the stream's" in done.failed["four"]
+
+
+def test_a_backbone_that_is_named_from_here_is_the_banks(
+    tasks: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_awd_lstm(tmp_path / "net")
+    asked = [write_task(tmp_path, name, settings='backbone = "hf:net"\n') for name in NAMES]
+    streamed(asked[:1], tmp_path, backbone="hf:net")
+    done = streamed(asked, tmp_path, backbone=None)
+    assert [row["task"] for row in done.content["tasks"]] == list(NAMES) and done.failed == {}
 
 
 def test_a_task_file_says_its_epochs(tasks: list[Path], tmp_path: Path) -> None:
