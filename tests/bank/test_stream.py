@@ -17,8 +17,10 @@ from graftwork.bank import adding, store, witness
 from graftwork.bank import stream as streaming
 from graftwork.bank.store import BankFolder
 from graftwork.bank.stream import Stream, stream
+from graftwork.bank.witness import Witness
 from graftwork.core.task import Task
 from graftwork.errors import ConfigError, DataError, GraftworkError, IncompatibleModule, StorageError
+from graftwork.run import keeping
 from graftwork.run.shop import Opened, open_shared
 from graftwork.run.task_module import TaskModule
 from graftwork.run.train import train
@@ -193,6 +195,23 @@ def test_the_last_bits_of_an_answer_count(tasks: list[Path], tmp_path: Path, mon
     monkeypatch.setattr(streaming, "open_shared", noting)
     with pytest.raises(IncompatibleModule, match=r"'one' is not what it was.*its self-test gives other logits"):
         streamed(tasks, tmp_path, told=after("one", touch))
+
+
+@pytest.mark.parametrize("changed", ["sources", "libraries"])
+def test_it_goes_on_where_another_version_gives_other_bits(
+    changed: str, tasks: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Graftwork was upgraded meanwhile, or numpy."""
+    streamed(tasks[:1], tmp_path)
+    logits = Witness._logits
+    monkeypatch.setattr(Witness, "_logits", lambda self, folder: f"other {logits(self, folder)}")
+    with pytest.raises(IncompatibleModule, match="its self-test gives other logits"):
+        streamed(tasks, tmp_path)
+    if changed == "sources":
+        monkeypatch.setattr(keeping, "source_digest", lambda package: "other")
+    else:
+        monkeypatch.setattr(keeping, "version", lambda name: "99")
+    assert len(streamed(tasks, tmp_path).content["tasks"]) == 3
 
 
 def test_a_task_that_was_there_before_is_watched_too(tasks: list[Path], tmp_path: Path) -> None:

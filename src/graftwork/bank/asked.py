@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from graftwork.core.run import Recipe
 from graftwork.core.opening import lasting_name
+from graftwork.core.run import Recipe
 from graftwork.core.task import Task, read_task_file
 from graftwork.errors import ConfigError, GraftworkError
 from graftwork.files import digest
