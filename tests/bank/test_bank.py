@@ -295,6 +295,27 @@ def test_a_damaged_task_is_refused_and_the_others_answer(bank: Bank) -> None:
     assert again.predict([("always", "x")])[0]["label"] == "bad"
 
 
+def test_the_tasks_that_can_be_opened_answer_and_the_others_are_told(bank: Bank) -> None:
+    for name in ("lora", "probe"):
+        spoil(bank, name)
+    opened = Bank.open(bank.path)
+    assert opened.predict_all("good film").keys() == {"tags", "always"}
+    assert opened.failed.keys() == {"lora", "probe"} and "not as it was added" in opened.failed["lora"]
+    assert opened.predict_all("good film").keys() == {"tags", "always"}
+    with pytest.raises(IncompatibleModule, match="'lora' can't be opened"):
+        opened.predict_all("good film", ["lora", "always"])
+    spoil(bank, "pairs")
+    with pytest.raises(IncompatibleModule, match="'pairs' can't be opened"):
+        opened.predict_all(("good film", "bad film"))
+
+
+def test_every_task_that_can_not_be_opened_is_told(bank: Bank) -> None:
+    for name in ("lora", "probe"):
+        spoil(bank, name)
+    opened = Bank.open(bank.path)
+    assert opened.load_all().keys() == opened.load_all().keys() == {"lora", "probe"}
+
+
 def test_what_others_change_is_taken_in(bank: Bank, elsewhere: Bank, module: MakeModule) -> None:
     bank.load_all()
     elsewhere.add(module("lora", seed=5), "lora")

@@ -174,7 +174,8 @@ class Bank:
     def predict_all(self, given: GivenInputs, tasks: Iterable[str] | None = None) -> dict[str, Answer]:
         """The answers of every task that takes such inputs, or of these; what they share is computed once.
 
-        Raises as `predict`, and `ConfigError` when no task takes them.
+        Of all tasks those are left out that can't be opened: `failed` tells them. Raises as `predict` for tasks that
+        are named, or where none of all can be opened, and `ConfigError` when no task takes such inputs.
         """
         names = list(tasks) if tasks is not None else self.taking(given)
         if not names and tasks is None:
@@ -183,6 +184,9 @@ class Bank:
                 where=str(self.path),
                 do="graft bank show BANK TASK says what a task reads",
             )
+        if tasks is None:
+            self.load_all(names)
+            names = [name for name in names if self._answers(name)] or names
         return dict(zip(names, self.predict([(name, given) for name in names]), strict=True))
 
     def taking(self, given: GivenInputs) -> list[str]:
@@ -211,11 +215,12 @@ class Bank:
                     if not self._answers(name):
                         self._load(name)
 
-    def load_all(self) -> Mapping[str, str]:
-        """Open and test every task now. Those that can't be opened, with the message; `refresh` tries them again."""
-        for name, entry in self.tasks.items():
-            known = self._failed.get(name)
-            if known is not None and known.digest == entry.digest:
+    def load_all(self, names: Iterable[str] | None = None) -> Mapping[str, str]:
+        """Open and test every task now, or these. What can't be opened, with the message; `refresh` tries it again."""
+        entries = self._entries
+        for name in entries if names is None else names:
+            entry, known = entries.get(name), self._failed.get(name)
+            if entry is None or (known is not None and known.digest == entry.digest):
                 continue
             try:
                 self.load([name])
@@ -276,9 +281,11 @@ class Bank:
         entries: dict[str, TaskEntry] = {}
         failed: dict[str, Failure] = {}
         for name, placed in state.tasks.items():
-            old = before.get(name)
-            if old is not None and (old.version, old.digest) == (placed.version, placed.digest) and name not in former:
+            old, known = before.get(name), former.get(name)
+            same = old is not None and (old.version, old.digest) == (placed.version, placed.digest)
+            if old is not None and same and (known is None or lazily):
                 entries[name] = old
+                failed |= {name: known} if known is not None and known.digest == placed.digest else {}
                 continue
             try:
                 entry = self._folder.entry(name, state=state)
