@@ -14,7 +14,7 @@ import pytest
 
 from graftwork import files
 from graftwork.errors import StorageError
-from graftwork.files import write_text, writing
+from graftwork.files import read_json, write_json, write_text, writing
 
 KILLED = """
 import os, signal, sys
@@ -150,3 +150,10 @@ def test_who_may_read_it_is_as_before_or_as_the_umask_says(tmp_path: Path) -> No
 def test_a_folder_is_refused_before_anything_is_done(tmp_path: Path) -> None:
     with pytest.raises(StorageError, match="this is a folder"), writing(tmp_path):
         pytest.fail("the block was begun")
+
+
+def test_a_byte_of_a_path_that_is_no_utf_8_comes_back(tmp_path: Path) -> None:
+    value = {"path": os.fsdecode(b"caf\xe9/\xc3\xa9.csv")}
+    write_json(tmp_path / "a.json", value)
+    assert read_json(tmp_path / "a.json") == value
+    assert "caf\\udce9/é.csv" in (tmp_path / "a.json").read_text(encoding="utf-8")

@@ -265,8 +265,8 @@ def require_writable(folder: Path) -> None:
 
 
 def write_text(path: Path, text: str) -> None:
-    """`write_bytes` of UTF-8."""
-    write_bytes(path, text.encode())
+    """`write_bytes` of UTF-8. A byte of a path that is none becomes an escape, which JSON reads back as it was."""
+    write_bytes(path, text.encode(errors="backslashreplace"))
 
 
 def write_json(path: Path, value: Any) -> None:

@@ -19,7 +19,7 @@ from graftwork.backbones import minilm
 from graftwork.backbones.tiny_text import tiny_tokenizer
 from graftwork.core.example import Example
 from graftwork.core.model_folder import SENTENCE_TOWERS
-from graftwork.core.opening import open_backbone, require_kept
+from graftwork.core.opening import lasting_name, open_backbone, require_kept
 from graftwork.core.transformer import site_size
 from graftwork.errors import ConfigError, GraftworkError, IncompatibleModule, StorageError, UnknownName
 
@@ -118,6 +118,17 @@ def test_a_name_out_of_a_file_starts_no_download(name: str, folder: Path, monkey
         require_kept(name)
     for here in ("minilm", "random:tiny_text", f"hf:{folder}", f"random:hf:{folder}"):
         require_kept(here)
+
+
+def test_names_hold_from_every_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "model").mkdir()
+    (tmp_path / "minilm").mkdir()
+    assert lasting_name("hf:model") == f"hf:{tmp_path.resolve()}/model"
+    assert lasting_name("random:hf:model") == f"random:hf:{tmp_path.resolve()}/model"
+    assert [lasting_name(name) for name in ("minilm", "random:minilm", "hf:owner/name")] == [
+        "minilm", "random:minilm", "hf:owner/name",
+    ]  # fmt: skip
 
 
 def test_pickled_weights_are_refused(folder: Path) -> None:

@@ -9,7 +9,7 @@ import json
 import os
 import shutil
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -36,9 +36,8 @@ def kill_before(step: int) -> None:
 
 def survives(change: Callable[[BankFolder], Any], home: Path, modules: Path) -> int:
     """Kill `change` at every step; after each the bank is as before or as after, and the next change goes well."""
-    fresh = BankFolder(home / "fresh")
-    before = named(fresh)
-    steps, after = 0, None
+    before, after = named(BankFolder(home / "fresh")), _after(change, home)
+    steps = 0
     while True:
         bank = BankFolder(Path(shutil.copytree(home / "fresh", home / "bank")))
         child = os.fork()
@@ -48,16 +47,24 @@ def survives(change: Callable[[BankFolder], Any], home: Path, modules: Path) -> 
             os._exit(0)
         done = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
         seen = named(bank)
-        if seen != before or done:
-            assert seen != before and after in (None, seen), (steps, seen)
-            after = seen
+        assert seen == after if done else seen in (before, after), (steps, seen)
         bank.add(modules / "next", "next", well)
-        assert named(bank).keys() == {*seen, "next"}
+        found = {name: one for name, one in named(bank).items() if name != "next"}
+        assert found == after if seen == after else found in (before, after), (steps, found)
         require_tidy(bank)
         shutil.rmtree(home / "bank")
         if done:
             return steps
         steps += 1
+
+
+def _after(change: Callable[[BankFolder], Any], home: Path) -> Mapping[str, tuple[int, str]]:
+    """What a reader sees once it is done."""
+    bank = BankFolder(Path(shutil.copytree(home / "fresh", home / "done")))
+    change(bank)
+    seen = named(bank)
+    shutil.rmtree(bank.root)
+    return seen
 
 
 def main(home: Path) -> None:

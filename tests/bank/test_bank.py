@@ -21,6 +21,7 @@ from graftwork.errors import ConfigError, GraftworkError, IncompatibleModule, St
 from graftwork.files import read_json, write_json
 from graftwork.run import task_module
 from graftwork.run.task_module import TaskModule
+from graftwork.testing.networks import write_awd_lstm
 
 MakeModule = Callable[..., Path]
 
@@ -182,6 +183,24 @@ def test_a_backbone_of_another_name_and_the_same_content_is_the_banks(
     assert bank.predict([("moved", "good film")])[0]["label"] in ("good", "bad")
 
 
+@pytest.mark.parametrize("name", ["hf:nets/own", "runs/own"])
+def test_a_banks_backbone_is_found_from_every_folder(
+    name: str, tmp_path: Path, module: MakeModule, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_awd_lstm(tmp_path / (f"{name}/backbone" if name.startswith("runs") else name.removeprefix("hf:")))
+    made = module(backbone=name)
+    Bank.create("filled.bank").add(made, "task")
+    Bank.create("empty.bank", backbone=name)
+    monkeypatch.chdir("/")
+    monkeypatch.setattr(task_module, "_OPEN", weakref.WeakValueDictionary())
+    assert TaskModule.load(made).predict(["good film"])
+    task_module._OPEN.clear()
+    assert Bank.open(tmp_path / "filled.bank").predict([("task", "good film")])
+    task_module._OPEN.clear()
+    assert Bank.open(tmp_path / "empty.bank").open_backbone().card.family == "awd_lstm"
+
+
 @pytest.mark.parametrize(
     ("made", "got"),
     [
@@ -274,6 +293,27 @@ def test_a_damaged_task_is_refused_and_the_others_answer(bank: Bank) -> None:
     with pytest.raises(IncompatibleModule, match="the task 'probe' can't be opened"):
         again.predict([("probe", "good film")])
     assert again.predict([("always", "x")])[0]["label"] == "bad"
+
+
+def test_the_tasks_that_can_be_opened_answer_and_the_others_are_told(bank: Bank) -> None:
+    for name in ("lora", "probe"):
+        spoil(bank, name)
+    opened = Bank.open(bank.path)
+    assert opened.predict_all("good film").keys() == {"tags", "always"}
+    assert opened.failed.keys() == {"lora", "probe"} and "not as it was added" in opened.failed["lora"]
+    assert opened.predict_all("good film").keys() == {"tags", "always"}
+    with pytest.raises(IncompatibleModule, match="'lora' can't be opened"):
+        opened.predict_all("good film", ["lora", "always"])
+    spoil(bank, "pairs")
+    with pytest.raises(IncompatibleModule, match="'pairs' can't be opened"):
+        opened.predict_all(("good film", "bad film"))
+
+
+def test_every_task_that_can_not_be_opened_is_told(bank: Bank) -> None:
+    for name in ("lora", "probe"):
+        spoil(bank, name)
+    opened = Bank.open(bank.path)
+    assert opened.load_all().keys() == opened.load_all().keys() == {"lora", "probe"}
 
 
 def test_what_others_change_is_taken_in(bank: Bank, elsewhere: Bank, module: MakeModule) -> None:

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -360,6 +361,47 @@ def test_what_others_put_into_the_folder_is_left_alone(bank: BankFolder, fake: M
     shutil.copytree(fake("one"), mine)
     bank.add(fake("three"), "third", well)
     assert (mine / "module.json").is_file() and "by_hand" not in named(bank)
+
+
+@pytest.mark.parametrize("change", ["add", "update", "remove", "rename", "rollback"])
+def test_a_bank_json_that_is_one_change_old_loses_nothing(change: str, bank: BankFolder, fake: Module) -> None:
+    older = (bank.root / "bank.json").read_bytes()
+    changes: dict[str, Callable[[], Any]] = {
+        "add": lambda: bank.add(fake("three"), "new", well),
+        "update": lambda: bank.add(fake("three"), "task", well),
+        "remove": lambda: bank.remove("task"),
+        "rename": lambda: bank.rename("task", "called"),
+        "rollback": lambda: bank.rollback("task", well),
+    }
+    changes[change]()
+    after, newer = named(bank), bank.state()
+    (bank.root / "bank.json").write_bytes(older)
+    with pytest.raises(UnknownName):
+        bank.remove("nobody")
+    assert bank.state() == newer
+    bank.add(fake("four"), "next", well)
+    assert named(bank).items() > after.items()
+    require_tidy(bank)
+
+
+def test_the_first_task_of_a_bank_brings_its_backbone_again(tmp_path: Path, fake: Module) -> None:
+    bank = BankFolder.create(tmp_path / "bank")
+    older = (bank.root / "bank.json").read_bytes()
+    bank.add(fake("one"), "task", well)
+    newer = bank.state()
+    (bank.root / "bank.json").write_bytes(older)
+    with pytest.raises(UnknownName):
+        bank.remove("nobody")
+    assert bank.state() == newer
+
+
+def test_a_tail_that_follows_another_line_is_not_taken_for_a_change(bank: BankFolder, fake: Module) -> None:
+    before = named(bank)
+    stray = replace(bank.ledger(bank.state()).next("remove", "task", 2, "d"), previous="0" * 64)
+    with (bank.root / "ledger.jsonl").open("ab") as stream:
+        stream.write(stray.line + b"\n")
+    bank.add(fake("three"), "third", well)
+    assert named(bank).items() > before.items()
 
 
 def test_an_older_bank_json_is_not_written_over(bank: BankFolder, fake: Module) -> None:

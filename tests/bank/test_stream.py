@@ -17,12 +17,15 @@ from graftwork.bank import adding, store, witness
 from graftwork.bank import stream as streaming
 from graftwork.bank.store import BankFolder
 from graftwork.bank.stream import Stream, stream
+from graftwork.bank.witness import Witness
 from graftwork.core.task import Task
 from graftwork.errors import ConfigError, DataError, GraftworkError, IncompatibleModule, StorageError
+from graftwork.run import keeping
 from graftwork.run.shop import Opened, open_shared
 from graftwork.run.task_module import TaskModule
 from graftwork.run.train import train
 from graftwork.testing import tiny_dataset
+from graftwork.testing.networks import write_awd_lstm
 
 Stop = Callable[[dict[str, Any]], None]
 NAMES = ("one", "two", "three")
@@ -194,6 +197,23 @@ def test_the_last_bits_of_an_answer_count(tasks: list[Path], tmp_path: Path, mon
         streamed(tasks, tmp_path, told=after("one", touch))
 
 
+@pytest.mark.parametrize("changed", ["sources", "libraries"])
+def test_it_goes_on_where_another_version_gives_other_bits(
+    changed: str, tasks: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Graftwork was upgraded meanwhile, or numpy."""
+    streamed(tasks[:1], tmp_path)
+    logits = Witness._logits
+    monkeypatch.setattr(Witness, "_logits", lambda self, folder: f"other {logits(self, folder)}")
+    with pytest.raises(IncompatibleModule, match="its self-test gives other logits"):
+        streamed(tasks, tmp_path)
+    if changed == "sources":
+        monkeypatch.setattr(keeping, "source_digest", lambda package: "other")
+    else:
+        monkeypatch.setattr(keeping, "version", lambda name: "99")
+    assert len(streamed(tasks, tmp_path).content["tasks"]) == 3
+
+
 def test_a_task_that_was_there_before_is_watched_too(tasks: list[Path], tmp_path: Path) -> None:
     streamed(tasks[:1], tmp_path)
     done = streamed(tasks[1:2], tmp_path, out=tmp_path / "other")
@@ -292,6 +312,17 @@ def test_the_banks_backbone_is_taken_and_a_task_for_another_one_fails_alone(task
     done = streamed([tasks[0], other], tmp_path, backbone=None, precision="auto")
     assert [row["task"] for row in done.content["tasks"]] == ["one"]
     assert "another backbone than the stream's" in done.failed["four"]
+
+
+def test_a_backbone_that_is_named_from_here_is_the_banks(
+    tasks: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_awd_lstm(tmp_path / "net")
+    asked = [write_task(tmp_path, name, settings='backbone = "hf:net"\n') for name in NAMES]
+    streamed(asked[:1], tmp_path, backbone="hf:net")
+    done = streamed(asked, tmp_path, backbone=None)
+    assert [row["task"] for row in done.content["tasks"]] == list(NAMES) and done.failed == {}
 
 
 def test_a_task_file_says_its_epochs(tasks: list[Path], tmp_path: Path) -> None:

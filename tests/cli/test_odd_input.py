@@ -42,6 +42,21 @@ def test_a_byte_order_mark_is_accepted(graft: Graft, written: Written) -> None:
     assert board_of(graft, marked)["task"]["data"] == board_of(graft, plain)["task"]["data"]
 
 
+@pytest.mark.skipif(sys.platform in ("darwin", "win32"), reason="names of files are UTF-8 there")
+@pytest.mark.parametrize("name", [b"caf\xe9.csv", b"caf\xe9/t.csv"])
+def test_a_path_that_is_no_utf_8_is_a_path(name: bytes, graft: Graft, written: Written) -> None:
+    plain, odd = written("plain.csv", HEADER, ROWS), Path(os.fsdecode(name))
+    odd.parent.mkdir(exist_ok=True)
+    plain.rename(odd)
+    done = graft("train", odd, "--method", "majority")
+    assert done.code == 0, done.err
+    (run,) = Path("runs").iterdir()
+    recorded = json.loads((run / "receipt.json").read_text(encoding="utf-8"))["data"]["files"]["train"]["path"]
+    assert Path(recorded) == odd.resolve()
+    assert "bitwise equal" in graft("verify", run).out
+    assert graft("compare", odd, "--methods", "majority", "--seeds", "1", "--out", "board").code == 0
+
+
 def test_na_and_none_are_texts_and_labels(graft: Graft, written: Written) -> None:
     words = ["NA", "None", "nan", "null", "", "-"]
     rows = [(f"{words[i % 4]} {i}", ("NA", "None", "null")[i % 3]) for i in range(40)] + [

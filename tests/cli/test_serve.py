@@ -88,6 +88,25 @@ def test_it_answers_and_ends_with_0(
     assert signal.getsignal(signal.SIGTERM) is before
 
 
+def test_while_tasks_are_opened_nobody_is_let_in_and_ctrl_c_ends_it(
+    bank: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    port, refused = free_port(), []
+
+    def slowly(self: Bank) -> dict[str, str]:
+        try:
+            socket.create_connection(("127.0.0.1", port), timeout=5).close()
+        except ConnectionRefusedError:
+            refused.append(port)
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(5)
+        raise AssertionError("nothing came of the signal")
+
+    monkeypatch.setattr(Bank, "load_all", slowly)
+    assert main(["serve", str(bank), "--port", str(port)]) == 130
+    assert refused == [port] and capfd.readouterr().out == ""
+
+
 def test_a_random_token_is_in_the_link(bank: Path, capfd: pytest.CaptureFixture[str]) -> None:
     port = free_port()
     asked_then_ended(port, "/livez", signal.SIGTERM)

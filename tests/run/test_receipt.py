@@ -21,7 +21,7 @@ from graftwork.run import execute as executing
 from graftwork.run import recorded_code, recorded_data
 from graftwork.run.execute import execute
 from graftwork.run.methods import parse_method
-from graftwork.run.receipt import NOTHING_TRIED, Search, lasting_name, read_receipt, sealed
+from graftwork.run.receipt import NOTHING_TRIED, Search, read_receipt, sealed
 from graftwork.run.receipt_fields import FIELDS, missing, problems
 from graftwork.run.recorded_code import diff_digest, imported, other_versions, source_digest
 from graftwork.run.recorded_data import recorded_file
@@ -217,17 +217,6 @@ def test_a_folder_is_hashed_by_what_is_in_it(tmp_path: Path) -> None:
     second = recorded_file(tmp_path / "one")
     assert (first["files"], second["files"]) == (1, 2) and first["sha256"] != second["sha256"]
     assert recorded_file(Path("hub:glue:cola"))["sha256"] is None
-
-
-def test_names_hold_from_every_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "model").mkdir()
-    (tmp_path / "minilm").mkdir()
-    assert lasting_name("hf:model") == f"hf:{tmp_path.resolve()}/model"
-    assert lasting_name("random:hf:model") == f"random:hf:{tmp_path.resolve()}/model"
-    assert [lasting_name(name) for name in ("minilm", "random:minilm", "hf:owner/name")] == [
-        "minilm", "random:minilm", "hf:owner/name",
-    ]  # fmt: skip
 
 
 def test_versions_are_those_of_what_is_imported() -> None:

@@ -138,6 +138,16 @@ def test_logits_come_back_bit_for_bit_and_in_order(tmp_path: Path) -> None:
         assert np.array_equal(read_logits(tmp_path, split.name), logits)
 
 
+@pytest.mark.parametrize("torn", [b'{"id": "test/1", "spl', b'{"id": "test/1", "split": "test"}\n', b"[]\n", b"1\n"])
+def test_predictions_that_are_torn_are_named(torn: bytes, tmp_path: Path) -> None:
+    split = Split("test", (Example("test/0", {"text": "x"}, "a"),), np.zeros(1))
+    write_predictions(tmp_path, [(split, np.zeros((1, 2)))], {"test": [{"label": "a"}]})
+    with (tmp_path / "predictions.jsonl").open("ab") as stream:
+        stream.write(torn)
+    with pytest.raises(StorageError, match=r"predictions\.jsonl, line 2: not the predictions of a run"):
+        read_logits(tmp_path, "test")
+
+
 @pytest.mark.parametrize(
     ("answer", "expected"), [({"label": "a"}, "a"), ({"label": ["a", "b"]}, ["a", "b"]), ({"value": 0.5}, 0.5)]
 )

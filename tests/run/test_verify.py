@@ -271,6 +271,23 @@ def test_what_changed_in_the_record_is_named_and_the_run_repeats(
     assert named(found) == {("record", about)}
 
 
+def test_torn_predictions_are_named_and_not_compared(open_tiny: OpenShop) -> None:
+    folder = run(open_tiny())
+    path = folder / "predictions.jsonl"
+    path.write_bytes(path.read_bytes()[:-20])
+    found = verified(folder)
+    assert (found.verdict, found.executed, found.predictions) == (DIFFERENT, True, {})
+    assert named(found) == {("record", "predictions")}
+
+
+@pytest.mark.parametrize("edit", [lambda content: content.pop("scores"), lambda content: content.update(spent=None)])
+def test_a_result_that_lacks_a_part_is_named(edit: Callable[[Any], Any], open_tiny: OpenShop) -> None:
+    folder = run(open_tiny())
+    change(folder / "result.json", edit)
+    with pytest.raises(StorageError, match=r"result\.json: not the result of a run"):
+        verified(folder)
+
+
 def test_a_receipt_from_before_a_field_is_read_as_ever(open_tiny: OpenShop) -> None:
     folder = run(open_tiny(), "tfidf_svm")
     reseal(folder, lambda content: content["outcome"]["weights"].pop("files"))

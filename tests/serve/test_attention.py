@@ -59,6 +59,10 @@ def test_what_is_asked_wrongly(tiny: WithBackbone, body: Any, what: str) -> None
 
 
 def test_a_picture_has_no_place_for_very_many_words(tiny: WithBackbone, monkeypatch: pytest.MonkeyPatch) -> None:
+    def computed(*given: Any) -> None:
+        raise AssertionError("the words are counted before")
+
+    monkeypatch.setattr("graftwork.core.attention_weights._of_blocks", computed)
     monkeypatch.setattr("graftwork.serve.attention.MOST_WORDS", 4)
     with pytest.raises(ConfigError, match="too many words") as caught:
         attention(tiny, {"text": "my card is lost"})

@@ -389,7 +389,21 @@ def test_a_task_with_its_leaderboard(page: Stage) -> None:
     prices = re.sub(r"\s+", " ", page.tab.locator("details[open] tbody tr").last.inner_text())
     assert prices == "predictions per second" + " 793A" * 7
     page.tab.click("summary:has-text('Runs')")
-    assert "tfidf_svm: 54408718a4b6" in page.text()
+    assert "tfidf_svm: c7f1d0a2b394" in page.text()
+
+
+@pytest.mark.parametrize("ran", [True, False])
+def test_the_row_of_a_task_is_the_one_of_its_run(page: Stage, ran: bool) -> None:
+    """Other settings of the method stand above it; of a run that is of no row none is shown."""
+    runs = [canned.RUN if ran else "0a1b2c3d4e5f"]
+    rows = [canned.row("adapter", 0.5), canned.row("adapter", 0.9664, runs=runs)]
+    told = (canned.told("trec6") or {}) | {"board": canned.BOARD | {"rows": rows}}
+    page.instead["/v1/tasks/trec6"] = lambda route: route.fulfill(json=told)
+    page.open("#/tasks/trec6")
+    scores = re.sub(r"\s+", " ", page.tab.locator("table").first.inner_text())
+    assert ("over 5 seeds" in scores, "96.6 ± 0.4" in scores, "50.0" in scores) == (ran, ran, False)
+    own = [re.sub(r"\s+", " ", text) for text in page.tab.locator(".own").all_inner_texts()]
+    assert len(own) == ran and all("96.6 ± 0.4" in text for text in own)
 
 
 def test_a_task_without_a_board_and_one_over_files(page: Stage) -> None:

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from graftwork.errors import ConfigError, StorageError
-from graftwork.serve.server import SWITCH_SECONDS, bind, is_loopback, keep_few_kernels, quick_turns
+from graftwork.serve.server import SWITCH_SECONDS, Server, bind, is_loopback, keep_few_kernels, quick_turns
 
 ROW = {"task": "mood", "text": "a warm film"}
 
@@ -106,6 +106,16 @@ def test_two_servers_on_one_port(running: Any) -> None:
     with pytest.raises(ConfigError, match="another server may be running") as error:
         bind("127.0.0.1", running.server.port)
     assert f"127.0.0.1:{running.server.port}" in error.value.message and "--port" in error.value.do
+
+
+def test_two_servers_that_open_their_banks_at_once(running: Any) -> None:
+    with bind("127.0.0.1", 0) as first, socket.socket() as second:
+        second.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        second.bind(first.getsockname())
+        second.listen()
+        with pytest.raises(ConfigError, match="another server may be running") as error:
+            Server(running.server.service, "token", first).start()
+        assert error.value.where == f"127.0.0.1:{first.getsockname()[1]}"
 
 
 def test_answers_are_sent_at_once() -> None:

@@ -18,8 +18,9 @@ from graftwork.core.progress import Progress
 from graftwork.core.task import Dataset
 from graftwork.errors import StorageError
 from graftwork.files import digest
-from graftwork.run.environment import arithmetic, numerics
+from graftwork.run.environment import numerics
 from graftwork.run.evidence import evidence_of
+from graftwork.run.keeping import computed_in
 from graftwork.run.shop import Opened
 from graftwork.run.store import read_logits
 from graftwork.run.train import Run, train_in
@@ -36,16 +37,16 @@ class IntoBank:
         self.how, self.shared = how, shared
         self.history = History(folder / "stream.json", {"bank": bank.name} | how.identity(shared))
         self.store = BankFolder(bank) if (bank / "bank.json").exists() else BankFolder.create(bank)
-        computed_in = numerics(how.setup.precision, how.setup.device)
+        chosen = numerics(how.setup.precision, how.setup.device)
         if shared.backbone is not None:
-            module = {"backbone": asdict(shared.backbone.card), "precision": computed_in["precision"]}
+            module = {"backbone": asdict(shared.backbone.card), "precision": chosen["precision"]}
             held = self.store.state()  # refuses now what the bank could not hold later
             identity_after(held.backbone, held.precision, held.backbone_seed, module | {"backbone_seed": 0}, bank)
-        self._arithmetic = digest(arithmetic(computed_in))
+        self._arithmetic = digest(computed_in(chosen))
         noted: Mapping[str, Any] = self.history.more.get("self_tests", {})
         comparable = noted.get("arithmetic") == self._arithmetic
         known = noted["tasks"] if comparable else {}
-        self.witness = Witness(self.store, computed_in["device"], shared.backbone, known)
+        self.witness = Witness(self.store, chosen["device"], shared.backbone, known)
 
     def take(self, asked: Asked, progress: Progress) -> Row:
         """Train one task, unless the bank has it, add it, and compare all others with what they were.

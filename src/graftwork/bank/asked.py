@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from graftwork.core.opening import lasting_name
 from graftwork.core.run import Recipe
 from graftwork.core.task import Task, read_task_file
 from graftwork.errors import ConfigError, GraftworkError
@@ -58,7 +59,8 @@ class How:
         """The task's data beside what is open already. Raises `TaskFailed` where the task can't be learnt so."""
         with of_this_task():
             named, backbone = asked.settings.get("backbone", self.setup.backbone), self.setup.backbone
-            if shared.backbone is not None and named != backbone and self.backbone is None:
+            differs = lasting_name(named) != lasting_name(backbone)
+            if shared.backbone is not None and differs and self.backbone is None:
                 raise ConfigError(
                     "this task is for another backbone than the stream's",
                     got=named,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -15,7 +15,7 @@ from graftwork.bank.store import BankFolder, State, TaskEntry, unknown_task
 from graftwork.bank.version import require_digest
 from graftwork.core.backbone import Backbone, BackboneCard
 from graftwork.core.example import Example
-from graftwork.core.opening import PRECISIONS, open_backbone
+from graftwork.core.opening import PRECISIONS, lasting_card, open_backbone
 from graftwork.errors import ConfigError, GraftworkError, IncompatibleModule, StorageError, UnknownName
 from graftwork.files import read_json
 from graftwork.run.environment import numerics, resolve_device
@@ -69,8 +69,8 @@ class Bank:
         if precision not in ("auto", *PRECISIONS):
             raise UnknownName("precision", precision, ["auto", *PRECISIONS])
         chosen = None if precision == "auto" else precision
-        card = open_backbone(backbone, precision="fp32").card if backbone is not None else None
-        return cls.open(BankFolder.create(Path(path), backbone=_as_json(card), precision=chosen).root)
+        card = lasting_card(open_backbone(backbone, precision="fp32").card) if backbone is not None else None
+        return cls.open(BankFolder.create(Path(path), backbone=card, precision=chosen).root)
 
     @classmethod
     def open(cls, path: str | Path, *, device: str = "auto") -> Bank:
@@ -174,7 +174,8 @@ class Bank:
     def predict_all(self, given: GivenInputs, tasks: Iterable[str] | None = None) -> dict[str, Answer]:
         """The answers of every task that takes such inputs, or of these; what they share is computed once.
 
-        Raises as `predict`, and `ConfigError` when no task takes them.
+        Of all tasks those are left out that can't be opened: `failed` tells them. Raises as `predict` for tasks that
+        are named, or where none of all can be opened, and `ConfigError` when no task takes such inputs.
         """
         names = list(tasks) if tasks is not None else self.taking(given)
         if not names and tasks is None:
@@ -183,6 +184,9 @@ class Bank:
                 where=str(self.path),
                 do="graft bank show BANK TASK says what a task reads",
             )
+        if tasks is None:
+            self.load_all(names)
+            names = [name for name in names if self._answers(name)] or names
         return dict(zip(names, self.predict([(name, given) for name in names]), strict=True))
 
     def taking(self, given: GivenInputs) -> list[str]:
@@ -211,11 +215,12 @@ class Bank:
                     if not self._answers(name):
                         self._load(name)
 
-    def load_all(self) -> Mapping[str, str]:
-        """Open and test every task now. Those that can't be opened, with the message; `refresh` tries them again."""
-        for name, entry in self.tasks.items():
-            known = self._failed.get(name)
-            if known is not None and known.digest == entry.digest:
+    def load_all(self, names: Iterable[str] | None = None) -> Mapping[str, str]:
+        """Open and test every task now, or these. What can't be opened, with the message; `refresh` tries it again."""
+        entries = self._entries
+        for name in entries if names is None else names:
+            entry, known = entries.get(name), self._failed.get(name)
+            if entry is None or (known is not None and known.digest == entry.digest):
                 continue
             try:
                 self.load([name])
@@ -276,9 +281,11 @@ class Bank:
         entries: dict[str, TaskEntry] = {}
         failed: dict[str, Failure] = {}
         for name, placed in state.tasks.items():
-            old = before.get(name)
-            if old is not None and (old.version, old.digest) == (placed.version, placed.digest) and name not in former:
+            old, known = before.get(name), former.get(name)
+            same = old is not None and (old.version, old.digest) == (placed.version, placed.digest)
+            if old is not None and same and (known is None or lazily):
                 entries[name] = old
+                failed |= {name: known} if known is not None and known.digest == placed.digest else {}
                 continue
             try:
                 entry = self._folder.entry(name, state=state)
@@ -389,7 +396,3 @@ class Bank:
 
 def _message(error: Exception) -> str:
     return error.message if isinstance(error, GraftworkError) else f"{type(error).__name__}: {error}"
-
-
-def _as_json(card: BackboneCard | None) -> dict[str, Any] | None:
-    return asdict(card) if card is not None else None

@@ -51,7 +51,9 @@ class History:
             raise StorageError(
                 "written by another version of Graftwork", where=str(self.path), expected=f"format {FORMAT}"
             )
-        differing = [key for key, value in self.identity.items() if content["stream"].get(key) != value]
+        differing = [
+            key for key, value in self.identity.items() if _counts(content["stream"].get(key)) != _counts(value)
+        ]
         if differing:
             raise ConfigError(
                 f"another stream is kept here: its {' and '.join(differing)} differ",
@@ -63,3 +65,8 @@ class History:
         own = ("format", "stream", "tasks", "failed", "environment")
         self.rows = {row["task"]: row for row in content["tasks"]}
         self.more = {key: value for key, value in content.items() if key not in own}
+
+
+def _counts(part: Any) -> Any:
+    """What of a part of the identity decides: of a backbone the revision, which may be called by several names."""
+    return part["revision"] if isinstance(part, dict) and "revision" in part else part

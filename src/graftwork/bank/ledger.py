@@ -97,10 +97,12 @@ def read_ledger(path: Path, head: str) -> Ledger:
 
 
 def tail_of(path: Path, ledger: Ledger) -> Change | None:
-    """The line behind the head, of a change that was cut off; None when it is torn."""
+    """The line behind the head, of a change that was cut off; None when it is torn or follows another line."""
     with storage_errors(path):
         lines = path.read_bytes()[ledger.bytes :].split(b"\n")[:-1]
-    return _parsed(lines[0]) if lines else None
+    change = _parsed(lines[0]) if lines else None
+    follows = change is not None and (change.previous, change.number) == (ledger.head, len(ledger.changes) + 1)
+    return change if follows else None
 
 
 def append(path: Path, change: Change) -> None:

@@ -6,7 +6,7 @@ import contextlib
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ from typing import Any
 from graftwork.bank.ledger import (
     NAME,
     START,
+    Change,
     Ledger,
     append,
     cut,
@@ -24,6 +25,7 @@ from graftwork.bank.ledger import (
     require_free,
     tail_of,
 )
+from graftwork.bank.sweep import TASKS, sweep
 from graftwork.bank.version import (
     BOARD,
     bytes_of,
@@ -44,7 +46,6 @@ from graftwork.run.module_place import module_folder
 
 FORMAT = 1
 OWN = ("bank.json", "ledger.jsonl", ".lock", "tasks")  # what a bank writes
-TASKS = "tasks"  # the folder of the task modules, by name and version
 SHOWN = 20  # names in a message, at most
 Test = Callable[[Path], object]  # opens the module in a folder and tests it, or raises
 
@@ -180,7 +181,7 @@ class BankFolder:
         state = state or self.state()
         placed = _placed(state, name, self.root)
         if version is not None and version != placed.version:
-            placed = self._former(state, name, version)
+            placed = self._former(self.ledger(state).changes, name, version)
         folder = self.folder(name, placed.version)
         require_there(folder)
         self._require_own(f"{TASKS}/{name}/{placed.version}/module.json")
@@ -233,7 +234,7 @@ class BankFolder:
             append(self.root / "ledger.jsonl", change)
             tasks = {task: other for task, other in state.tasks.items() if task != name}
             self._write(replace(state, head=change.hash, tasks=tasks))
-            self._sweep(tasks)
+            sweep(self.root, tasks)
 
     def rename(self, old: str, new: str) -> None:
         """Give a task another name, with all its versions. Raises `ConfigError` for a bad name or one that was used."""
@@ -251,7 +252,7 @@ class BankFolder:
                     self._place(copy, self.folder(new, version))
             tasks = {new if task == old else task: other for task, other in state.tasks.items()}
             self._write(replace(state, head=change.hash, tasks=tasks))
-            self._sweep(tasks)
+            sweep(self.root, tasks)
 
     def rollback(self, name: str, test: Test, to: int | None = None) -> Placed:
         """Make an older version (the one before, unless `to` says which) the current one, if `test` passes on it.
@@ -267,7 +268,7 @@ class BankFolder:
                     f"{name!r} is at version {current} already" if to else f"{name!r} has no version before {current}"
                 )
                 raise ConfigError(what, where=str(self.root), do="graft bank show tells which versions there are")
-            former = self._former(state, name, to)
+            former = self._former(ledger.changes, name, to)
             require_digest(self.folder(name, to), former.digest)
             test(self.folder(name, to))
             change = ledger.next("rollback", name, to, former.digest)
@@ -275,9 +276,8 @@ class BankFolder:
             self._write(replace(state, head=change.hash, tasks={**state.tasks, name: former}))
         return former
 
-    def _former(self, state: State, name: str, version: int) -> Placed:
+    def _former(self, changes: Sequence[Change], name: str, version: int) -> Placed:
         """A kept version as `bank.json` would name it."""
-        changes = self.ledger(state).changes
         kept = replay(changes)[name]
         if version not in kept.versions:
             listed = ", ".join(map(str, sorted(kept.versions)))
@@ -293,15 +293,16 @@ class BankFolder:
         with contextlib.ExitStack() as lock:
             with storage_errors(self.root):
                 lock.enter_context(held(self.root / ".lock"))
+            found = self._mended()
             try:
-                yield self._mended()
+                yield found
             except BaseException:
                 with contextlib.suppress(OSError, GraftworkError):  # the next writer does it, then
-                    self._mended()
+                    self._mended(undo=True)
                 raise
 
-    def _mended(self) -> tuple[State, Ledger]:
-        """What is there, without what an unfinished change left. Raises `StorageError` for a damaged bank."""
+    def _mended(self, *, undo: bool = False) -> tuple[State, Ledger]:
+        """What is there, with an unfinished change finished or taken away. Raises `StorageError` for a damaged bank."""
         state = self.state()
         ledger = self.ledger(state)
         if ledger.after > 1:
@@ -312,33 +313,42 @@ class BankFolder:
                 do="this bank.json is an older one: put the newer one back; nothing was changed",
             )
         if ledger.after:
-            self._drop_tail(ledger)
-        self._sweep(state.tasks)
+            path = self.root / "ledger.jsonl"
+            tail = tail_of(path, ledger)
+            finished = None if tail is None or undo else self._finished(state, ledger, tail)
+            if finished is not None:
+                self._write(finished)
+                state, ledger = finished, self.ledger(finished)
+            else:
+                if tail is not None and tail.action == "add":
+                    shutil.rmtree(self.folder(tail.task or "", tail.version or 0), ignore_errors=True)
+                cut(path, ledger)
+        sweep(self.root, state.tasks)
         return state, ledger
 
-    def _drop_tail(self, ledger: Ledger) -> None:
-        """Undo the change whose line was written and which `bank.json` does not know."""
-        path = self.root / "ledger.jsonl"
-        tail = tail_of(path, ledger)
-        if tail is not None and tail.action == "add":
-            shutil.rmtree(self.folder(tail.task or "", tail.version or 0), ignore_errors=True)
-        cut(path, ledger)
+    def _finished(self, state: State, ledger: Ledger, tail: Change) -> State | None:
+        """With the change that `bank.json` does not know; None where a folder that it needs is not there.
 
-    def _sweep(self, tasks: Mapping[str, Placed]) -> None:
-        """Remove what was on its way, and the folders of names that are no tasks, as far as they are a bank's own."""
-        with storage_errors(self.root):
-            for path in self.root.glob(".bank.json.*"):
-                path.unlink()
-        with storage_errors(self.root / TASKS):
-            for folder in filter(_is_folder, (self.root / TASKS).iterdir()):
-                if folder.name.startswith("."):
-                    shutil.rmtree(folder)
-                elif folder.name not in tasks:
-                    for version in filter(_is_folder, folder.iterdir()):
-                        if version.name.isdecimal():
-                            shutil.rmtree(version)
-                    with contextlib.suppress(OSError):  # something else is in it, which is not ours
-                        folder.rmdir()
+        Its writer was killed, or this `bank.json` is the one from before it.
+        """
+        changes, name = (*ledger.changes, tail), tail.to or tail.task or ""
+        try:
+            kept = replay(changes)
+            tasks = {task: placed for task, placed in state.tasks.items() if task in kept}
+            if name in kept:
+                needed = kept[name].versions if tail.action == "rename" else [kept[name].current]
+                if not all(self.folder(name, version).is_dir() for version in needed):
+                    return None
+                tasks[name] = self._former(changes, name, kept[name].current)
+        except (KeyError, ConfigError):
+            return None  # it changes what is not there
+        if tail.action == "add":
+            folder = self.folder(name, tasks[name].version)
+            description = read_json(folder / "module.json", MODULE)
+            require_description(description, folder)
+            fits = identity_after(state.backbone, state.precision, state.backbone_seed, description, folder)
+            state = replace(state, **fits)
+        return replace(state, head=tail.hash, tasks=tasks)
 
     @contextlib.contextmanager
     def _incoming(self, name: str) -> Iterator[Path]:
@@ -373,11 +383,6 @@ def require_name(name: str) -> None:
             expected="letters, digits, _, - and ., at most 64, the first one no dot",
             do="name it: --task NAME",
         )
-
-
-def _is_folder(path: Path) -> bool:
-    """One that a bank may have made: neither a file that a desktop left, nor a link to another place."""
-    return path.is_dir() and not path.is_symlink()
 
 
 def _placed(state: State, name: str, where: Path) -> Placed:

@@ -30,7 +30,7 @@ class Witness:
     """What each task of a bank was when it was first seen, or as an earlier command noted it."""
 
     def __init__(self, store: BankFolder, device: str, backbone: Backbone | None, noted: Mapping[str, Any]):
-        """`noted` is what `notes` gave on the same processor with the same arithmetic: elsewhere last bits differ.
+        """`noted` is what `notes` gave on the same processor by the same code: elsewhere last bits differ.
 
         Modules are opened on `backbone`, the one that tasks are trained on; without it on one of their own. Raises
         `IncompatibleModule` for a task that is no longer what was noted, or that can't be opened.

@@ -38,12 +38,14 @@ class AttentionWeights:
         return whole
 
 
-def attention_weights(backbone: TransformerBackbone, text: str, block: int, head: int) -> AttentionWeights:
+def attention_weights(
+    backbone: TransformerBackbone, text: str, block: int, head: int, *, most_words: int | None = None
+) -> AttentionWeights:
     """The weights of head `head` of block `block`, both counted from 0.
 
     They are what transformers gives as `output_attentions`, from modules of their own: no other user of the backbone's
-    weights notices. Raises `ConfigError` for a block or head that is not there, a text without tokens, and a network
-    that keeps its weights to itself.
+    weights notices. Raises `ConfigError` for a block or head that is not there, a text without tokens or, before
+    anything is computed, of more than `most_words`, and a network that keeps its weights to itself.
     """
     encoded = backbone.encode([Example("text", {"text": text})])
     encoding = backbone.tokenizer.encode(text)
@@ -53,11 +55,18 @@ def attention_weights(backbone: TransformerBackbone, text: str, block: int, head
             got=repr(text[:80]),
             do="give a text in a language and script that it was trained on",
         )
+    word_of, starts = _words(encoding.word_ids)
+    if most_words is not None and len(starts) > most_words:
+        raise ConfigError(
+            "too many words for a picture",
+            got=str(len(starts)),
+            expected=f"at most {most_words}",
+            do="shorten the text",
+        )
     of_blocks = _of_blocks(backbone, backbone.collate(encoded, [0]))
     chosen = _numbered(of_blocks, block, "block")[0]  # (H, T, T)
     weights = _numbered(chosen, head, "head")
     tokens = tuple(_shown(text, *at, name) for name, at in zip(encoding.tokens, encoding.offsets, strict=True))
-    word_of, starts = _words(encoding.word_ids)
     ends = [*starts[1:], len(tokens)]
     return AttentionWeights(
         tokens=tokens,

@@ -38,6 +38,7 @@ READ_WITH = (
     "modules.json", *SENTENCE_SETTINGS, "1_Pooling/config.json", "preprocessor_config.json",
 )  # fmt: skip
 COMMIT = re.compile(r"[0-9a-f]{40}")
+OR_A_HUB_NAME = ", or a hub name like 'google/electra-small-discriminator'"
 HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?")
 SENTENCE_POOLINGS = {
     "pooling_mode_mean_tokens": "mean", "pooling_mode_cls_token": "first", "pooling_mode_lasttoken": "last",
@@ -65,7 +66,7 @@ def locate(source: str) -> Path:
         raise StorageError(
             "no such folder",
             where=source,
-            expected="a folder with config.json, or a hub name like 'google/electra-small-discriminator'",
+            expected="a folder with config.json" + ("" if folder.is_absolute() else OR_A_HUB_NAME),
             do=f"did you mean {str(folder.parent / near)!r}?" if near else "",
         )
     return _from_hub(source)
@@ -251,7 +252,7 @@ def _from_hub(name: str) -> Path:
         raise StorageError(
             "this backbone is not on this machine, and a file that names one starts no download",
             where=name,
-            do=f"if you trust it, fetch it: hf download {name}",
+            do=f"if it is a folder, go where it is named from; if you trust the hub's, fetch it: hf download {name}",
         )
     try:
         return Path(huggingface_hub.snapshot_download(name, allow_patterns=[*wanted, "pytorch_model.bin.index.json"]))

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict, replace
 from pathlib import Path
+from typing import Any
 
 from graftwork.core.asked_for import kept_only
-from graftwork.core.backbone import Backbone, BackboneFamily
+from graftwork.core.backbone import Backbone, BackboneCard, BackboneFamily
 from graftwork.core.model_folder import locate, model_type
 from graftwork.errors import ConfigError, UnknownName
 from graftwork.registry import backbones
@@ -49,6 +51,21 @@ def backbone_folder(name: str) -> Path | None:
         return locate(name.removeprefix(FOLDER))
     pretrained = Path(name) / PRETRAINED
     return pretrained if (pretrained / "config.json").is_file() else None
+
+
+def lasting_name(name: str) -> str:
+    """A backbone's name with the path in it made absolute."""
+    fresh, rest = (FRESH, name.removeprefix(FRESH)) if name.startswith(FRESH) else ("", name)
+    family, colon, source = rest.partition(":")
+    if colon and Path(source).expanduser().exists():
+        return f"{fresh}{family}:{Path(source).expanduser().resolve()}"
+    pretrained = not colon and backbone_folder(rest) is not None
+    return f"{fresh}{Path(rest).resolve()}" if pretrained else name
+
+
+def lasting_card(card: BackboneCard) -> dict[str, Any]:
+    """As JSON for a file: by the name in it the backbone is opened from any folder."""
+    return asdict(replace(card, id=lasting_name(card.id)))
 
 
 def require_kept(name: str) -> None:

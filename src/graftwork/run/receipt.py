@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from graftwork.core.model_folder import hub_revision
-from graftwork.core.opening import FRESH, backbone_folder
+from graftwork.core.opening import FRESH, lasting_name
 from graftwork.core.run import ENGINE, RunResult, RunSpec
 from graftwork.errors import ConfigError, StorageError
 from graftwork.files import digest, file_digest, finite, read_json, safe_load, write_json
@@ -190,16 +190,6 @@ def rerun_of(shop: Shop, read: Mapping[str, str] = {}) -> dict[str, Any] | None:
     drawn = shop.dataset.report.get("draw")
     draw = {"draw": {name: drawn[name] for name in ("size", "number", "seed")}} if drawn else {}
     return {"task": asdict(task) | paths, "backbone": lasting_name(shop.opened_by.setup.backbone)} | of_method | draw
-
-
-def lasting_name(name: str) -> str:
-    """A backbone's name with the path in it made absolute."""
-    fresh, rest = (FRESH, name.removeprefix(FRESH)) if name.startswith(FRESH) else ("", name)
-    family, colon, source = rest.partition(":")
-    if colon and Path(source).expanduser().exists():
-        return f"{fresh}{family}:{Path(source).expanduser().resolve()}"
-    pretrained = not colon and backbone_folder(rest) is not None
-    return f"{fresh}{Path(rest).resolve()}" if pretrained else name
 
 
 def _parents(name: str) -> list[str]:

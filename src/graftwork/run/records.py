@@ -12,6 +12,7 @@ from graftwork.errors import StorageError
 from graftwork.files import digest, file_digest, read_json, storage_errors
 from graftwork.run.differences import OUTCOME, RECORD, Difference, leaves, method_differences, short
 from graftwork.run.receipt import sealed
+from graftwork.run.store import read_predictions
 from graftwork.train.seeds import seeds_of
 
 
@@ -55,7 +56,14 @@ def record_differences(folder: Path, spec: RunSpec, receipt: Mapping[str, Any]) 
         found += _file(module / "delta.safetensors", "delta", outcome["weights"]["sha256"])
         for name, sha in outcome["weights"].get("files", {}).items():  # receipts from before it have none
             found += _file(module / name, "self-test" if name.startswith("selftest") else "module", sha)
-    return [*found, *_of_the_result(read_json(folder / "result.json"), receipt)]
+    try:
+        return [*found, *_of_the_result(read_json(folder / "result.json"), receipt)]
+    except (KeyError, TypeError, AttributeError) as error:
+        raise StorageError(
+            f"not the result of a run: {type(error).__name__}: {error}",
+            where=str(folder / "result.json"),
+            do="put result.json back as it was written",
+        ) from None
 
 
 def _of_the_receipt(receipt: Mapping[str, Any]) -> list[Difference]:
@@ -135,10 +143,10 @@ def losses_of(folder: Path) -> list[float]:
 
 def predictions_of(folder: Path) -> dict[str, tuple[Any, list[float]]]:
     """Split and example -> prediction, and its logits end to end. Raises `StorageError`."""
-    path = folder / "predictions.jsonl"
-    with storage_errors(path):
-        lines = [json.loads(line) for line in path.read_bytes().split(b"\n") if line]
-    return {f"{line['split']} {line['id']}": (line["prediction"], _flat(line["logits"])) for line in lines}
+    return {
+        f"{line['split']} {line['id']}": (line["prediction"], _flat(line["logits"]))
+        for line in read_predictions(folder)
+    }
 
 
 def _flat(logits: Any) -> list[float]:

@@ -251,8 +251,25 @@ def write_predictions(folder: Path, splits: Sequence[tuple[Split, Logits]], deco
 
 
 def read_logits(folder: Path, split: str) -> Logits:
-    """Those of one split, in the data set's order, as they were written."""
+    """Those of one split, in the data set's order, as they were written. Raises `StorageError`."""
+    return from_lists([line["logits"] for line in read_predictions(folder) if line["split"] == split])
+
+
+def read_predictions(folder: Path) -> list[dict[str, Any]]:
+    """The lines of `predictions.jsonl`. Raises `StorageError`, also where one is torn."""
     path = folder / "predictions.jsonl"
     with storage_errors(path):
-        lines = [json.loads(line) for line in path.read_bytes().split(b"\n") if line]
-    return from_lists([line["logits"] for line in lines if line["split"] == split])
+        lines = path.read_bytes().split(b"\n")
+    found = []
+    for number, line in enumerate(lines, 1):
+        try:
+            read = json.loads(line) if line else None
+            if read is not None:
+                found.append({key: read[key] for key in ("id", "split", "target", "prediction", "logits")})
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
+            raise StorageError(
+                f"not the predictions of a run: {type(error).__name__}: {error}",
+                where=f"{path}, line {number}",
+                do="put predictions.jsonl back as it was written, or remove the run's folder and run it again",
+            ) from None
+    return found

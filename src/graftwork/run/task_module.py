@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from weakref import WeakValueDictionary
@@ -17,7 +17,7 @@ from graftwork.core.decoding import identify, small_copy
 from graftwork.core.example import Example
 from graftwork.core.media import MEDIA, Media
 from graftwork.core.method import THRESHOLDS_FACT, Fitted, Logits, Setting
-from graftwork.core.opening import open_backbone
+from graftwork.core.opening import lasting_card, open_backbone
 from graftwork.core.ragged import flat, from_lists
 from graftwork.core.task import Task
 from graftwork.errors import ConfigError, IncompatibleModule
@@ -243,7 +243,7 @@ def save_module(
         "format": FORMAT,
         "task": {"name": setting.task.name} | setting.task.question(),
         "roles": list(examples[0].inputs),
-        "backbone": asdict(setting.backbone.card) if setting.backbone else None,
+        "backbone": lasting_card(setting.backbone.card) if setting.backbone else None,
         "facts": fitted.facts,
         "delta_sha256": file_digest(folder / "delta.safetensors"),
     } | dict(run)

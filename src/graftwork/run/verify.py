@@ -194,7 +194,9 @@ class Verifier:
             found += outcome_differences(receipt["outcome"], other["outcome"])
             if not any(one.about in ("log", "losses") for one in found):
                 found += parted(folder, again)
-            predictions = compared_predictions(folder, again) if other["outcome"]["predictions"] else {}
+            damaged = any((one.group, one.about) == (RECORD, "predictions") for one in found)
+            comparable = other["outcome"]["predictions"] and not damaged
+            predictions = compared_predictions(folder, again) if comparable else {}
         return self._verdict(folder, spec, receipt, found, other, seconds, predictions)
 
     def _verdict(

@@ -64,14 +64,7 @@ def attention(bank: HasBackbone, body: Any) -> dict[str, Any]:
         raise ConfigError(
             "this bank's backbone has no attention over words", got=reads, do="ask a bank on a Transformer for it"
         )
-    found = attention_weights(backbone, text, block, head)
-    if len(found.words) > MOST_WORDS:
-        raise ConfigError(
-            "too many words for a picture",
-            got=str(len(found.words)),
-            expected=f"at most {MOST_WORDS}",
-            do="shorten the text",
-        )
+    found = attention_weights(backbone, text, block, head, most_words=MOST_WORDS)
     return {
         "words": list(found.words),
         "added": list(found.added),

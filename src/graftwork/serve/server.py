@@ -27,28 +27,35 @@ from graftwork.serve.service import Service, Watcher
 
 NOTICE_SECONDS = 1.0  # between "not ready" and the closing of the door: whoever sends requests here sees it
 DRAIN_SECONDS = 20  # for what was accepted
+BACKLOG = 2048  # connections that wait to be let in
 KERNELS = "32"
 SWITCH_SECONDS = 0.0001  # torch gives its thread up at every operation: it waits this long, at most, to go on
 
 
 def bind(host: str, port: int) -> socket.socket:
-    """A listening socket. Raises `ConfigError` for a port that is taken and an address that is not this machine's."""
+    """A socket that has the port and does not listen yet: `Server.start` does, when there is somebody to answer.
+
+    Raises `ConfigError` for a port that is taken and an address that is not this machine's.
+    """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     # By its protocol asyncio knows TCP, and sends at once instead of waiting 40 ms for what may follow.
     listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listener.bind((host, port))
-        listener.listen(2048)
     except (OSError, OverflowError) as error:
         listener.close()
-        raise ConfigError(
-            "cannot listen here: another server may be running",
-            where=f"{host}:{port}",
-            got=str(getattr(error, "strerror", None) or error),
-            do="choose another port with --port, or end the other server",
-        ) from None
+        raise _taken(f"{host}:{port}", error) from None
     return listener
+
+
+def _taken(where: str, error: Exception) -> ConfigError:
+    return ConfigError(
+        "cannot listen here: another server may be running",
+        where=where,
+        got=str(getattr(error, "strerror", None) or error),
+        do="choose another port with --port, or end the other server",
+    )
 
 
 def is_loopback(host: str) -> bool:
@@ -89,7 +96,14 @@ class Server:
         self._thread = threading.Thread(target=self._run, name="http", daemon=True)
 
     def start(self) -> None:
-        """Answer from now on. The tasks were opened before: `Service.renew`."""
+        """Listen and answer from now on. The tasks were opened before: `Service.renew`.
+
+        Raises `ConfigError` where another server listens by now.
+        """
+        try:
+            self._listener.listen(BACKLOG)
+        except OSError as error:
+            raise _taken(":".join(map(str, self._listener.getsockname()[:2])), error) from None
         self.service.records.start()
         self.service.batcher.start()
         self._watcher.start()
@@ -160,17 +174,18 @@ def serve_bank(
 ) -> None:
     """Open a bank and serve it until SIGTERM or Ctrl-C, then drain. `say` is told the port when it answers.
 
-    A task that can't be opened is logged and listed as failed; the others are served. Raises as `bind` and `Bank.open`.
+    Before it answers nobody is let in, and both end it at once, as any command. A task that can't be opened is logged
+    and listed as failed; the others are served. Raises as `bind`, `Bank.open` and `Server.start`.
     """
     from graftwork.bank.bank import Bank
 
     keep_few_kernels()
     wanted = threading.Event()
     service = Service(Bank.open(folder, device=device), limits, Records(sys.stderr), log_texts=log_texts)
-    with bind(*address) as listener, signals(wanted), quick_turns():
+    with bind(*address) as listener, quick_turns():
         service.renew()
         server = Server(service, token, listener)
-        with short_pauses():
+        with signals(wanted), short_pauses():
             server.start()
             say(server.port)
             while not (wanted.wait(0.5) or server.ended.is_set()):

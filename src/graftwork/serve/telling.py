@@ -24,7 +24,7 @@ async def alive(service: Service, request: Request) -> Response:
 
 
 async def ready(service: Service, request: Request) -> Response:
-    """`GET /readyz`: 503 before the tasks are open, and as soon as the server was asked to end.
+    """`GET /readyz`: 503 as soon as the server was asked to end. Before the tasks are open nobody is let in.
 
     A task that could not be opened, or a folder that can't be read again, is told, and is no reason to send nobody.
     """

@@ -30,12 +30,9 @@ export function boardSection(task) {
   );
 }
 
-/** The row of the board that the task's run belongs to: the same settings, or else the same method. */
-export function ownRow({ board, method }) {
-  const rows = board?.rows ?? [];
-  const same = JSON.stringify(method);
-  return rows.find((row) => JSON.stringify(row.config) === same)
-    ?? rows.find((row) => row.config?.name === method?.name);
+/** The row of the board that the task's run is one of; none where it is of no row. */
+export function ownRow({ board, run }) {
+  return board?.rows.find((row) => row.runs.includes(run));
 }
 
 function boardTable(board, own) {
