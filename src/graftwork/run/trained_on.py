@@ -38,7 +38,7 @@ def reopened(recorded: Mapping[str, Any] | None, task: Task) -> tuple[Dataset | 
     files = {name: Path(path) for name, path in recorded["files"].items()}
     told = {name: tuple(value) if isinstance(value, list) else value for name, value in recorded["read_by"].items()}
     settings: dict[str, Any] = {**files, **told}
-    known = {"labels": task.labels, "metrics": task.metrics, "positive": task.positive}
+    known: dict[str, Any] = {"labels": task.labels, "metrics": task.metrics, "positive": task.positive}
     asked = Task(name=task.name, kind=task.kind, **known, **settings)
     try:
         with kept_only():
