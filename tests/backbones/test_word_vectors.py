@@ -15,6 +15,7 @@ from graftwork.core.opening import open_backbone
 from graftwork.data.word_vector_files import write_word_vectors
 from graftwork.data.word_vector_folder import write_folder
 from graftwork.errors import ConfigError, StorageError, UnknownName
+from graftwork.files import digest
 from graftwork.registry import kinds, methods
 from graftwork.testing import check_backbone, check_method, tiny_bench, tiny_dataset
 from graftwork.testing.networks import tiny_word_vectors
@@ -116,3 +117,22 @@ def test_full_trains_the_vectors_and_learns(monkeypatch: pytest.MonkeyPatch) -> 
     setting = Setting(data.task, kinds.get(data.task.kind), backbone)
     restored = methods.get("full")().restore(setting, fitted.delta(), fitted.facts)
     assert np.array_equal(restored.logits(data.test.examples), fitted.logits(data.test.examples))
+
+
+def test_words_of_an_unspaced_script_are_found_where_no_space_parts_them() -> None:
+    backbone = as_backbone("x", tiny_word_vectors(("银行卡", "丢", "请")), random_seed=None, bf16=False)
+    encoded = backbone.encode([Example("a", {"text": "我的银行卡丢了"})])
+    assert encoded.ids == [[0, 1]] and encoded.unknown == 3
+
+
+def test_only_vocabularies_of_unspaced_scripts_are_read_otherwise_than_before() -> None:
+    """The revision says so: what was trained on the other ones is as good as it was."""
+    vectors = tiny_word_vectors(("abc", "de"))
+    backbone = as_backbone("x", vectors, random_seed=None, bf16=False)
+    reading = {"version": 1, "max_length": MAX_LENGTH}
+    assert backbone.card.revision == digest({"vectors": vectors.digest, "random_seed": None, "reading": reading})
+    assert backbone.encode([Example("a", {"text": "我abc de"})]).ids == [[1]]
+    mixed = tiny_word_vectors(("abc", "我"))
+    backbone = as_backbone("x", mixed, random_seed=None, bf16=False)
+    assert backbone.card.revision != digest({"vectors": mixed.digest, "random_seed": None, "reading": reading})
+    assert backbone.encode([Example("a", {"text": "我abc de"})]).ids == [[1, 0]]

@@ -46,6 +46,23 @@ def test_unknown_words_are_counted_and_marks_are_not() -> None:
     assert read("", "a") == ([], 0)
 
 
+def test_words_within_a_stretch_of_an_unspaced_script_are_found() -> None:
+    assert read("我的银行卡丢了", "银行卡", "丢", "请") == (["银行卡", "丢"], 3)
+    assert read("请问，银行卡？", "银行", "卡", "请", "银行卡", "，") == (["请", "，", "银行卡"], 1)
+    assert read("กรุงเทพมหานครใหญ่", "กรุงเทพมหานคร") == (["กรุงเทพมหานคร"], 3)
+    assert read("T恤很便宜 T恤", "T恤", "便宜") == (["T恤", "便宜", "T恤"], 1)
+    assert read("मेरा कार्ड", "कार्ड", "र") == (["कार्ड"], 1), "no letter of a word that its mark belongs to"
+
+
+def test_stretches_of_unspaced_scripts_are_read_whole_where_they_were() -> None:
+    rows = {"银行卡": 0, "我的银行卡": 1, "abc": 2}
+    before, now = KnownWords(rows, unspaced_apart=False), KnownWords(rows)
+    assert before.read("银行卡，我的银行卡丢了 abc我").rows == [0] and now.read(
+        "银行卡，我的银行卡丢了 abc我"
+    ).rows == [0, 1, 2]
+    assert before.read("我的银行卡丢了").unknown == 7, "each letter is one that is not known"
+
+
 def test_pieces_are_the_chunk_cut_up() -> None:
     for chunk in ("don't", "CAN'T,", "n't", "x'y'z", "हिन्दी।", "http://a.b/c?d=1", "isn't-it"):
         assert "".join(pieces(chunk)) == chunk

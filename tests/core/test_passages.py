@@ -31,3 +31,10 @@ def test_golds_are_written_as_a_tuple_and_know_their_passage() -> None:
     assert golds.texts == ["Rome", "in 1970s Rome"] and golds.passage is PASSAGE
     assert json.loads(json.dumps(golds)) == [["Rome", 34], ["in 1970s Rome", 25]]
     assert golds == Golds(golds, Passage.of("x")) and len({golds, Golds([], PASSAGE)}) == 2
+
+
+def test_an_answer_within_a_stretch_of_an_unspaced_script_is_found_alone() -> None:
+    passage = Passage.of("爱因斯坦1879年生于德国乌尔姆，后来移居美国。")
+    for answer in ("1879年", "德国乌尔姆", "美国"):
+        start = passage.text.index(answer)
+        assert passage.between(*passage.words_at(start, start + len(answer))) == answer

@@ -137,3 +137,10 @@ def test_lengths_and_texts_without_letters() -> None:
     }
     assert lengths([1, 8, 9, 20], limit=20) == {"up to 8": 2, "up to 16": 1, "up to 20": 1}
     assert any("without a letter or digit: 1 row of train" in warning for warning in content["warnings"])
+
+
+def test_words_of_unspaced_scripts_are_their_letters() -> None:
+    rows: list[Pair] = [(f"我的银行卡丢了{i}", "银行卡" if i % 2 else "账户") for i in range(40)]
+    content = found(rows, rows[:2], rows[-2:], ("银行卡", "账户"))
+    assert content["label_in_text"] == 0.5
+    assert content["words"] == {"median": 8, "max": 8, "over_1000": 0}

@@ -84,3 +84,12 @@ def test_labels_of_several_and_choices() -> None:
 def test_words_and_numbers_have_none() -> None:
     assert cues(listed([{"words": ("a", "b")}] * 20, [("O", "O")] * 20), ("O",)) == {}
     assert cues(listed([{"text": "a"}] * 20, [1.0] * 20), ()) == {}
+
+
+def test_a_word_of_an_unspaced_script_is_a_cue() -> None:
+    rows = [{"text_a": f"甲{i}", "text_b": f"{'没' if i % 2 else '都'}有人{i}知道"} for i in range(80)]
+    found = cues(listed(rows, ["no" if i % 2 else "yes" for i in range(80)]), ("no", "yes"))
+    assert {(cue["side"], cue["word"], cue["label"]) for cue in found["strongest"]} == {
+        ("text_b", "没", "no"),
+        ("text_b", "都", "yes"),
+    }

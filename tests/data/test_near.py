@@ -34,6 +34,7 @@ def test_words_are_in_one_case_and_without_signs() -> None:
     assert words_of("Café, “déjà-vu”!") == ["café", "déjà", "vu"]
     assert words_of("ﬁne Ａ") == ["fine", "a"]  # one spelling of what looks the same
     assert words_of("猫が好き") == ["猫", "が", "好", "き"]
+    assert words_of("ฉันชอบ हिन्दी") == ["ฉั", "น", "ช", "อ", "บ", "हिन्दी"]
     assert words_of(" :-) ") == [":-)"]
 
 

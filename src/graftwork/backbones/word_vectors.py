@@ -22,6 +22,7 @@ from graftwork.core.known_words import KnownWords, find
 from graftwork.core.pooling import pooled
 from graftwork.core.reading import marks, padded, real_tokens
 from graftwork.core.word_vectors import WordVectors
+from graftwork.core.words import APART, UNSPACED_APART
 from graftwork.data.word_vector_folder import MODEL_TYPE, open_word_vectors
 from graftwork.errors import ConfigError
 from graftwork.files import digest
@@ -60,7 +61,10 @@ def as_backbone(name: str, vectors: WordVectors, *, random_seed: int | None, bf1
         table[:-1].normal_(0, vectors.width**-0.5, generator=draw)  # of length 1, about
     weights = table.to(torch.bfloat16) if bf16 else table
     module.add_module(EMBEDDING, nn.Embedding(len(weights), vectors.width, _weight=weights, _freeze=True))
-    reading = {"version": READING, "max_length": MAX_LENGTH}
+    reading: dict[str, int] = {"version": READING, "max_length": MAX_LENGTH}
+    unspaced = APART.search(" ".join(vectors.words)) is not None
+    if unspaced:  # other vocabularies are read as ever, and keep their revisions
+        reading[UNSPACED_APART] = True
     card = BackboneCard(
         id=name if random_seed is None else f"random:{name}",
         revision=digest({"vectors": vectors.digest, "random_seed": random_seed, "reading": reading}),
@@ -75,7 +79,7 @@ def as_backbone(name: str, vectors: WordVectors, *, random_seed: int | None, bf1
         shared_blocks=False,
         lacks=tuple(role for role in ROLES if role != EMBEDDING),
     )
-    return WordVectorBackbone(card, module.eval(), KnownWords(vectors.rows))
+    return WordVectorBackbone(card, module.eval(), KnownWords(vectors.rows, unspaced))
 
 
 @dataclass

@@ -9,8 +9,11 @@ import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from graftwork.core.words import APART, apart
+
 Way = tuple[int, int, int, int | None]  # characters known, minus words, where it goes on, row of the word or None
 LONGEST = 8  # pieces of one word: "state-of-the-art" has seven
+LONGEST_UNSPACED = 16  # where letters of unspaced scripts are pieces: a Thai word may have thirteen
 CURLY = "\N{RIGHT SINGLE QUOTATION MARK}"
 REMEMBERED = 1_000_000  # chunks of text, at most
 
@@ -20,7 +23,7 @@ class Found:
     """What a vocabulary knows of a text."""
 
     rows: list[int]  # of the words known, in order
-    unknown: int  # pieces with a letter or digit that it does not know
+    unknown: int  # pieces with a letter or digit that it does not know; of unspaced scripts letters
 
 
 @dataclass
@@ -28,6 +31,7 @@ class KnownWords:
     """Reads texts by a vocabulary: between two spaces, the fewest known words that cover most of what stands there."""
 
     vocabulary: Mapping[str, int]  # word -> row
+    unspaced_apart: bool = True  # whether words are looked for within a stretch of an unspaced script
     _chunks: dict[str, Found] = field(default_factory=dict)  # what was found before, for words repeat
 
     def read(self, text: str) -> Found:
@@ -40,16 +44,22 @@ class KnownWords:
             if len(self._chunks) == REMEMBERED:
                 self._chunks.clear()
             whole = find(self.vocabulary, chunk)
-            self._chunks[chunk] = self._cover(pieces(chunk)) if whole is None else Found([whole], 0)
+            self._chunks[chunk] = self._within(chunk) if whole is None else Found([whole], 0)
         return self._chunks[chunk]
 
-    def _cover(self, cut: Sequence[str]) -> Found:
+    def _within(self, chunk: str) -> Found:
+        cut = pieces(chunk)
+        if self.unspaced_apart and APART.search(chunk):
+            return self._cover(apart(cut), LONGEST_UNSPACED)
+        return self._cover(cut, LONGEST)
+
+    def _cover(self, cut: Sequence[str], longest: int) -> Found:
         """The best way through the pieces, found from the last one to the first."""
         ways: list[Way] = [(0, 0, 0, None)] * (len(cut) + 1)
         for start in reversed(range(len(cut))):
             known, words, _, _ = ways[start + 1]
             best: Way = (known, words, start + 1, None)
-            for end in range(start + 1, min(len(cut), start + LONGEST) + 1):
+            for end in range(start + 1, min(len(cut), start + longest) + 1):
                 word = "".join(cut[start:end])
                 row = find(self.vocabulary, word)
                 if row is not None:
@@ -62,7 +72,7 @@ class KnownWords:
             if row is not None:
                 rows.append(row)
             else:
-                unknown += any(char.isalnum() for char in cut[place])
+                unknown += sum(any(map(str.isalnum, part)) for part in apart([cut[place]]))
             place = following
         return Found(rows, unknown)
 
@@ -78,7 +88,7 @@ def find(vocabulary: Mapping[str, int], word: str) -> int | None:
 
 
 def pieces(chunk: str) -> list[str]:
-    """The smallest parts that words are made of: letters and digits, marks one by one, and the n of "n't" by itself."""
+    """What words are made of: runs of letters and digits, marks one by one, and the n of "n't" by itself."""
     cut = [""]
     for char in chunk:
         if unicodedata.category(char)[0] in "PS":

@@ -21,7 +21,7 @@ class Passage:
 
     @classmethod
     def of(cls, text: str) -> Passage:
-        """Cut into words: white space ends one, and every punctuation mark is one by itself."""
+        """Cut into words as `cut_words` does."""
         return cls(text, cut_words(text))
 
     @cached_property

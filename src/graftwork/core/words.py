@@ -1,29 +1,76 @@
-"""Words of a text: how one that is given whole is cut, and where each word stands."""
+"""Words of a text: how one that is given whole is cut, and where each word stands.
+
+Unspaced scripts write no space between words: each of their letters is a word. Combining marks, such as the vowel signs
+of Hindi, belong to what stands before them, though Python's `\\w` has none of them.
+"""
 
 from __future__ import annotations
 
+import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from itertools import chain
 
 from graftwork.core.example import Example, Input
 
 
+def _ranges(blocks: Sequence[tuple[int, int]], categories: Iterable[str]) -> str:
+    """What of the blocks (first, last) has one of the Unicode categories, for the [] of a regular expression."""
+    wanted, found = set(categories), list[list[int]]()
+    for code in chain.from_iterable(range(first, last + 1) for first, last in blocks):
+        if unicodedata.category(chr(code)) in wanted:
+            if found and found[-1][1] == code - 1:
+                found[-1][1] = code
+            else:
+                found.append([code, code])
+    return "".join(f"{chr(first)}-{chr(last)}" for first, last in found)
+
+
+_HAN = "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"  # whole blocks
+_OTHERS = (  # Thai and Lao, Burmese, Khmer, Japanese
+    (0x0E00, 0x0EFF), (0x1000, 0x109F), (0x1780, 0x17FF), (0x3000, 0x30FF), (0x31F0, 0x31FF), (0xA9E0, 0xA9FF),
+    (0xAA60, 0xAA7F), (0xFF66, 0xFF9F), (0x1B000, 0x1B16F),
+)  # fmt: skip
+_MARKED = ((0x0300, 0x33FF), (0xA000, 0xABFF), (0xFB00, 0xFE2F), (0x10000, 0x1EFFF), (0xE0100, 0xE01EF))
+UNSPACED = _HAN + _ranges(_OTHERS, ("Lo", "Lm", "Nl"))  # letters; digits of these scripts make numbers like others
+MARKS = _ranges(_MARKED, ("Mn", "Mc", "Me"))
+
+# Regular expressions. Possessive: what a part took is never tried again. The look-ahead spares ASCII the long class.
+_BEHIND = rf"(?![\0-\u02ff])[{MARKS}][{MARKS}\u200c\u200d]*+"  # a joiner behind a mark holds a word together
+LETTERS = rf"[^\W{UNSPACED}]++(?:{_BEHIND}[^\W{UNSPACED}]*+)*+"  # letters and digits of all other scripts
+LETTER = rf"[{UNSPACED}](?:{_BEHIND})?+"  # one of an unspaced script
+WORD = rf"{LETTERS}|{LETTER}"
+TOKEN = rf"{WORD}|[^\w\s](?:{_BEHIND})?+"  # a word, or a punctuation mark
+APART = re.compile(rf"({LETTER})")
+UNSPACED_APART = "unspaced_apart"  # among a method's facts: its words are cut so; modules from before it do not have it
+
+
 def cut_words(text: str) -> tuple[str, ...]:
-    """White space ends a word; every punctuation mark and sign is one by itself, but for those inside a number."""
+    """White space ends a word; every punctuation mark and sign is one by itself, but for those inside a number.
+
+    Every letter of an unspaced script is a word, and a combining mark belongs to what it stands on.
+    """
     words: list[str] = []
     goes_on = False  # whether the next letter belongs to the last word
     for place, char in enumerate(text):
         if char.isspace():
             goes_on = False
-        elif unicodedata.category(char)[0] in "PS" and not _in_number(text, place):
+            continue
+        category = unicodedata.category(char)[0]
+        if category in "PS" and not _in_number(text, place):
             words.append(char)
             goes_on = False
-        elif goes_on:
+        elif goes_on or (category == "M" and place and not text[place - 1].isspace()):
             words[-1] += char
         else:
             words.append(char)
             goes_on = True
-    return tuple(words)
+    return tuple(apart(words))
+
+
+def apart(words: Iterable[str]) -> list[str]:
+    """Words, and of those that hold letters of unspaced scripts what these letters cut them into."""
+    return [part for word in words for part in APART.split(word) if part]
 
 
 def example_of(place: str, given: Input) -> Example:

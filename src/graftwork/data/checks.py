@@ -15,6 +15,7 @@ from graftwork.core.labels import labels_of
 from graftwork.core.media import Media
 from graftwork.core.ragged import Ragged, flat
 from graftwork.core.task import Split, Task
+from graftwork.core.words import APART, WORD
 from graftwork.data.choices import choice_report, choice_warnings
 from graftwork.data.cues import cue_warnings, cues
 from graftwork.data.repeats import EXAMPLES, Inputs, inputs_of, near_report
@@ -26,7 +27,7 @@ LONG_WORDS = 1000
 CUE_SHARE = 0.2
 SAME_TARGET = 0.5  # of the numbers of train: from here on it is said that so many are the same
 LENGTHS = (8, 16, 32, 64, 128, 256, 512, 1024)  # upper ends of what lengths are counted in
-_WORD = re.compile(r"\w+")
+_WORD = re.compile(WORD)
 
 
 def report(
@@ -120,7 +121,7 @@ def _words_of(example: Example) -> int:
 
 
 def _words(given: Input | Media) -> int:
-    return len(given) if isinstance(given, tuple) else len(text_of(given).split())
+    return len(given) if isinstance(given, tuple) else len(APART.sub(r" \1 ", text_of(given)).split())
 
 
 def lengths(counts: Iterable[int], limit: int | None = None) -> dict[str, int]:
@@ -218,7 +219,7 @@ def stretches(examples: Sequence[Example]) -> dict[str, Any]:
 
 
 def label_in_text(examples: Sequence[Example]) -> float:
-    """Share of rows whose text names one of their own labels, as whole words of three letters or more."""
+    """Share of rows whose text names one of their own labels: whole words of three letters or more, of two unspaced."""
     names = {label for example in examples for label in labels_of(example.target)}
     spoken = {label: _spoken(label.replace("_", " ").replace("-", " ")) for label in names}
     cues = {label: words for label, words in spoken.items() if len(words) >= 5 and not words.strip().isdecimal()}

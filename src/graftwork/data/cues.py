@@ -15,13 +15,14 @@ from scipy.special import betaincinv
 
 from graftwork.core.example import Example, text_of
 from graftwork.core.labels import labels_of
+from graftwork.core.words import LETTERS, TOKEN
 from graftwork.data.repeats import inputs_of
 
 FEWEST = 5  # different rows that have the word
 CHANCE = 0.01  # that any word at all is reported of labels that were drawn by lot
 MOST = 10  # words that are listed, of each side
 GIVES_AWAY, OF_CLASS = 0.95, 0.2  # of one text: that sure, of so much of a class, is more than a word of its topic
-_TOKEN = re.compile(r"\w+(?:['’]\w+)*|[^\w\s]")
+_TOKEN = re.compile(rf"{LETTERS}(?:['’]{LETTERS})*+|{TOKEN}")
 
 
 @dataclass(frozen=True)

@@ -19,14 +19,15 @@ import scipy.sparse as sparse
 from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components
 
+from graftwork.core.words import WORD
+
 AT_LEAST = 0.8  # resemblance of near rows; of a pair, that of both texts
 BANDS, HASHES = 16, 4  # of a resemblance of 0.8 one row in 4,600 shares no band with its like, of 0.9 one in 20 million
 NEIGHBOURS = 8  # rows of one bucket that a row is compared with: a crowded bucket is sampled
 SHINGLES_AT_ONCE = 1_000_000  # bounds what is held beside the hashes
 BITS = 30  # of a shingle's hash
 
-_SIGNS = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"  # scripts without spaces: each sign is a word
-_WORD = re.compile(rf"[{_SIGNS}]|[^\W{_SIGNS}]+")
+_WORD = re.compile(WORD)
 _MIX = np.uint64(0x9E3779B97F4A7C15)
 
 Rows = NDArray[np.int64]

@@ -20,9 +20,10 @@ from graftwork.core.kind import OfChoices
 from graftwork.core.method import AS_IT_COMES, Entries, Logits, Setting, Workbench
 from graftwork.core.ragged import Ragged
 from graftwork.core.task import Task
+from graftwork.core.words import UNSPACED_APART, WORD
 from graftwork.registry import kinds, methods
 
-_WORD = re.compile(r"\w+")
+_WORD, _PLAIN = re.compile(WORD), re.compile(r"\w+")  # plain: of modules whose facts say nothing of unspaced scripts
 FLOPS_PER_MATCH = 8.0  # of a shared word: its share of a candidate's score
 
 
@@ -31,7 +32,7 @@ class Lexical:
     """Logits are BM25 scores: sum over the text's words of idf x tf (k1 + 1) / (tf + k1 (1 - b + b length / mean))."""
 
     frequencies: Tensor  # (V,) int64: in how many of train's candidates each word stands
-    facts: Mapping[str, Any]  # vocabulary, candidates, mean_length, k1, b
+    facts: Mapping[str, Any]  # vocabulary, candidates, mean_length, k1, b, unspaced_apart
     trained_parameters: int = 0
 
     def __post_init__(self) -> None:
@@ -40,15 +41,22 @@ class Lexical:
             (count - self.frequencies.numpy() + 0.5) / (self.frequencies.numpy() + 0.5)
         )
         self._idf = dict(zip(self.facts["vocabulary"], rarity.tolist(), strict=True))
+        self._words = _WORD if self.facts.get(UNSPACED_APART) else _PLAIN
         self._unknown = float(np.log1p((count + 0.5) / 0.5))
 
     def logits(self, examples: Sequence[Example]) -> Logits:
         """(W, 1): a score per candidate."""
         scores = [
-            [(self._score(words_of(example.inputs["text"]), words_of(choice)),) for choice in example.inputs["choices"]]
+            [
+                (self._score(self._cut(example.inputs["text"]), self._cut(choice)),)
+                for choice in example.inputs["choices"]
+            ]
             for example in examples
         ]
         return Ragged.of(scores, np.float64)
+
+    def _cut(self, text: str) -> list[str]:
+        return words_of(text, self._words)
 
     def _score(self, text: Sequence[str], candidate: Sequence[str]) -> float:
         counts, k1, b = Counter(candidate), float(self.facts["k1"]), self.facts["b"]
@@ -68,16 +76,16 @@ class Lexical:
         """A few per word that a text and its candidate share."""
         matches = 0
         for example in examples:
-            text = words_of(example.inputs["text"])
+            text = self._cut(example.inputs["text"])
             for choice in example.inputs["choices"]:
-                there = set(words_of(choice))
+                there = set(self._cut(choice))
                 matches += sum(word in there for word in text)
         return FLOPS_PER_MATCH * matches, "model"
 
 
-def words_of(text: str) -> list[str]:
-    """Letters and digits in lower case."""
-    return _WORD.findall(text.lower())
+def words_of(text: str, word: re.Pattern[str] = _WORD) -> list[str]:
+    """Words of letters and digits in lower case."""
+    return word.findall(text.lower())
 
 
 @methods.register("bm25")
@@ -112,6 +120,7 @@ class Bm25:
             "candidates": len(candidates),
             "mean_length": mean,
             "words": len(vocabulary),
+            UNSPACED_APART: True,
         }
         return Lexical(frequencies, facts | {"vocabulary": vocabulary})
 

@@ -26,7 +26,7 @@ from graftwork.core.known_words import KnownWords
 from graftwork.core.method import CONTENT, Logits, Setting, Workbench
 from graftwork.core.opening import backbone_folder
 from graftwork.core.task import Task
-from graftwork.core.words import cut_words
+from graftwork.core.words import UNSPACED_APART, cut_words
 from graftwork.data.word_vector_folder import open_word_vectors
 from graftwork.errors import ConfigError, IncompatibleModule
 from graftwork.files import digest, file_digest
@@ -77,10 +77,11 @@ class Averaging:
     """A network and the words that it knows. Implements `Fitted`."""
 
     network: Network
-    facts: Mapping[str, Any]  # "vocabulary": the words of the table's rows, in order
+    facts: Mapping[str, Any]  # "vocabulary": the words of the table's rows, in order; "unspaced_apart"
 
     def __post_init__(self) -> None:
-        self._known = KnownWords({word: row for row, word in enumerate(self.facts["vocabulary"])})
+        rows = {word: row for row, word in enumerate(self.facts["vocabulary"])}
+        self._known = KnownWords(rows, unspaced_apart=bool(self.facts.get(UNSPACED_APART)))
 
     @property
     def trained_parameters(self) -> int:
@@ -210,7 +211,7 @@ class Dan:
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(derive(bench.seed_of("init"), "init"))
             network = Network(table, texts, outputs, self.width, self.depth)
-        fitted = Averaging(network, {"vocabulary": list(vocabulary), "words_trained": 0})
+        fitted = Averaging(network, {"vocabulary": list(vocabulary), "words_trained": 0, UNSPACED_APART: True})
         train, checked = fitted.bags(examples), fitted.bags(bench.validation.examples)
         found = self._learn(bench, fitted, train, checked)
         facts = {"words": len(vocabulary), "words_trained": len(set(chain.from_iterable(train)))} | found

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import groupby
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import torch
@@ -24,6 +24,8 @@ from graftwork.core.ragged import Ragged
 from graftwork.core.task import Task
 from graftwork.registry import kinds, methods
 from graftwork.train.seeds import derive
+
+Pair = tuple[int, int]  # the tags before a word: the last but one, and the last; C for none
 
 AFFIX = 4  # letters at most of the beginnings and ends that are features
 SEEN = 2  # times in train that a feature must occur
@@ -61,7 +63,7 @@ class Tagger:
 
     weights: NDArray[np.float32]  # (F, C) of features
     after: NDArray[np.float32]  # (C + 1, C) by the tag before, C for none
-    after_two: NDArray[np.float32]  # (C + 1, C + 1, C) by the two tags before
+    after_two: dict[Pair, NDArray[np.float32]]  # (C,) by the two tags before, of pairs that a mistake came after
     facts: Mapping[str, Any]
 
     def __post_init__(self) -> None:
@@ -70,7 +72,13 @@ class Tagger:
     @property
     def trained_parameters(self) -> int:
         """Weights that are not 0."""
-        return sum(int(np.count_nonzero(part)) for part in (self.weights, self.after, self.after_two))
+        return sum(int(np.count_nonzero(part)) for part in (self.weights, self.after, *self.after_two.values()))
+
+    def scores(self, word: NDArray[np.int64], two: int, one: int) -> NDArray[np.float32]:
+        """(C,) of a word given by its features, after the tags `two` and `one`."""
+        found: NDArray[np.float32] = self.weights[word].sum(axis=0) + self.after[one]
+        pair = self.after_two.get((two, one))
+        return found if pair is None else found + pair
 
     def numbers(self, examples: Sequence[Example]) -> list[list[NDArray[np.int64]]]:
         """Of every word of every example the features that are known."""
@@ -94,15 +102,24 @@ class Tagger:
         for words in numbers:
             two = one = none
             for word in words:
-                scores = self.weights[word].sum(axis=0) + self.after[one] + self.after_two[two, one]
+                scores = self.scores(word, two, one)
                 two, one = one, int(scores.argmax())
                 rows.append(scores)
         return Ragged(np.stack(rows).astype(np.float64), np.array([len(words) for words in numbers], dtype=np.int64))
 
     def delta(self) -> dict[str, Tensor]:
         """The weights; the names of the features are in the facts."""
-        parts = {"weights": self.weights, "after": self.after, "after_two": self.after_two}
+        pairs, rows = _listed(self.after_two, self.weights.shape[1])
+        parts = {"weights": self.weights, "after": self.after, "pairs": pairs, "after_two": rows}
         return {name: torch.from_numpy(part) for name, part in parts.items()}
+
+    @classmethod
+    def of(cls, delta: Mapping[str, Tensor], facts: Mapping[str, Any]) -> Tagger:
+        """From what `delta` gave; older ones have all pairs there can be, (C + 1, C + 1, C)."""
+        weights, after, rows = (delta[name].numpy() for name in ("weights", "after", "after_two"))
+        pairs = np.argwhere(rows.any(axis=2)) if rows.ndim == 3 else delta["pairs"].numpy()
+        listed = rows[tuple(pairs.T)] if rows.ndim == 3 else rows
+        return cls(weights, after, _by_pair(pairs, listed), facts)
 
     def flops(self, examples: Sequence[Example]) -> tuple[float, str]:
         """One addition per feature and tag."""
@@ -110,13 +127,20 @@ class Tagger:
         return float(known * self.weights.shape[1]), "model"
 
 
+class _Late(NamedTuple):
+    """Of every weight its updates, each times the number of the word that it came at."""
+
+    weights: NDArray[np.float64]
+    after: NDArray[np.float64]
+    after_two: dict[Pair, NDArray[np.float64]]  # of the same pairs as the weights
+
+
 class _Averaged:
     """Weights on their way: their present value, and what their average over all words so far takes off it."""
 
     def __init__(self, tagger: Tagger):
         self.now = tagger
-        parts = (tagger.weights, tagger.after, tagger.after_two)
-        self.late = tuple(np.zeros(part.shape, dtype=np.float64) for part in parts)  # updates by when they came
+        self.late = _Late(np.zeros(tagger.weights.shape), np.zeros(tagger.after.shape), {})
         self.seen = 1
 
     def learn(self, words: Sequence[NDArray[np.int64]], tags: Sequence[int]) -> int:
@@ -124,36 +148,48 @@ class _Averaged:
         now, wrong = self.now, 0
         two = one = now.weights.shape[1]
         for word, tag in zip(words, tags, strict=True):
-            scores = now.weights[word].sum(axis=0) + now.after[one] + now.after_two[two, one]
-            guess = int(scores.argmax())
+            guess = int(now.scores(word, two, one).argmax())
             if guess != tag:
                 wrong += 1
                 for answer, step in ((tag, 1.0), (guess, -1.0)):
-                    for part, late, where in zip(
-                        (now.weights, now.after, now.after_two), self.late, (word, one, (two, one)), strict=True
+                    for part, late, where in (
+                        (now.weights, self.late.weights, word),
+                        (now.after, self.late.after, one),
+                        (*self._rows(two, one), ...),
                     ):
-                        place = (*where, answer) if isinstance(where, tuple) else (where, answer)
-                        part[place] += step
-                        late[place] += step * self.seen
+                        part[where, answer] += step
+                        late[where, answer] += step * self.seen
             self.seen += 1
             two, one = one, guess
         return wrong
+
+    def _rows(self, two: int, one: int) -> tuple[NDArray[np.float32], NDArray[np.float64]]:
+        """(C,) and (C,): the weights after two tags, and their late ones; from the first mistake on there are some."""
+        rows, late, pair = self.now.after_two, self.late.after_two, (two, one)
+        if pair not in rows:
+            outputs = self.now.weights.shape[1]
+            rows[pair], late[pair] = np.zeros(outputs, dtype=np.float32), np.zeros(outputs)
+        return rows[pair], late[pair]
 
     def checkpoint(self, best: Tagger, random: np.random.Generator, scores: list[float]) -> Checkpoint:
         """After a pass: the weights, those of the best pass, and what the next one draws from."""
         tensors = {f"now.{name}": tensor for name, tensor in self.now.delta().items()}
         tensors |= {f"best.{name}": tensor for name, tensor in best.delta().items()}
-        tensors |= {f"late.{number}": torch.from_numpy(part) for number, part in enumerate(self.late)}
+        _, rows = _listed(self.late.after_two, self.now.weights.shape[1])
+        late = {"weights": self.late.weights, "after": self.late.after, "after_two": rows}
+        tensors |= {f"late.{name}": torch.from_numpy(part) for name, part in late.items()}
         return Checkpoint({"seen": self.seen, "scores": scores, "random": random.bit_generator.state}, tensors)
 
     def restore(self, found: Checkpoint, random: np.random.Generator, scores: list[float]) -> Tagger:
         """Go on from `found`; the tagger of the best pass."""
-        kept = {name: tensor.numpy().copy() for name, tensor in found.tensors.items()}
-        now, best = (
-            Tagger(kept[f"{which}.weights"], kept[f"{which}.after"], kept[f"{which}.after_two"], self.now.facts)
-            for which in ("now", "best")
-        )
-        self.now, self.late = now, tuple(kept[f"late.{number}"] for number in range(len(self.late)))
+        parts: dict[str, dict[str, Tensor]] = {}
+        for path, tensor in found.tensors.items():
+            which, _, name = path.partition(".")
+            parts.setdefault(which, {})[name] = tensor.clone()
+        self.now, best = (Tagger.of(parts[which], self.now.facts) for which in ("now", "best"))
+        late = {name: tensor.numpy() for name, tensor in parts["late"].items()}
+        rows = _by_pair(parts["now"]["pairs"].numpy(), late["after_two"])
+        self.late = _Late(late["weights"], late["after"], rows)
         self.seen = found.numbers["seen"]
         scores += found.numbers["scores"]
         random.bit_generator.state = found.numbers["random"]
@@ -161,10 +197,13 @@ class _Averaged:
 
     def average(self) -> Tagger:
         """The mean of the weights over all words so far."""
-        now = self.now
-        parts = zip((now.weights, now.after, now.after_two), self.late, strict=True)
-        weights, after, after_two = ((part - late / self.seen).astype(np.float32) for part, late in parts)
-        return Tagger(weights, after, after_two, now.facts)
+        now, late = self.now, self.late
+
+        def mean(part: NDArray[np.float32], late: NDArray[np.float64]) -> NDArray[np.float32]:
+            return (part - late / self.seen).astype(np.float32)
+
+        after_two = {pair: mean(row, late.after_two[pair]) for pair, row in now.after_two.items()}
+        return Tagger(mean(now.weights, late.weights), mean(now.after, late.after), after_two, now.facts)
 
 
 @methods.register("perceptron_tagger")
@@ -212,7 +251,19 @@ class PerceptronTagger:
 
     def restore(self, setting: Setting, delta: dict[str, Tensor], facts: Mapping[str, Any]) -> Tagger:
         """From its weights and the names of its features."""
-        return Tagger(delta["weights"].numpy(), delta["after"].numpy(), delta["after_two"].numpy(), facts)
+        return Tagger.of(delta, facts)
+
+
+def _listed(rows: Mapping[Pair, NDArray[Any]], outputs: int) -> tuple[NDArray[np.int64], NDArray[Any]]:
+    """The pairs in order (P, 2), and their rows (P, C)."""
+    pairs = sorted(rows)
+    table = np.stack([rows[pair] for pair in pairs]) if pairs else np.zeros((0, outputs), dtype=np.float32)
+    return np.array(pairs, dtype=np.int64).reshape(-1, 2), table
+
+
+def _by_pair(pairs: NDArray[np.int64], table: NDArray[Any]) -> dict[Pair, NDArray[Any]]:
+    """What `_listed` took apart."""
+    return {(two, one): row for (two, one), row in zip(pairs.tolist(), table, strict=True)}
 
 
 def _still_rises(scores: Sequence[float]) -> bool:
@@ -227,14 +278,15 @@ def _blank(examples: Sequence[Example], outputs: int) -> Tagger:
     return Tagger(
         weights=np.zeros((len(vocabulary), outputs), dtype=np.float32),
         after=np.zeros((outputs + 1, outputs), dtype=np.float32),
-        after_two=np.zeros((outputs + 1, outputs + 1, outputs), dtype=np.float32),
+        after_two={},
         facts={"vocabulary": vocabulary},
     )
 
 
 def _pruned(tagger: Tagger, facts: Mapping[str, Any]) -> Tagger:
-    """Without the features that weigh nothing: the same answers."""
+    """Without the features and pairs of tags that weigh nothing: the same answers."""
     weighs = np.flatnonzero(np.abs(tagger.weights).sum(axis=1))
     vocabulary = [tagger.facts["vocabulary"][feature] for feature in weighs.tolist()]
     found = {"vocabulary": vocabulary, "features": len(vocabulary)} | dict(facts)
-    return Tagger(tagger.weights[weighs], tagger.after, tagger.after_two, found)
+    after_two = {pair: row for pair, row in tagger.after_two.items() if row.any()}
+    return Tagger(tagger.weights[weighs], tagger.after, after_two, found)

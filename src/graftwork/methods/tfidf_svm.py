@@ -20,10 +20,12 @@ from graftwork.core.example import Example, answers_of
 from graftwork.core.method import AS_IT_COMES, Entries, Logits, Setting, Workbench
 from graftwork.core.ragged import Ragged, flat
 from graftwork.core.task import Task
+from graftwork.core.words import TOKEN, UNSPACED_APART
 from graftwork.registry import kinds, methods
 from graftwork.train.seeds import derive
 
 MOST_FEATURES = 4_000_000  # the most frequent ones: a module's description may hold about twice as many words
+PLAIN_TOKEN = r"\w+|[^\w\s]"  # of modules whose facts do not say that unspaced scripts were cut
 STRENGTHS = (0.1, 0.3, 1.0, 3.0)  # the SVM's C, chosen on validation
 
 
@@ -57,11 +59,9 @@ class Svm:
         return 2.0 * features(self.vectorizer, examples).nnz * self.weight.shape[0], "model"
 
 
-def make_vectorizer() -> Any:
+def make_vectorizer(token: str = TOKEN) -> Any:
     """Words and word pairs, lower-cased, punctuation kept as words: a question mark is a feature."""
-    return TfidfVectorizer(
-        ngram_range=(1, 2), sublinear_tf=True, token_pattern=r"(?u)\w+|[^\w\s]", max_features=MOST_FEATURES
-    )
+    return TfidfVectorizer(ngram_range=(1, 2), sublinear_tf=True, token_pattern=token, max_features=MOST_FEATURES)
 
 
 def features(vectorizer: Any, examples: Sequence[Example]) -> Any:
@@ -117,13 +117,14 @@ class TfidfSvm:
                 best = (reached, fitted)
         assert best is not None
         words = vectorizer.get_feature_names_out().tolist()
-        best[1].facts = {**best[1].facts, "vocabulary": words, "features": len(words)}
+        best[1].facts = {**best[1].facts, "vocabulary": words, "features": len(words), UNSPACED_APART: True}
         bench.tally.add_model(len(STRENGTHS) * 4.0 * inputs.nnz * best[1].weight.shape[0])  # one pass of the data each
         return best[1]
 
     def restore(self, setting: Setting, delta: dict[str, Tensor], facts: Mapping[str, Any]) -> Svm:
         """From the stored weights and vocabulary."""
-        vectorizer = make_vectorizer().set_params(vocabulary=facts["vocabulary"])
+        token = TOKEN if facts.get(UNSPACED_APART) else PLAIN_TOKEN
+        vectorizer = make_vectorizer(token).set_params(vocabulary=facts["vocabulary"])
         vectorizer.idf_ = delta["idf"].numpy()
         return Svm(vectorizer, delta["weight"].numpy(), delta["bias"].numpy(), facts)
 

@@ -12,6 +12,7 @@ from graftwork.core.backbone import Backbone, towers_of
 from graftwork.core.example import Example, text_of
 from graftwork.core.media import MEDIA
 from graftwork.core.seen import Seen
+from graftwork.core.words import TOKEN
 from graftwork.run.task_module import TaskModule
 from graftwork.train.answering import batches, frozen_states
 
@@ -63,7 +64,7 @@ def word_features(examples: Sequence[Example]) -> NDArray[np.float64]:
     from sklearn.feature_extraction.text import TfidfVectorizer
 
     texts = ["\n".join(map(text_of, read_as_text(example).inputs.values())) for example in examples]
-    words = TfidfVectorizer(ngram_range=(1, 2), sublinear_tf=True, token_pattern=r"(?u)\w+|[^\w\s]", min_df=2)
+    words = TfidfVectorizer(ngram_range=(1, 2), sublinear_tf=True, token_pattern=TOKEN, min_df=2)
     try:
         inputs = words.fit_transform(texts)
     except ValueError:  # no word stands in two texts
