@@ -203,6 +203,8 @@ def test_data_that_is_none(graft: Graft, name: str, words: list[str]) -> None:
         (["--seeds", "many"], ["--seeds", "'many' is not a valid integer"]),
         (["--epochs", "0"], ["epochs must be above 0", "got:      0"]),
         (["--epochs", "-1"], ["epochs must be above 0", "got:      -1"]),
+        (["--batch-size", "0"], ["batch_size must be above 0", "got:      0"]),
+        (["--batch-size", "many"], ["--batch-size", "'many' is not a valid integer"]),
         (["--threads", "0"], ["--threads must be at least 1"]),
         (["--precision", "fp16"], ["unknown precision 'fp16'", "auto, fp32, bf16"]),
         (["--device", "gpu"], ["unknown device 'gpu'", "auto, cpu, cuda"]),
