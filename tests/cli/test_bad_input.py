@@ -254,7 +254,7 @@ def test_bad_task_files_are_refused(graft: Graft, content: str, words: list[str]
     ("arguments", "words"),
     [
         (["compare"], ["Missing argument 'DATA...'"]),
-        (["compre", "data.csv"], ["No such command 'compre'. Did you mean 'compare'?", "graft --help"]),
+        (["compar", "data.csv"], ["No such command 'compar'. Did you mean 'compare'?", "graft --help"]),
         (["train", "data.csv"], ["neither --method nor --budget", "expected: one of them"]),
         (["train", "data.csv", "--method", "ful"], ["unknown method 'ful'", "did you mean 'full'?"]),
         (["train", "data.csv", "--method", "full", "--epochs", "0"], ["epochs must be above 0"]),
