@@ -227,7 +227,7 @@ def every_kind(folder: Path, kind: str) -> tuple[Path, dict[str, Any]]:
 
 
 @pytest.mark.parametrize("kind", ["pairs", "regression", "multilabel", "tagging", "span", "choice", "ranking"])
-def test_every_kind(tmp_path: Path, kind: str) -> None:
+def test_every_kind(tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """On its own test split a module scores what its receipt says, by every metric."""
     data, settings = every_kind(tmp_path, kind)
     method = "linear_probe"
@@ -246,6 +246,9 @@ def test_every_kind(tmp_path: Path, kind: str) -> None:
     assert told == pytest.approx(run.result.scores) and found["own_test"] == run.result.scores
     assert scores_on(module, Task.from_file(held, **settings), held) == told
     assert found["majority"].keys() == told.keys() and found["also"][0]["gain"].keys() == told.keys()
+    monkeypatch.setattr(bulk, "ROWS_AT_ONCE", 3)
+    parts = score(module, held)["scores"]  # other batches round otherwise
+    assert {name: one["score"] for name, one in parts.items()} == pytest.approx(told)
 
 
 def test_a_folder_of_images(tmp_path: Path) -> None:
