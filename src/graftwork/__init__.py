@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from graftwork.run.data_report import data_report
     from graftwork.run.domain_shift import shift
     from graftwork.run.ladder import climb
+    from graftwork.run.scoring import score
     from graftwork.run.task_module import TaskModule
     from graftwork.run.train import train
 
@@ -50,6 +51,7 @@ __all__ = [
     "doctor",
     "predict_many",
     "pretrain",
+    "score",
     "shift",
     "stream",
     "train",
@@ -70,6 +72,7 @@ _HOMES = {
     "doctor": "graftwork.doctor.examine",
     "predict_many": "graftwork.run.bulk",
     "pretrain": "graftwork.pretrain.pretraining",
+    "score": "graftwork.run.scoring",
     "shift": "graftwork.run.domain_shift",
     "stream": "graftwork.bank.stream",
     "train": "graftwork.run.train",

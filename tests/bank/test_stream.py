@@ -236,7 +236,9 @@ def test_another_task_by_the_name_and_number_of_one_that_is_gone_is_looked_at_an
 
 
 @pytest.mark.parametrize(
-    "changes", [{"seed": 1}, {"method": "bitfit"}, {"backbone": "random:tiny_text"}], ids=lambda c: next(iter(c))
+    "changes",
+    [{"seed": 1}, {"method": "bitfit"}, {"batch_size": 8}, {"backbone": "random:tiny_text"}],
+    ids=lambda c: next(iter(c)),
 )
 def test_another_stream_is_not_mixed_into_the_same_file(
     tasks: list[Path], tmp_path: Path, changes: dict[str, Any]

@@ -203,6 +203,8 @@ def test_data_that_is_none(graft: Graft, name: str, words: list[str]) -> None:
         (["--seeds", "many"], ["--seeds", "'many' is not a valid integer"]),
         (["--epochs", "0"], ["epochs must be above 0", "got:      0"]),
         (["--epochs", "-1"], ["epochs must be above 0", "got:      -1"]),
+        (["--batch-size", "0"], ["batch_size must be above 0", "got:      0"]),
+        (["--batch-size", "many"], ["--batch-size", "'many' is not a valid integer"]),
         (["--threads", "0"], ["--threads must be at least 1"]),
         (["--precision", "fp16"], ["unknown precision 'fp16'", "auto, fp32, bf16"]),
         (["--device", "gpu"], ["unknown device 'gpu'", "auto, cpu, cuda"]),
@@ -252,7 +254,7 @@ def test_bad_task_files_are_refused(graft: Graft, content: str, words: list[str]
     ("arguments", "words"),
     [
         (["compare"], ["Missing argument 'DATA...'"]),
-        (["compre", "data.csv"], ["No such command 'compre'. Did you mean 'compare'?", "graft --help"]),
+        (["compar", "data.csv"], ["No such command 'compar'. Did you mean 'compare'?", "graft --help"]),
         (["train", "data.csv"], ["neither --method nor --budget", "expected: one of them"]),
         (["train", "data.csv", "--method", "ful"], ["unknown method 'ful'", "did you mean 'full'?"]),
         (["train", "data.csv", "--method", "full", "--epochs", "0"], ["epochs must be above 0"]),

@@ -29,6 +29,7 @@ COMMANDS = (
     "predict",
     "pretrain",
     "receipt",
+    "score",
     "serve",
     "shift",
     "show",
@@ -99,7 +100,7 @@ def test_help_is_instant() -> None:
 
 
 def test_unknown_command_suggests_the_nearest(capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main(["compre", "x.csv"]) == 2
+    assert cli.main(["compar", "x.csv"]) == 2
     assert "Did you mean 'compare'?" in capsys.readouterr().err
 
 

@@ -71,6 +71,7 @@ def test_a_run_of_compare_is_found(graft: Graft, tickets: Path) -> None:
         ("--seed", "1"),
         ("--learning-rate", "0.01"),
         ("--epochs", "2"),
+        ("--batch-size", "8"),
         ("--backbone", "random:tiny_text"),
         ("--method", "top_layers:k=1:learning_rate=0.1"),
     ],
@@ -83,11 +84,21 @@ def test_whatever_decides_the_result_makes_another_run(graft: Graft, tickets: Pa
     assert not second["reused"]
 
 
-def test_a_task_file_says_the_backbone_and_the_epochs(graft: Graft, tickets: Path) -> None:
-    Path("t.toml").write_text(f'data = "{tickets.name}"\nbackbone = "tiny_text"\nepochs = 1\n', encoding="utf-8")
+def test_a_task_file_says_the_backbone_and_the_recipe(graft: Graft, tickets: Path) -> None:
+    lines = (f'data = "{tickets.name}"', 'backbone = "tiny_text"', "epochs = 1", "batch_size = 8")
+    Path("t.toml").write_text("\n".join(lines), encoding="utf-8")
     done = graft("train", "t.toml", "--method", "top_layers:k=1")
     assert done.code == 0
-    assert "recipe     1 epoch of" in done.out
+    assert "recipe     1 epoch of 8 rows a step" in done.out
+    assert "recipe     1 epoch of 7 rows" in graft("train", "t.toml", "--method", "bitfit", "--batch-size", "7").out
+
+
+def test_the_usual_batch_size_makes_the_usual_run(graft: Graft, tickets: Path) -> None:
+    first = json.loads(graft("train", tickets, *QUICK, "--method", "top_layers:k=1", "--json").out)
+    again = graft("train", tickets, *QUICK, "--method", "top_layers:k=1", "--batch-size", "32", "--json")
+    assert json.loads(again.out)["id"] == first["id"]
+    told = graft("train", tickets, "--backbone", "tiny_text", "--batch-size", "8", "--method", "linear_probe").out
+    assert "linear_probe is not trained by a recipe: batch_size changed nothing." in told
 
 
 def test_what_to_mind_about_the_data_is_said(graft: Graft, written: Callable[..., Path]) -> None:

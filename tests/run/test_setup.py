@@ -54,14 +54,16 @@ def test_help_tells_every_one_of_them(function: Callable[..., Any]) -> None:
 
 
 def test_what_is_said_of_a_default_is_true() -> None:
-    for name in ("backbone", "runs", "precision", "device", "cache_size"):
+    for name in ("backbone", "batch_size", "runs", "precision", "device", "cache_size"):
         assert WHAT[name].endswith(f"[default: {getattr(Setup(), name)}]")
 
 
 def test_none_is_the_default_and_paths_are_text(tmp_path: Path) -> None:
     assert Setup.of({}) == Setup.of({"backbone": None, "augment": None, "cache_size": None}) == Setup()
     assert Setup.of({"runs": tmp_path, "prices": tmp_path / "p.toml"}).prices == str(tmp_path / "p.toml")
-    assert Setup.of({"epochs": 3, "augment": False}).recipe == Recipe(epochs=3, augment=False)
+    given: Given = {"epochs": 3, "batch_size": 8, "augment": False}
+    assert Setup.of(given).recipe == Recipe(epochs=3, batch_size=8, augment=False)
+    assert Setup.of({}).recipe == Recipe()  # nothing given: the same recipe, and so the same runs, whoever asks
 
 
 def test_what_is_given_goes_before_what_a_file_says() -> None:

@@ -65,6 +65,12 @@ def test_nonsense_is_refused_by_name(field: str, value: float) -> None:
         resolve(replace(Recipe(), **{field: value}), 100, 2)  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize("field", ["epochs", "batch_size"])
+def test_parts_of_a_row_or_of_a_pass_are_refused(field: str) -> None:
+    with pytest.raises(ConfigError, match=f"{field} must be a whole number"):
+        resolve(replace(Recipe(), **{field: 2.5}), 100, 2)  # type: ignore[arg-type]
+
+
 def test_a_whole_share_changes_nothing() -> None:
     assert resolve(Recipe(share=1.0), 1000, 6) == resolve(Recipe(), 1000, 6)
     assert not {"share", "batches_per_epoch"} & resolve(Recipe(), 1000, 6).keys()

@@ -87,6 +87,7 @@ class How:
             "method": dict(self.method.config),
             "seed": self.seed,
             "epochs": self.setup.epochs,
+            "batch_size": None if self.setup.batch_size == Recipe.batch_size else self.setup.batch_size,
             "learning_rate": self.learning_rate,
             "precision": numerics(self.setup.precision, self.setup.device)["precision"],
             "backbone": None if card is None else {"id": card.id, "revision": card.revision},

@@ -1,4 +1,4 @@
-"""What finished modules say to rows they were not scored on: further test sets, and files without labels."""
+"""What finished modules say to rows without labels: the files that are handed in."""
 
 from __future__ import annotations
 
@@ -7,28 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from graftwork.core.example import Example
-from graftwork.core.kind import OfChoices
-from graftwork.core.metric import score
 from graftwork.core.suite import OfficialTask, Row, Source
-from graftwork.core.task import Task
-from graftwork.data.columns import find_columns
-from graftwork.data.load import read_records
-from graftwork.data.table import open_table
 from graftwork.files import storage_errors, writing
-from graftwork.registry import kinds, metrics
 from graftwork.run.bulk import answer_windows
 from graftwork.run.task_module import TaskModule
-
-
-def score_rows(run: Path, task: Task, path: Path, device: str) -> dict[str, float]:
-    """Metric -> score of a run's module on the labelled rows of a file."""
-    module, kind = TaskModule.load(run, device=device), kinds.get(task.kind)
-    found = task if isinstance(kind, OfChoices) else find_columns(task, open_table(path), kind.per_word)
-    records = read_records(found, kind, path)
-    examples = [Example(f"row/{record.row}", record.inputs, record.target) for record in records]
-    targets = kind.encode([example.target for example in examples], module.task)
-    predictions = kind.predictions(module.fitted.logits(examples), module.task)
-    return {name: score(metrics.get(name), targets, predictions, module.task) for name in module.task.metrics}
 
 
 def write_answers(

@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Unpack
 
-from graftwork.benchmark.hand_in import score_rows, write_answers
+from graftwork.benchmark.hand_in import write_answers
 from graftwork.benchmark.official import Written, write_task
 from graftwork.benchmark.scores import Entry, best_on_validation, of_published, over_tasks, spread
 from graftwork.compare.floor import MAJORITY
@@ -20,8 +20,10 @@ from graftwork.core.suite import OfficialTask, Suite
 from graftwork.errors import ConfigError, StorageError, UnknownName
 from graftwork.files import read_toml, write_json
 from graftwork.registry import kinds, suites
+from graftwork.run.scoring import scores_on
 from graftwork.run.setup import Given, Setup, takes_settings
 from graftwork.run.store import read_result
+from graftwork.run.task_module import TaskModule
 
 FORMAT = 1
 PUBLISHED = Path(__file__).with_name("published.toml")
@@ -168,7 +170,10 @@ def _entry(row: Mapping[str, Any], task: Written, runs: Path, device: str) -> En
     first, *further = task.official.tests
     scores = {f"{first} {name}": {run.seed: run.scores[name] for run in done} for name in task.official.metrics}
     for test in further:
-        found = {run.seed: score_rows(runs / run.id, task.task, task.tests[test], device) for run in done}
+        found = {
+            run.seed: scores_on(TaskModule.load(runs / run.id, device=device), task.task, task.tests[test])
+            for run in done
+        }
         scores |= {f"{test} {name}": {seed: of[name] for seed, of in found.items()} for name in task.official.metrics}
     validation = statistics.fmean(run.validation[task.official.metrics[0]] for run in done)
     return Entry(row["method"], row["status"], scores, validation, {run.seed: run.id for run in done})

@@ -141,6 +141,7 @@ def run_options(function: Callable[..., Any]) -> Callable[..., Any]:
     flags = (
         _setting("backbone", metavar="NAME"),
         _setting("epochs", type=int),
+        _setting("batch_size", type=int, metavar="N"),
         _setting("augment", "--augment/--no-augment"),
         runs_option,
         precision_option,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from graftwork.cli.given_modules import is_bank, opened_modules
 from graftwork.cli.in_bank import asking_in_bank
 from graftwork.cli.options import column_options, device_option, progress_bar, use_threads
 from graftwork.core.media import MEDIA
@@ -69,7 +70,7 @@ def command(
         raise ConfigError(f"{first} needs --file", do="graft predict MODULE --file F --out G")
     if as_json and out:
         raise ConfigError("--json means nothing with --out", do="leave it out: the suffix of --out says how to write")
-    in_bank = (Path(module) / "bank.json").is_file()
+    in_bank = is_bank(module)
     if in_bank and not texts:
         raise ConfigError("which task of this bank?", where=module, do=f'graft predict {module} TASK "a text"')
     tasks, texts = (texts[:1], texts[1:]) if in_bank else ((), texts)
@@ -79,26 +80,11 @@ def command(
     if bool(texts) == bool(source):
         raise ConfigError("give either texts or --file", do='graft predict MODULE "a text", or --file F --out G')
     use_threads(threads)
-    opened = _opened(Path(module), (*tasks, *also), device, in_bank)
+    opened = opened_modules(module, (*tasks, *also), device)
     if source:
         _answer_file(opened, Path(source), Path(out) if out else None, columns, Path(rejects) if rejects else None)
     else:
         _answer_texts(opened, texts, as_json)
-
-
-def _opened(module: Path, others: tuple[str, ...], device: str, in_bank: bool) -> list[TaskModule]:
-    """A module and others beside it; or of a bank those that are tasks of it, the first of which must be one."""
-    from graftwork.run.task_module import TaskModule
-
-    if not in_bank:
-        return [TaskModule.load(folder, device=device) for folder in (str(module), *others)]
-    from graftwork.bank.bank import Bank
-
-    bank = Bank.open(module, device=device)
-    return [
-        TaskModule.load(name, device=device) if place and name not in bank.tasks else bank.module(name)
-        for place, name in enumerate(others)
-    ]
 
 
 def _answer_file(

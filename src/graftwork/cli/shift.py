@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
+from graftwork.cli.given_modules import opened_modules, task_and_file
 from graftwork.cli.options import column_options, device_option, use_threads
-from graftwork.errors import ConfigError, printable
-
-if TYPE_CHECKING:
-    from graftwork.run.task_module import TaskModule
+from graftwork.errors import printable
 
 
 @click.command("shift")
@@ -42,7 +39,8 @@ def command(
     MODULE is a task module or a run's folder; or a bank, and TASK is the name of a task.
     """
     use_threads(threads)
-    opened, source = _opened(Path(module), file, device)
+    task, source = task_and_file(module, file, "shift")
+    (opened,) = opened_modules(module, task, device)
     from graftwork.run.domain_shift import shift
 
     found = shift(opened, source, reference=reference, columns=columns, rows=rows, furthest=furthest)
@@ -50,20 +48,6 @@ def command(
         click.echo(json.dumps(found, indent=1, ensure_ascii=False))
         return
     click.echo(printable("\n".join(shift_lines(found))))
-
-
-def _opened(module: Path, given: tuple[str, ...], device: str) -> tuple[TaskModule, str]:
-    in_bank = (module / "bank.json").is_file()
-    if len(given) != 1 + in_bank:
-        expected = "graft shift BANK TASK FILE" if in_bank else "graft shift MODULE FILE"
-        raise ConfigError("which texts, of which task?", where=str(module), got=" ".join(given), expected=expected)
-    if in_bank:
-        from graftwork.bank.bank import Bank
-
-        return Bank.open(module, device=device).module(given[0]), given[1]
-    from graftwork.run.task_module import TaskModule
-
-    return TaskModule.load(module, device=device), given[0]
 
 
 def shift_lines(found: Mapping[str, Any]) -> list[str]:

@@ -9,11 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from graftwork.core.method import Setting
-from graftwork.core.ragged import added, repeated
 from graftwork.core.task import Dataset
-from graftwork.registry import kinds, metrics
-from graftwork.run.thresholds import thresholds_of
+from graftwork.registry import metrics
+from graftwork.run.thresholds import constant_answers
 
 MAJORITY = "majority"  # the method
 
@@ -29,21 +27,12 @@ class Floor:
 def floor_of(dataset: Dataset) -> Floor:
     """The answers of the method `majority`: the most frequent class of train, or its mean, thresholds as for any."""
     task, train, validation = dataset.task, dataset.train, dataset.validation
-    kind = kinds.get(task.kind)
-    answer = kind.constant(train.targets, task)  # (C,), or (places, C)
-    logits = {split.name: repeated(answer, split.examples) for split in (validation, dataset.test)}
-    thresholds = thresholds_of(Setting(task, kind, None), logits["validation"], validation.targets)
-    statistics = {
-        split: {
-            name: metrics.get(name).statistics(
-                dataset.splits[split].targets,
-                kind.predictions(rows if thresholds is None else added(rows, thresholds), task),
-                task,
-            )
-            for name in task.metrics
+    statistics = {}
+    for split in (validation, dataset.test):
+        answers = constant_answers(task, train.targets, validation.targets, split.targets)
+        statistics[split.name] = {
+            name: metrics.get(name).statistics(split.targets, answers, task) for name in task.metrics
         }
-        for split, rows in logits.items()
-    }
     scores = {
         name: float(metrics.get(name).value(np.asarray(rows, np.float64).mean(axis=0)))
         for name, rows in statistics["validation"].items()

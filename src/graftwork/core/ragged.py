@@ -98,7 +98,28 @@ def repeated(answer: NDArray[np.float64], examples: Sequence[Example]) -> Number
     counts = [answers_of(example) for example in examples]
     if None in counts or not examples:
         return np.tile(answer, (len(examples), 1))
-    rows = np.array(counts, dtype=np.int64)
+    return _of_counts(answer, np.array(counts, dtype=np.int64))
+
+
+def repeated_as(answer: NDArray[np.float64], targets: Numbers) -> Numbers:
+    """As `repeated`, for the examples of these encoded targets."""
+    return _of_counts(answer, targets.counts) if isinstance(targets, Ragged) else np.tile(answer, (len(targets), 1))
+
+
+def _of_counts(answer: NDArray[np.float64], rows: NDArray[np.int64]) -> Ragged:
     if answer.ndim == 2:
         return Ragged(answer[np.minimum(places(np.zeros_like(rows), rows), len(answer) - 1)], rows)
     return Ragged(np.tile(answer, (int(rows.sum()), 1)), rows)
+
+
+def joined(parts: Sequence[Numbers]) -> Numbers:
+    """Those of several stretches of examples, end to end; there is one stretch or more."""
+    ragged = [part for part in parts if isinstance(part, Ragged)]
+    if not ragged:
+        return np.concatenate([flat(part) for part in parts])
+    about = [part.about for part in ragged if part.about is not None]
+    return Ragged(
+        np.concatenate([part.flat for part in ragged]),
+        np.concatenate([part.counts for part in ragged]),
+        np.concatenate(about) if about else None,
+    )

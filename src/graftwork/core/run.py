@@ -17,7 +17,7 @@ class Recipe:
     """How long and how fast to train: the same rule for every method (see `train/recipe.py`)."""
 
     epochs: int | None = None  # None: chosen from rows and classes
-    batch_size: int = 32
+    batch_size: int = 32  # rows a step
     learning_rate: float | None = None  # None: the method's own
     augment: bool = True  # show images otherwise every epoch, where they run through the whole network
     share: float = 1.0  # of the steps; below 1 for a trial run, which never sees the test split

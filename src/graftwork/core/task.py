@@ -140,8 +140,8 @@ _TASK_KEYS: Mapping[str, type] = {
     "drop_leaks": bool, "rejects": str,
 }  # fmt: skip
 _COMPARE_KEYS: Mapping[str, type] = {
-    "backbone": str, "methods": list, "seeds": int, "epochs": int, "exhaustive": bool,
-    "augment": bool, "out": str, "cache": str, "cache_size": str, "jobs": int, "vary": list,
+    "backbone": str, "methods": list, "seeds": int, "epochs": int, "batch_size": int,
+    "exhaustive": bool, "augment": bool, "out": str, "cache": str, "cache_size": str, "jobs": int, "vary": list,
 }  # fmt: skip
 
 _TYPE_WORDS = {str: "a string", int: "a whole number", bool: "true or false", list: "a list of strings"}

@@ -61,7 +61,7 @@ def load(task: Task, checked: bool = True) -> Dataset:
     `StorageError` for one that cannot be read.
     """
     kind = kinds.get(task.kind)
-    _require_of_kind(task, kind)
+    require_of_kind(task, kind)
     for name in task.metrics:
         metrics.get(name)
     task = with_splits(with_split_files(task))
@@ -93,7 +93,7 @@ def load(task: Task, checked: bool = True) -> Dataset:
     return _dataset(task, kind, examples, files, made, _mended(records, kind), dropped, checked, rejects)
 
 
-def _require_of_kind(task: Task, kind: Kind) -> None:
+def require_of_kind(task: Task, kind: Kind) -> None:
     """Raises `ConfigError` for a setting that only other kinds have a use for."""
     usual = Task(task.name, task.data)
     for setting in OF_SOME_KINDS:
@@ -193,22 +193,26 @@ def read_records(task: Task, kind: Kind, path: Path, rejects: Rejects | None = N
 
     Raises `DataError` where no row is left, too.
     """
-    table, rejects = open_table(path), rejects or Rejects()
+    return list(records_of(task, kind, path, rejects or Rejects()))
+
+
+def records_of(task: Task, kind: Kind, path: Path, rejects: Rejects) -> Iterator[Record]:
+    """As `read_records`, one row in memory at a time."""
+    table, read = open_table(path), 0
     of_choices = isinstance(kind, OfChoices)
     rows, roles = _rows_of_choices(table, task) if of_choices else _rows_of_columns(table, task, kind)
-    records: list[Record] = []
     for number, row in enumerate(rows, 1):
+        if isinstance(row, Bad):
+            rejects.refuse(row)
+            continue
         try:
-            if isinstance(row, Bad):
-                rejects.refuse(row)
-            else:
-                records.append(_record(row, number, roles, task, kind, path))
+            record = _record(row, number, roles, task, kind, path)
         except DataError as error:
-            if isinstance(row, Bad):
-                raise
             rejects.refuse(Bad(path, row.line, error, row.last))
-    rejects.require_rows(path, len(records))
-    return records
+            continue
+        read += 1
+        yield record
+    rejects.require_rows(path, read)
 
 
 def _rows_of_choices(table: Table, task: Task) -> tuple[Iterator[Row | Bad], tuple[str, ...]]:

@@ -51,14 +51,7 @@ def read_questions(task: Task, files: Mapping[str, Path], rejects: Mapping[str, 
 
     Raises `ConfigError` for a setting about columns, `DataError` for a question, an answer or a file that is not right.
     """
-    for role in ("text", "text_a", "text_b", "label"):
-        if getattr(task, role) is not None:
-            raise ConfigError(
-                f"{role} is set: questions about passages stand under names of their own",
-                got=getattr(task, role),
-                expected="context, question and answers in the file",
-                do=f"leave --{role.replace('_', '-')} out",
-            )
+    _require_no_columns(task)
     passages: dict[str, Passage] = {}
     read = {split: _read(path, task.realign, passages, rejects[split]) for split, path in files.items()}
     missing = {split: share for split, share in FRACTIONS.items() if split not in files}
@@ -73,6 +66,23 @@ def read_questions(task: Task, files: Mapping[str, Path], rejects: Mapping[str, 
         for what in (ROUNDED, REALIGNED)
     }
     return Asked(examples, _how_made(files, examples, read["train"], task), mended)
+
+
+def questions_of(task: Task, path: Path, rejects: Rejects) -> list[Example]:
+    """Those of one file, whichever split they are of. As `read_questions`."""
+    _require_no_columns(task)
+    return _read(path, task.realign, {}, rejects).examples
+
+
+def _require_no_columns(task: Task) -> None:
+    for role in ("text", "text_a", "text_b", "label"):
+        if getattr(task, role) is not None:
+            raise ConfigError(
+                f"{role} is set: questions about passages stand under names of their own",
+                got=getattr(task, role),
+                expected="context, question and answers in the file",
+                do=f"leave --{role.replace('_', '-')} out",
+            )
 
 
 def _read(path: Path, realign: bool, passages: dict[str, Passage], rejects: Rejects) -> _File:

@@ -137,16 +137,23 @@ def _differing(distinct: Distinct, examples: Sequence[Example]) -> Callable[[Pai
 
 def leaking(inputs: Mapping[str, Sequence[Mapping[str, Any]]]) -> tuple[NDArray[np.bool_], dict[str, int]]:
     """Which rows of train stand in validation or test too, exactly or nearly; and how many of each sort."""
-    train = len(inputs["train"])
-    distinct = Distinct([row for name in ("train", "validation", "test") for row in inputs[name]])
-    held = np.unique(distinct.of_row[train:])
-    exact = np.isin(distinct.of_row[:train], held)
-    near = np.zeros(train, dtype=bool)
+    exact, near = standing(inputs["train"], [*inputs["validation"], *inputs["test"]])
+    return exact | near, {"exact": int(exact.sum()), "near": int(near.sum())}
+
+
+def standing(
+    rows: Sequence[Mapping[str, Any]], among: Sequence[Mapping[str, Any]]
+) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Which of the inputs `rows` stand among others exactly, and which only nearly."""
+    distinct = Distinct([*rows, *among])
+    own, held = distinct.of_row[: len(rows)], np.unique(distinct.of_row[len(rows) :])
+    exact = np.isin(own, held)
+    near = np.zeros(len(rows), dtype=bool)
     sketch = distinct.sketch()
     while sketch is not None:  # a crowded bucket is sampled: what one look left, the next one finds
-        left = np.unique(distinct.of_row[:train][~(exact | near)])
+        left = np.unique(own[~(exact | near)])
         found = partners_across(sketch, left, held).pairs[:, 0]
         if not len(found):
             break
-        near |= np.isin(distinct.of_row[:train], found) & ~exact
-    return exact | near, {"exact": int(exact.sum()), "near": int(near.sum())}
+        near |= np.isin(own, found) & ~exact
+    return exact, near

@@ -73,6 +73,16 @@ def check_roles(modules: Sequence[TaskModule]) -> None:
 
 def answer_windows(modules: Sequence[TaskModule], examples: Iterable[Example]) -> Iterator[Window]:
     """Answers to a stream of examples, window by window; the next one is read and tokenised meanwhile."""
+    for window, logits, cut in logit_windows(modules, examples):
+        decoding = zip(modules, logits, strict=True)
+        answers = [kinds.get(module.task.kind).decode(found, module.task, window) for module, found in decoding]
+        yield Window(window, answers, cut)
+
+
+def logit_windows(
+    modules: Sequence[TaskModule], examples: Iterable[Example]
+) -> Iterator[tuple[list[Example], list[Logits], int]]:
+    """As `answer_windows`, the logits of each module in place of its answers; and how many examples were cut."""
     groups = _groups(modules)
 
     def tokenised() -> Iterator[tuple[list[Example], list[Encoded]]]:
@@ -80,10 +90,7 @@ def answer_windows(modules: Sequence[TaskModule], examples: Iterable[Example]) -
             yield window, [group.backbone.encode(window) for group in groups]
 
     for window, tokens in _one_ahead(tokenised()):
-        logits = _logits(modules, groups, window, tokens)
-        decoding = zip(modules, logits, strict=True)
-        answers = [kinds.get(module.task.kind).decode(found, module.task, window) for module, found in decoding]
-        yield Window(window, answers, max((encoded.cut for encoded in tokens), default=0))
+        yield window, _logits(modules, groups, window, tokens), max((encoded.cut for encoded in tokens), default=0)
 
 
 def windows(examples: Iterable[Example]) -> Iterator[list[Example]]:

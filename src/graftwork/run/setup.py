@@ -18,7 +18,7 @@ from graftwork.core.task import Task
 from graftwork.train.cache_folder import CACHE_SIZE
 
 F = TypeVar("F", bound=Callable[..., Any])
-TOLD_BY_FILES = ("backbone", "epochs", "augment", "cache", "cache_size")  # in task files too
+TOLD_BY_FILES = ("backbone", "epochs", "batch_size", "augment", "cache", "cache_size")  # in task files too
 
 
 class Given(TypedDict, total=False):
@@ -29,6 +29,7 @@ class Given(TypedDict, total=False):
         f"minilm, hf:FOLDER, hf:HUB/NAME, word_vectors:FILE, runs/ID or random:NAME.  [default: {DEFAULT_BACKBONE}]",
     ]
     epochs: Annotated[int | None, "Passes over the data.  [default: from rows and classes]"]
+    batch_size: Annotated[int | None, f"Rows a step.  [default: {Recipe.batch_size}]"]
     augment: Annotated[
         bool | None, "Show random parts and mirror images while the whole network trains.  [default: augment]"
     ]
@@ -51,6 +52,7 @@ class Setup:
 
     backbone: str = DEFAULT_BACKBONE
     epochs: int | None = None
+    batch_size: int = Recipe.batch_size
     augment: bool = True
     runs: str = "runs"
     precision: str = "auto"
@@ -69,7 +71,7 @@ class Setup:
     @property
     def recipe(self) -> Recipe:
         """How long to train, at the method's own learning rate."""
-        return Recipe(epochs=self.epochs, augment=self.augment)
+        return Recipe(epochs=self.epochs, batch_size=self.batch_size, augment=self.augment)
 
 
 @dataclass(frozen=True)

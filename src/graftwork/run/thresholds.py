@@ -13,7 +13,9 @@ from numpy.typing import NDArray
 from graftwork.core.example import Example
 from graftwork.core.kind import ChoosesThresholds
 from graftwork.core.method import THRESHOLDS_FACT, Fitted, Logits, ReadsStates, Setting
-from graftwork.core.ragged import Numbers, added
+from graftwork.core.ragged import Numbers, added, repeated_as
+from graftwork.core.task import Task
+from graftwork.registry import kinds
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -45,6 +47,16 @@ def thresholds_of(setting: Setting, logits: Logits, targets: Numbers) -> NDArray
     """What the kind chooses on these, the validation split; None where it has no thresholds."""
     kind = setting.kind
     return kind.shift(logits, targets, setting.task) if isinstance(kind, ChoosesThresholds) else None
+
+
+def constant_answers(task: Task, learned: Numbers, chosen: Numbers, asked: Numbers) -> Numbers:
+    """What is predicted of `asked`, encoded targets, by the best answer that never looks at the input: the majority
+    class of the targets `learned`, or their mean, with thresholds that are chosen on those `chosen`."""
+    kind = kinds.get(task.kind)
+    answer = kind.constant(learned, task)  # (C,), or (places, C)
+    thresholds = thresholds_of(Setting(task, kind, None), repeated_as(answer, chosen), chosen)
+    logits = repeated_as(answer, asked)
+    return kind.predictions(logits if thresholds is None else added(logits, thresholds), task)
 
 
 def with_thresholds(fitted: Fitted, thresholds: Sequence[float] | NDArray[np.float64] | None) -> Fitted:

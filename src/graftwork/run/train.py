@@ -13,7 +13,7 @@ from graftwork.core.task import Task
 from graftwork.errors import ConfigError, GraftworkError
 from graftwork.run.execute import execute
 from graftwork.run.methods import Named, parse_method
-from graftwork.run.setup import Given, Setup, takes_settings
+from graftwork.run.setup import Given, Setup, said, takes_settings
 from graftwork.run.shop import Shop, open_shop
 from graftwork.run.task_module import TaskModule
 
@@ -55,7 +55,9 @@ def train(
     require_use_of_rate(chosen, learning_rate)
     shop = open_shop(task, [chosen], setup)
     run = train_in(shop, chosen, replace(setup.recipe, learning_rate=learning_rate), seed, progress)
-    return replace(run, unused=("epochs",)) if setup.epochs and not takes_a_recipe(chosen.method) else run
+    if takes_a_recipe(chosen.method):
+        return run
+    return replace(run, unused=tuple(name for name in ("epochs", "batch_size") if name in said(given)))
 
 
 def require_use_of_rate(method: Named, learning_rate: float | None) -> None:

@@ -1,23 +1,32 @@
-"""What a module was trained on: recorded in its description, and opened again where it still lies."""
+"""What a module was trained on: recorded in its description, opened again where it still lies, and found in files."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from graftwork.core.asked_for import kept_only
+from graftwork.core.example import Example
 from graftwork.core.task import SPLITS, Dataset, Task
 from graftwork.data.draws import drawn_again
 from graftwork.data.load import load
+from graftwork.data.repeats import standing
 from graftwork.errors import GraftworkError
+
+if TYPE_CHECKING:
+    from graftwork.run.task_module import TaskModule
 
 FILES = ("data", "validation", "test")
 READ_BY = (
     "text", "text_a", "text_b", "image", "sound", "choices", "count_from", "label", "stray_tags", "realign",
     "drop_leaks", "rejects", "split_seed",
 )  # fmt: skip
+LEARNT = ("train", "validation")  # what a module learns from, and what it is chosen on
+AT_ONCE = 8192  # rows that are looked for together: those that they are looked for among are read anew each time
 
 
 def record(dataset: Dataset) -> dict[str, Any]:
@@ -48,3 +57,43 @@ def reopened(recorded: Mapping[str, Any] | None, task: Task) -> tuple[Dataset | 
     if found.digest != recorded["digest"]:
         return None, f"{files['data']} has changed since it was trained on"
     return found, ""
+
+
+class Overlap:
+    """How many rows of a file stand, exactly or nearly, among those that a module learnt from or was chosen on.
+
+    Memory grows with these, not with the file.
+    """
+
+    def __init__(self, module: TaskModule):
+        """Of the data that were recorded with it, where they still lie there."""
+        data, self.unreachable = reopened(module.description.get("data"), module.task)
+        splits = {} if data is None else {name: data.splits[name].examples for name in LEARNT}
+        self._among = {name: [example.inputs for example in examples] for name, examples in splits.items()}
+        self._waiting: list[Mapping[str, Any]] = []
+        self._counts = {name: {"exact": 0, "near": 0} for name in self._among}
+        self._either = 0
+
+    def count(self, examples: Sequence[Example]) -> None:
+        """Take in some rows of the file."""
+        if self._among:
+            self._waiting += [example.inputs for example in examples]
+        if len(self._waiting) >= max(AT_ONCE, *map(len, self._among.values()), 0):
+            self._look()
+
+    def told(self) -> dict[str, Any]:
+        """As JSON: per split how many, and in all; or why that is not known."""
+        self._look()
+        if not self._among:
+            return {"rows": None, "unreachable": self.unreachable}
+        return {"rows": self._either, "unreachable": None} | self._counts
+
+    def _look(self) -> None:
+        if not self._waiting:
+            return
+        found = {name: standing(self._waiting, among) for name, among in self._among.items()}
+        for name, (exact, near) in found.items():
+            self._counts[name]["exact"] += int(exact.sum())
+            self._counts[name]["near"] += int(near.sum())
+        self._either += int(np.any([exact | near for exact, near in found.values()], axis=0).sum())
+        self._waiting = []

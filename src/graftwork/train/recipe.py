@@ -27,6 +27,8 @@ def require_sense(recipe: Recipe) -> None:
         value = getattr(recipe, name)
         if value is not None and not 0 < value < math.inf:
             raise ConfigError(f"{name} must be above 0", got=repr(value))
+        if value is not None and name != "learning_rate" and not isinstance(value, int):
+            raise ConfigError(f"{name} must be a whole number", got=repr(value))
     if not 0 < recipe.share <= 1:
         raise ConfigError("share must be above 0 and at most 1", got=repr(recipe.share))
 

@@ -1,0 +1,44 @@
+"""Which modules a command was given: a module's folder, a run's, or a bank and the names of tasks of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from graftwork.errors import ConfigError
+
+if TYPE_CHECKING:
+    from graftwork.run.task_module import TaskModule
+
+
+def is_bank(module: str | Path) -> bool:
+    """Whether this is the folder of a bank."""
+    return (Path(module) / "bank.json").is_file()
+
+
+def task_and_file(module: str, given: Sequence[str], command: str) -> tuple[tuple[str, ...], str]:
+    """The arguments `[TASK] FILE` behind a module: the task of a bank, of which there is none elsewhere, and the file.
+
+    Raises `ConfigError` for more or fewer.
+    """
+    in_bank = is_bank(module)
+    if len(given) != 1 + in_bank:
+        expected = f"graft {command} BANK TASK FILE" if in_bank else f"graft {command} MODULE FILE"
+        raise ConfigError("which texts, of which task?", where=module, got=" ".join(given), expected=expected)
+    return tuple(given[:-1]), given[-1]
+
+
+def opened_modules(module: str | Path, others: Sequence[str], device: str) -> list[TaskModule]:
+    """A module and others beside it; or of a bank those that are tasks of it, the first of which must be one."""
+    from graftwork.run.task_module import TaskModule
+
+    if not is_bank(module):
+        return [TaskModule.load(folder, device=device) for folder in (str(module), *others)]
+    from graftwork.bank.bank import Bank
+
+    bank = Bank.open(module, device=device)
+    return [
+        TaskModule.load(name, device=device) if place and name not in bank.tasks else bank.module(name)
+        for place, name in enumerate(others)
+    ]

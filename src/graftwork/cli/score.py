@@ -1,0 +1,156 @@
+"""Score a finished task module on another labelled file, with intervals, and beside other modules."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from graftwork.cli.given_modules import opened_modules, task_and_file
+from graftwork.cli.options import column_options, device_option, progress_bar, use_threads
+from graftwork.errors import printable
+from graftwork.units import percent, several
+
+ENOUGH_ROWS = 20  # an interval over fewer is rough
+
+
+@click.command("score")
+@click.argument("module")
+@click.argument("file", nargs=-1, required=True, metavar="[TASK] FILE")
+@click.option(
+    "--also",
+    metavar="MODULE",
+    multiple=True,
+    help="Another module, or task of the bank, on the same rows; may be repeated.",
+)
+@column_options
+@click.option(
+    "--label", metavar="COL", help="Column of the target.  [default: as in training, else label; of words tags or upos]"
+)
+@click.option("--count-from", metavar="N", help="What labels call the first choice, 0 or 1.  [default: as in training]")
+@click.option(
+    "--realign",
+    is_flag=True,
+    default=None,
+    help="Take an answer that does not stand at its offset where it stands nearest to it.",
+)
+@click.option(
+    "--rejects",
+    metavar="FILE",
+    help="Write rows that can't be read to FILE, with the reason, and score the rest.  "
+    "[default: the first is an error]",
+)
+@device_option
+@click.option("--threads", type=int, help="Processor threads.  [default: all cores]")
+@click.option("--json", "as_json", is_flag=True, help="Print what was found as JSON.")
+def command(
+    module: str,
+    file: tuple[str, ...],
+    also: tuple[str, ...],
+    label: str | None,
+    count_from: str | None,
+    realign: bool | None,
+    rejects: str | None,
+    device: str,
+    threads: int | None,
+    as_json: bool,
+    columns: dict[str, str],
+) -> None:
+    """What MODULE scores on the labelled rows of FILE, by every metric of its task, with 95 % intervals over examples.
+
+    MODULE is a task module or a run's folder; or a bank, and TASK is the name of a task. Beside each score stand that
+    of the majority class on these very rows and that of the module's own test split.
+    """
+    task, source = task_and_file(module, file, "score")
+    use_threads(threads)
+    opened = opened_modules(module, (*task, *also), device)
+    from graftwork.run.scoring import score
+
+    named = columns | {"label": label, "count_from": count_from, "realign": realign}
+    with progress_bar() as progress:
+        found = score(opened[0], source, also=opened[1:], columns=named, rejects=rejects, progress=progress)
+    if as_json:
+        click.echo(json.dumps(found, indent=1, ensure_ascii=False))
+        return
+    click.echo(printable("\n".join(score_lines(found))))
+    if found["rows"]["rejected"]:
+        click.echo(f"{several(found['rows']['rejected'], 'row')} can't be read: {rejects}", err=True)
+
+
+def score_lines(found: Mapping[str, Any]) -> list[str]:
+    """What was found as a person reads it."""
+    names = _names(found)
+    modules = [found, *found["also"]]
+    wide = max(len(metric) for metric in found["scores"]) + 2
+    lines = [f"{found['task']} · {several(found['rows']['scored'], 'row')} of {Path(found['file']).name}"]
+    for name, module in zip(names, modules, strict=True):
+        lines += ["", name, f"  {'':<{wide}}{'score [95 %]':<22}{'majority':<11}its own test"]
+        for metric, one in module["scores"].items():
+            own = (module["own_test"] or {}).get(metric)
+            told = (_with_interval(one["score"], one), percent(found["majority"][metric]))
+            lines.append(f"  {metric:<{wide}}{told[0]:<22}{told[1]:<11}{'–' if own is None else percent(own)}")
+    return [*lines, "", *_remarks(found, names)]
+
+
+def _with_interval(score: float, told: Mapping[str, Any]) -> str:
+    low, high = told["low"], told["high"]
+    return percent(score) if low is None else f"{percent(score)} [{percent(low)}, {percent(high)}]"
+
+
+def _names(found: Mapping[str, Any]) -> list[str]:
+    """What the modules are called: by their methods, where those are the same by their folders too."""
+    modules = [found, *found["also"]]
+    methods = [module["method"] for module in modules]
+    return [
+        method if methods.count(method) == 1 else f"{method} in {module['module']}"
+        for method, module in zip(methods, modules, strict=True)
+    ]
+
+
+def _remarks(found: Mapping[str, Any], names: Sequence[str]) -> list[str]:
+    """What of it a person should know, as sentences; `names` are those of the modules."""
+    rows = found["rows"]
+    told = [
+        f"{name} {_gain(metric, gain, names[0])}"
+        for name, other in zip(names[1:], found["also"], strict=True)
+        for metric, gain in other["gain"].items()
+    ]
+    if len(found["also"]) > 1:
+        told.append("Each difference is told by itself: of many some look real by chance.")
+    if rows["scored"] < ENOUGH_ROWS:
+        told.append(f"The file has {several(rows['scored'], 'row')}: under {ENOUGH_ROWS} intervals are rough.")
+    if rows["cut"]:
+        told.append(f"{several(rows['cut'], 'row')} longer than the backbone takes: only the beginning was read.")
+    return [*told, *_seen([found, *found["also"]], names)]
+
+
+def _gain(metric: str, gain: Mapping[str, Any], first: str) -> str:
+    span = f"[{percent(gain['low'])}, {percent(gain['high'])}]"
+    if gain["verdict"] != "cannot tell":
+        return f"is {gain['verdict']} than {first} by {metric}: {percent(gain['delta'])} {span}."
+    differing = several(gain["differing"], "row")
+    return f"and {first}: cannot tell by {metric}: {percent(gain['delta'])} {span}, {differing} answered differently."
+
+
+def _seen(modules: Sequence[Mapping[str, Any]], names: Sequence[str]) -> list[str]:
+    """A sentence for each module; one for all that were trained on the same data."""
+    of: dict[str, list[str]] = {}
+    for name, module in zip(names, modules, strict=True):
+        of.setdefault(_seen_in_words(module["seen"]), []).append(name)
+    return [f"{', '.join(listed)}: {words}" for words, listed in of.items()]
+
+
+def _seen_in_words(seen: Mapping[str, Any]) -> str:
+    if seen["rows"] is None:
+        return f"whether rows of the file were learnt from can't be told: {seen['unreachable']}."
+    if not seen["rows"]:
+        return "no row of the file stands among those it was trained on or chosen on."
+    parts = [
+        f"that it was {how} on: {seen[split]['exact']:,} exactly, {seen[split]['near']:,} nearly"
+        for split, how in (("train", "trained"), ("validation", "chosen"))
+        if sum(seen[split].values())
+    ]
+    return f"rows of the file {'; '.join(parts)}. What it scores on these says nothing of new rows."
