@@ -134,9 +134,7 @@ def _asked(module: TaskModule, path: Path, named: Mapping[str, Any]) -> Task:
         settings |= {} if columns else _kept([role for role in INPUTS if role in told], told, header)
         settings |= _kept(["label"] if "label" in told else [], told, header)
     settings |= named
-    if isinstance(choices := settings.get("choices"), str):
-        choices = [name.strip() for name in choices.split(",") if name.strip()]
-    task = Task(module.task.name, path, kind=module.task.kind, **settings | {"choices": tuple(choices or ())})
+    task = Task(module.task.name, path, kind=module.task.kind, **settings)
     require_of_kind(task, kind)
     return task
 
