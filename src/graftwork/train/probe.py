@@ -39,9 +39,9 @@ class Probe:
 
     @property
     def trained_parameters(self) -> int:
-        """The layer, and the mix where there is one."""
+        """The layer, and the mix where there is one: a score of every block, and gamma where it has that."""
         mixed = self.shares.numel() if self.facts["block"] == "mix" else 0
-        return self.weight.numel() + self.bias.numel() + mixed
+        return self.weight.numel() + self.bias.numel() + mixed + ("gamma" in self.facts)
 
     @property
     def depth(self) -> int:
