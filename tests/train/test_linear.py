@@ -89,6 +89,13 @@ def test_a_constant_feature_does_no_harm() -> None:
     assert fit.weight.isfinite().all() and fit.weight[:, -1].abs().max() == 0
 
 
+def test_features_are_standardised_in_place() -> None:
+    given = features()
+    found = Standardised.of(given)
+    assert found.inputs.data_ptr() == given.data_ptr()
+    np.testing.assert_allclose(found.inputs.numpy(), standardised(features()), atol=1e-5)
+
+
 def test_the_same_bits_again() -> None:
     one, two = (
         fit_linear(Standardised.of(features()), scores().argmax(1), kinds.get("classification"), C, 0.01)

@@ -84,7 +84,8 @@ class FrozenPass(Protocol):
     def pooled(self, block: int) -> Tensor:
         """(N, P) fp32: examples pooled after `block` blocks, towers joined; block L is the network's output.
 
-        Of examples with words (W, P), the words that are seen of the examples `encoded.sampled`.
+        Of examples with words (W, P), the words that are seen of the examples `encoded.sampled`. The tensor is the
+        caller's own, to change in place.
         """
 
     def entering(self, sequences: Sequence[int], mask: Tensor) -> Tensor:

@@ -1,4 +1,4 @@
-"""Parameters that training changed."""
+"""Parameters that training may change."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from graftwork.registry import meters
 
 @meters.register("trained_parameters")
 class TrainedParameters:
-    """Numbers with a gradient: those of the delta, the head included."""
+    """Numbers that are handed to the optimiser, or fitted, the head included."""
 
     needs: tuple[str, ...] = ()
     meaning = Meaning(summed=True)

@@ -15,8 +15,8 @@ from graftwork.core.method import AS_IT_COMES, Entries, Setting, Workbench
 from graftwork.core.task import Task
 from graftwork.registry import methods
 from graftwork.train.linear import LinearFit, fit_on, fit_on_block, fitted_on
-from graftwork.train.mix import fit_mix
-from graftwork.train.probe import Probe, mixed, restore_probe
+from graftwork.train.mix import fit_mix, mixed
+from graftwork.train.probe import Probe, restore_probe
 
 
 @methods.register("linear_probe")

@@ -17,8 +17,8 @@ from graftwork.core.method import FrozenPass, Setting, Workbench
 from graftwork.core.task import Task
 from graftwork.registry import methods
 from graftwork.train.linear import LinearFit, fit_on, fitted_on, kept_targets, scorer
-from graftwork.train.mix import batches_of_features, features_of_blocks
-from graftwork.train.probe import Probe, mixed, restore_probe
+from graftwork.train.mix import batches_of_features, features_of_blocks, mixed
+from graftwork.train.probe import Probe, restore_probe
 from graftwork.train.seeds import derive
 
 
@@ -47,11 +47,11 @@ class ScalarMix:
         backbone = bench.setting.backbone
         assert backbone is not None
         train, validation = bench.frozen(bench.train, None), bench.frozen(bench.validation, None)
-        features = features_of_blocks(train, backbone.card.blocks)  # (N, L + 1, P)
-        scale = features.std(dim=(0, 2)).clamp_min(1e-6)  # (L + 1,): blocks on one scale, so that shares compare
+        spread = features_of_blocks(train, backbone.card.blocks).std(dim=(0, 2))  # not held while the start is fitted
+        scale = spread.clamp_min(1e-6)  # (L + 1,): blocks on one scale, so that shares compare
         even = torch.full_like(scale, 1 / len(scale)) / scale
         start, _ = fit_on(bench, train, validation, lambda frozen: mixed(frozen, even), bench.tally)
-        network, reached, epoch = self._learn(bench, (train, features), validation, scale, start)
+        network, reached, epoch = self._learn(bench, train, validation, scale, start)
         facts = {
             "block": "mix",
             "shares": network.shares.tolist(),
@@ -63,16 +63,11 @@ class ScalarMix:
         return network.probe(backbone, facts)
 
     def _learn(
-        self,
-        bench: Workbench,
-        given: tuple[FrozenPass, Tensor],
-        validation: FrozenPass,
-        scale: Tensor,
-        start: LinearFit,
+        self, bench: Workbench, train: FrozenPass, validation: FrozenPass, scale: Tensor, start: LinearFit
     ) -> tuple[Mixed, float, int]:
         """The network after its best epoch, what it scores on validation, and which epoch that was."""
-        (train, features), kind = given, bench.setting.kind
-        targets, held = kept_targets(bench.train, train.encoded), features_of_blocks(validation, len(scale) - 1)
+        kind, targets = bench.setting.kind, kept_targets(bench.train, train.encoded)
+        features, held = (features_of_blocks(one, len(scale) - 1) for one in (train, validation))  # (N, L + 1, P) each
         score, best = scorer(bench, validation.encoded), (-math.inf, 0, dict[str, Tensor]())
         network = Mixed(scale, start)
         optimiser = torch.optim.AdamW(

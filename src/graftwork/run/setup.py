@@ -31,7 +31,8 @@ class Given(TypedDict, total=False):
     epochs: Annotated[int | None, "Passes over the data.  [default: from rows and classes]"]
     batch_size: Annotated[int | None, f"Rows a step.  [default: {Recipe.batch_size}]"]
     augment: Annotated[
-        bool | None, "Show random parts and mirror images while the whole network trains.  [default: augment]"
+        bool | None,
+        "Show random parts and mirror images where a step runs the whole network.  [default: augment]",
     ]
     runs: Annotated[str | Path | None, "Where runs are kept and found.  [default: runs]"]
     precision: Annotated[str | None, "auto, bf16 or fp32.  [default: auto]"]

@@ -47,10 +47,10 @@ class Standardised:
 
     @classmethod
     def of(cls, features: Tensor) -> Standardised:
-        """From features (N, P) as they come."""
+        """From features (N, P) as they come, which become `inputs` in place: there is no room for both."""
         mean, sd = features.mean(dim=0), features.std(dim=0, correction=0)
         sd = torch.where(sd < 1e-6, torch.ones_like(sd), sd)
-        return cls((features - mean).div_(sd), mean, sd)
+        return cls(features.sub_(mean).div_(sd), mean, sd)
 
 
 def fit_linear(
@@ -88,7 +88,10 @@ def fit_best_linear(
     score: Callable[[Tensor], float],
     strengths: Sequence[float] = STRENGTHS,
 ) -> tuple[LinearFit, float, float]:
-    """The best of `strengths` on validation features (N, P): the fit, its score, and the FLOPs of all fits."""
+    """The best of `strengths` on validation features (N, P): the fit, its score, and the FLOPs of all fits.
+
+    The features of `train` are standardised in place.
+    """
     features, targets = Standardised.of(train[0]), train[1]
     best: tuple[float, LinearFit] | None = None
     previous: LinearFit | None = None

@@ -84,7 +84,7 @@ class FittedModel:
 
     @property
     def trained_parameters(self) -> int:
-        """Numbers that the optimiser changed."""
+        """Numbers handed to the optimiser: of an embedding table all, though rows that train lacks never move."""
         return sum(parameter.numel() for parameter in self.model.delta().values())
 
     def logits(self, examples: Sequence[Example]) -> Logits:

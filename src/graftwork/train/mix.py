@@ -27,7 +27,7 @@ def fit_mix(bench: Workbench, train: FrozenPass, strength: float, outputs: int) 
     assert bench.setting.backbone is not None
     features = features_of_blocks(train, bench.setting.backbone.card.blocks)
     mean, sd = features.mean(dim=(0, 2), keepdim=True), features.std(dim=(0, 2), keepdim=True)
-    features = (features - mean) / sd.clamp_min(1e-6)  # (N, L + 1, P): blocks on one scale, so that weights compare
+    features.sub_(mean).div_(sd.clamp_min(1e-6))  # (N, L + 1, P): blocks on one scale, so that weights compare
     targets = kept_targets(bench.train, train.encoded)
     torch.manual_seed(derive(bench.seed_of("init"), "init"))
     layer = nn.Linear(features.shape[2], outputs)
@@ -46,9 +46,18 @@ def fit_mix(bench: Workbench, train: FrozenPass, strength: float, outputs: int) 
     return scores.detach().softmax(0) / sd.flatten().clamp_min(1e-6)
 
 
-def features_of_blocks(frozen: FrozenPass, blocks: int) -> Tensor:
-    """(N, L + 1, P), or (W, L + 1, P)."""
-    return torch.stack([frozen.pooled(block) for block in range(blocks + 1)], dim=1)
+def mixed(frozen: FrozenPass, shares: Tensor) -> Tensor:
+    """(N, P), or (W, P): the blocks' features, weighted by `shares` (L + 1,)."""
+    return features_of_blocks(frozen, len(shares) - 1, dim=0).mul_(shares[:, None, None]).sum(dim=0)
+
+
+def features_of_blocks(frozen: FrozenPass, blocks: int, dim: int = 1) -> Tensor:
+    """(N, L + 1, P), or (W, L + 1, P), the blocks along `dim`: as `torch.stack` gives, but never held twice."""
+    first = frozen.pooled(0)
+    stacked = first.new_empty((*first.shape[:dim], blocks + 1, *first.shape[dim:]))
+    for block in range(blocks + 1):
+        stacked.select(dim, block).copy_(frozen.pooled(block) if block else first)
+    return stacked
 
 
 def batches_of_features(encoded: Encoded, features: int, shuffle: torch.Generator) -> list[Tensor]:

@@ -107,6 +107,7 @@ class _Rows:
 class FlatAdamW:
     """AdamW with bias correction, global-norm clipping and decay on matrices only.
 
+    What has "embedding" in its name does not decay either: of an image network the map of its patches too.
     `tables` names the parameters whose gradients are sparse; `rates` gives some parameters a share of the rate.
     """
 

@@ -12,7 +12,7 @@ from torch.nn.functional import linear
 
 from graftwork.core.backbone import Backbone
 from graftwork.core.example import Example
-from graftwork.core.method import FrozenPass, Logits, Setting
+from graftwork.core.method import Logits, Setting
 from graftwork.train.answering import answer_together
 from graftwork.train.flops import counted
 
@@ -39,9 +39,9 @@ class Probe:
 
     @property
     def trained_parameters(self) -> int:
-        """The layer, and the mix where there is one."""
+        """The layer, and the mix where there is one: a score of every block, and gamma where it has that."""
         mixed = self.shares.numel() if self.facts["block"] == "mix" else 0
-        return self.weight.numel() + self.bias.numel() + mixed
+        return self.weight.numel() + self.bias.numel() + mixed + ("gamma" in self.facts)
 
     @property
     def depth(self) -> int:
@@ -72,8 +72,3 @@ def restore_probe(setting: Setting, delta: Mapping[str, Tensor], facts: Mapping[
     """From what was stored."""
     assert setting.backbone is not None
     return Probe(setting.backbone, delta["shares"], delta["weight"], delta["bias"], facts)
-
-
-def mixed(frozen: FrozenPass, shares: Tensor) -> Tensor:
-    """(N, P), or (W, P): the blocks' features, weighted."""
-    return torch.stack([share * frozen.pooled(block) for block, share in enumerate(shares)]).sum(dim=0)
