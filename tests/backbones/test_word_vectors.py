@@ -132,6 +132,9 @@ def test_only_vocabularies_of_unspaced_scripts_are_read_otherwise_than_before() 
     reading = {"version": 1, "max_length": MAX_LENGTH}
     assert backbone.card.revision == digest({"vectors": vectors.digest, "random_seed": None, "reading": reading})
     assert backbone.encode([Example("a", {"text": "我abc de"})]).ids == [[1]]
+    strays = tiny_word_vectors(("我", *(f"word{number}" for number in range(10))))
+    card = as_backbone("x", strays, random_seed=None, bf16=False).card
+    assert card.revision == digest({"vectors": strays.digest, "random_seed": None, "reading": reading})
     mixed = tiny_word_vectors(("abc", "我"))
     backbone = as_backbone("x", mixed, random_seed=None, bf16=False)
     assert backbone.card.revision != digest({"vectors": mixed.digest, "random_seed": None, "reading": reading})

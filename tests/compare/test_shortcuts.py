@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from boards import RowRuns, board, row
+from boards import RowRuns, board, partly, row
 
 from graftwork.compare.shortcuts import shortcuts
 
@@ -37,6 +37,14 @@ def told(share: float, svm: float, full: float, seeds: int = 5) -> list[str]:
 def test_what_a_partial_input_says(scores: tuple[float, float, float], start: str) -> None:
     (line,) = told(*scores)
     assert line.replace(NAME, "X").startswith(start)
+
+
+def test_a_best_that_wavers_does_not_make_a_shortcut() -> None:
+    steady, wavering = row("linear_probe", 0.94, 2), partly("full", 0.99, 9, 0)
+    (line,) = shortcuts(board([row("majority", 0.3, 0.1), wavering, partial(0.8)]))
+    assert line.startswith("The data has a shortcut")
+    (line,) = shortcuts(board([row("majority", 0.3, 0.1), steady, wavering, partial(0.8)]))
+    assert line.replace(NAME, "X").startswith(f"{ALONE} better than majority")
 
 
 def test_nothing_is_said_where_nothing_is_learnt_or_shown() -> None:

@@ -31,6 +31,7 @@ from graftwork.registry import backbones
 MAX_LENGTH = 4096  # words: no network limits it, but a batch is held at once
 READING = 1  # raised when the same text would give other rows
 EMBEDDING = "embedding"
+SHARE_UNSPACED = 0.1  # of a vocabulary's words: from here on words are looked for within stretches of such scripts
 
 
 class WordVectorFamily:
@@ -62,7 +63,7 @@ def as_backbone(name: str, vectors: WordVectors, *, random_seed: int | None, bf1
     weights = table.to(torch.bfloat16) if bf16 else table
     module.add_module(EMBEDDING, nn.Embedding(len(weights), vectors.width, _weight=weights, _freeze=True))
     reading: dict[str, int] = {"version": READING, "max_length": MAX_LENGTH}
-    unspaced = APART.search(" ".join(vectors.words)) is not None
+    unspaced = SHARE_UNSPACED * len(vectors.words) <= sum(APART.search(word) is not None for word in vectors.words)
     if unspaced:  # other vocabularies are read as ever, and keep their revisions
         reading[UNSPACED_APART] = True
     card = BackboneCard(

@@ -30,10 +30,13 @@ def shortcuts(board: Mapping[str, Any]) -> list[str]:
 def _sentence(board: Mapping[str, Any], row: Row, whole: Mapping[str, Row]) -> str:
     metric, name, by = board["headline_metric"], row["method"], row["config"]["by"]
     start = f"{name} sees the {row['config']['side']} text of each pair alone and"
-    for rival in dict.fromkeys((next(iter(whole)), by)):
+    best = next(iter(whole))
+    for rival in dict.fromkeys((best, by)):
         found = verdict(board, name, rival) if rival in whole and rival != MAJORITY else None
+        if found == "cannot tell" and rival == best and any(verdict(board, one, name) == "better" for one in whole):
+            continue  # the best wavers: a steadier method that sees both is shown to be better
         if found in ("better", "cannot tell"):
-            which = "the best that sees both" if rival == next(iter(whole)) else "which sees both"
+            which = "the best that sees both" if rival == best else "which sees both"
             beside = (
                 f"{percent(row['scores'][metric]['mean'])} against {percent(whole[rival]['scores'][metric]['mean'])}"
             )

@@ -31,7 +31,10 @@ _OTHERS = (  # Thai and Lao, Burmese, Khmer, Japanese
     (0x0E00, 0x0EFF), (0x1000, 0x109F), (0x1780, 0x17FF), (0x3000, 0x30FF), (0x31F0, 0x31FF), (0xA9E0, 0xA9FF),
     (0xAA60, 0xAA7F), (0xFF66, 0xFF9F), (0x1B000, 0x1B16F),
 )  # fmt: skip
-_MARKED = ((0x0300, 0x33FF), (0xA000, 0xABFF), (0xFB00, 0xFE2F), (0x10000, 0x1EFFF), (0xE0100, 0xE01EF))
+_MARKED = (  # all but what makes an emoji of a digit or sign, U+20E3 and U+FE00 to U+FE0F
+    (0x0300, 0x20E2), (0x20E4, 0x33FF), (0xA000, 0xABFF), (0xFB00, 0xFDFF), (0xFE10, 0xFE2F), (0x10000, 0x1EFFF),
+    (0xE0100, 0xE01EF),
+)  # fmt: skip
 UNSPACED = _HAN + _ranges(_OTHERS, ("Lo", "Lm", "Nl"))  # letters; digits of these scripts make numbers like others
 MARKS = _ranges(_MARKED, ("Mn", "Mc", "Me"))
 
@@ -42,6 +45,7 @@ LETTER = rf"[{UNSPACED}](?:{_BEHIND})?+"  # one of an unspaced script
 WORD = rf"{LETTERS}|{LETTER}"
 TOKEN = rf"{WORD}|[^\w\s](?:{_BEHIND})?+"  # a word, or a punctuation mark
 APART = re.compile(rf"({LETTER})")
+_MARK = re.compile(f"[{MARKS}]")
 UNSPACED_APART = "unspaced_apart"  # among a method's facts: its words are cut so; modules from before it do not have it
 
 
@@ -56,11 +60,10 @@ def cut_words(text: str) -> tuple[str, ...]:
         if char.isspace():
             goes_on = False
             continue
-        category = unicodedata.category(char)[0]
-        if category in "PS" and not _in_number(text, place):
+        if unicodedata.category(char)[0] in "PS" and not _in_number(text, place):
             words.append(char)
             goes_on = False
-        elif goes_on or (category == "M" and place and not text[place - 1].isspace()):
+        elif goes_on or (_MARK.match(char) and place and not text[place - 1].isspace()):
             words[-1] += char
         else:
             words.append(char)

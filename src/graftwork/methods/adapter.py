@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from torch.nn.functional import gelu, linear
 
 from graftwork.core.backbone import BackboneCard, lacking
+from graftwork.core.method import AS_IT_COMES, Entries
 from graftwork.core.model import Model
 from graftwork.core.task import Task
 from graftwork.core.transformer import site_size
@@ -85,6 +86,7 @@ class Adapter:
 
     VERSION: ClassVar[int] = 1
     uses_backbone: ClassVar[bool] = True
+    LADDER: ClassVar[Entries] = AS_IT_COMES
 
     def unfit(self, task: Task, card: BackboneCard | None) -> str:
         """Fits every backbone whose blocks have the linear maps that it hangs on."""
