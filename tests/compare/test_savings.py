@@ -37,7 +37,9 @@ def test_not_reached_and_reached_at_once() -> None:
     probe, svm = line("probe", 0.6, 0.7, 0.9), line("svm", 0.1, 0.2, 0.3)
     none = saving(probe, 0, "10%", svm)
     assert none.needed is None and none.times is None and none.reached == 0.0
-    assert "svm does not reach that with all 1,000 (nor in any resample of the draws)" in sentence(vars(none), "f1")
+    assert "svm does not reach that with the largest size, 1,000 (nor in any resample of the draws)" in sentence(
+        vars(none), "f1"
+    )
     once = saving(svm, 0, "10%", probe)
     assert (
         once.at_most
@@ -46,6 +48,13 @@ def test_not_reached_and_reached_at_once() -> None:
     )
     wide = vars(once) | {"high": 40.0}
     assert sentence(wide, "f1").endswith("(95 % interval over draws: at most 10 to 40)")
+
+
+def test_what_few_resamples_reach_has_no_interval() -> None:
+    seldom = Line("svm", ROWS, np.array([[0.1] * 5, [0.2] * 5, [0.7, 0.55, 0.55, 0.55, 0.55]]))
+    found = saving(line("probe", 0.66, 0.7, 0.9), 0, "10%", seldom)
+    assert found.needed is found.low is found.high is None and 0 < found.reached < 0.025  # type: ignore[operator]
+    assert f"(it does in {100 * found.reached:.1f} % of the resamples of the draws)" in sentence(vars(found), "f1")
 
 
 def test_an_interval_that_ends_at_not_reached() -> None:

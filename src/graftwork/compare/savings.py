@@ -105,7 +105,7 @@ def sentence(one: Mapping[str, Any], metric: str) -> str:
         f"{one['reference']} "
     )
     if one["needed"] is None:
-        return f"{start}does not reach that with all {one['most']:,.0f}{_sure(one)}"
+        return f"{start}does not reach that with the largest size, {one['most']:,.0f}{_sure(one)}"
     if one["at_most"]:
         return f"{start}reaches that with its smallest size, {one['needed']:,.0f}{_sure(one)}"
     return f"{start}needs {one['needed']:,.0f} for that, {one['times']:.1f} times as many{_sure(one)}"
@@ -118,10 +118,11 @@ def _sure(one: Mapping[str, Any]) -> str:
         return " (nor in any resample of the draws)"
     if one["at_most"] and one["high"] == one["needed"]:
         return " (at most)"  # smaller sizes were not tried, so draws can't say how far below it is
+    if one["low"] is None:
+        return f" (it does in {100 * one['reached']:.1f} % of the resamples of the draws)"
     high = "not reached" if one["high"] is None else f"{one['high']:,.0f}"
-    low = "not reached" if one["low"] is None else f"{one['low']:,.0f}"
-    least = "at most " if one["at_most"] and one["low"] is not None else ""
-    return f" (95 % interval over draws: {least}{low} to {high})"
+    least = "at most " if one["at_most"] else ""
+    return f" (95 % interval over draws: {least}{one['low']:,.0f} to {high})"
 
 
 def _known(value: float) -> float | None:
