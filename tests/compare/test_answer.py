@@ -35,8 +35,9 @@ def test_who_beats_the_majority_class_is_not_hidden_behind_a_higher_score_that_m
 
 
 def test_what_a_steadier_method_beats_is_not_within_the_noise_of_a_best_that_wavers() -> None:
-    rows = [row("majority", 0.3, 0.1), row("tfidf_svm", 0.6, 0.5), row("linear_probe", 0.75, 1)]
+    rows = [row("majority", 0.5, 0.1), row("tfidf_svm", 0.6, 0.5), row("linear_probe", 0.75, 1)]
     made = board([*rows, partly("full", 0.95, 10, 0, 1)])
+    assert made["rows"][0]["method"] == "full"
     told = {(pair["a"], pair["b"]): pair["verdict"] for pair in made["differences"]}
     assert told["full", "tfidf_svm"] == "cannot tell" and told["linear_probe", "tfidf_svm"] == "better"
     found = cheapest(made)

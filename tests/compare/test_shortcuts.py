@@ -40,10 +40,12 @@ def test_what_a_partial_input_says(scores: tuple[float, float, float], start: st
 
 
 def test_a_best_that_wavers_does_not_make_a_shortcut() -> None:
-    steady, wavering = row("linear_probe", 0.94, 2), partly("full", 0.99, 9, 0)
-    (line,) = shortcuts(board([row("majority", 0.3, 0.1), wavering, partial(0.8)]))
+    floor, steady, wavering = row("majority", 0.5, 0.1), row("linear_probe", 0.85, 2), partly("full", 0.99, 9, 0)
+    (line,) = shortcuts(board([floor, wavering, partial(0.75)]))
     assert line.startswith("The data has a shortcut")
-    (line,) = shortcuts(board([row("majority", 0.3, 0.1), steady, wavering, partial(0.8)]))
+    made = board([floor, steady, wavering, partial(0.75)])
+    assert made["rows"][0]["method"] == "full"
+    (line,) = shortcuts(made)
     assert line.replace(NAME, "X").startswith(f"{ALONE} better than majority")
 
 
