@@ -34,6 +34,7 @@ runs_option = _setting("runs", metavar="DIR")
 precision_option = _setting("precision", metavar="NAME")
 device_option = _setting("device", metavar="NAME")
 prices_option = _setting("prices", metavar="FILE")
+threads_option = click.option("--threads", type=int, help="Processor threads.  [default: all cores]")
 
 
 @dataclass(frozen=True)
@@ -146,7 +147,7 @@ def run_options(function: Callable[..., Any]) -> Callable[..., Any]:
         runs_option,
         precision_option,
         device_option,
-        click.option("--threads", type=int, help="Processor threads.  [default: all cores]"),
+        threads_option,
         _setting("cache", metavar="DIR"),
         _setting("cache_size", metavar="SIZE"),
         _setting("max_memory", metavar="SIZE"),

@@ -10,7 +10,7 @@ import click
 
 from graftwork.cli.given_modules import is_bank, opened_modules
 from graftwork.cli.in_bank import asking_in_bank
-from graftwork.cli.options import column_options, device_option, progress_bar, use_threads
+from graftwork.cli.options import column_options, device_option, progress_bar, threads_option, use_threads
 from graftwork.core.media import MEDIA
 from graftwork.errors import ConfigError, printable
 from graftwork.units import several
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 )
 @column_options
 @device_option
-@click.option("--threads", type=int, help="Processor threads.  [default: all cores]")
+@threads_option
 @click.option("--json", "as_json", is_flag=True, help="One JSON object per line, every probability.")
 def command(
     module: str,

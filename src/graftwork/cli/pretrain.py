@@ -15,6 +15,7 @@ from graftwork.cli.options import (
     progress_bar,
     runs_option,
     seed_option,
+    threads_option,
     use_threads,
 )
 from graftwork.errors import printable
@@ -64,7 +65,7 @@ RECIPE = (  # flags of the same names replace fields of the objective's recipe
 @click.option("--checkpoint-every", default="1min", show_default=True, metavar="TIME", help="0: after every step.")
 @precision_option
 @device_option
-@click.option("--threads", type=int, help="Processor threads.  [default: all cores]")
+@threads_option
 @click.option("--cache", metavar="DIR", help="Where tokenised corpora are kept.  [default: ~/.cache/graftwork]")
 @prices_option
 @click.option("--json", "as_json", is_flag=True, help="Print result.json.")

@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from graftwork.cli.given_modules import opened_modules, task_and_file
-from graftwork.cli.options import column_options, device_option, progress_bar, use_threads
+from graftwork.cli.options import column_options, device_option, progress_bar, threads_option, use_threads
 from graftwork.errors import printable
 from graftwork.units import percent, several
 
@@ -44,7 +44,7 @@ ENOUGH_ROWS = 20  # an interval over fewer is rough
     "[default: the first is an error]",
 )
 @device_option
-@click.option("--threads", type=int, help="Processor threads.  [default: all cores]")
+@threads_option
 @click.option("--json", "as_json", is_flag=True, help="Print what was found as JSON.")
 def command(
     module: str,

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from graftwork.cli.given_modules import opened_modules, task_and_file
-from graftwork.cli.options import column_options, device_option, use_threads
+from graftwork.cli.options import column_options, device_option, threads_option, use_threads
 from graftwork.errors import printable
 
 
@@ -21,7 +21,7 @@ from graftwork.errors import printable
 @click.option("--furthest", default=5, show_default=True, metavar="N", help="New texts to show that lie furthest.")
 @column_options
 @device_option
-@click.option("--threads", type=int, help="Processor threads.  [default: all cores]")
+@threads_option
 @click.option("--json", "as_json", is_flag=True, help="Print what was found as JSON.")
 def command(
     module: str,
