@@ -102,7 +102,7 @@ def test_methods_that_need_no_blocks_fit(name: str, tmp_path: Path) -> None:
 
 def test_methods_that_need_blocks_say_that_there_are_none() -> None:
     task, card = tiny_dataset().task, opened().card
-    for name in ("adapter", "lora", "bitfit", "top_layers", "ulmfit"):
+    for name in ("adapter", "lora", "bitfit", "top_layers", "ulmfit", "contrastive"):
         assert methods.get(name)().unfit(task, card), name
 
 

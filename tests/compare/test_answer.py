@@ -29,8 +29,10 @@ def test_who_beats_the_majority_class_is_not_hidden_behind_a_higher_score_that_m
     made = board([row("majority", 0.5, 0.1), row("linear_probe", 0.75, 1), partly("full", 0.95, 10, 0, 1)])
     assert [one["method"] for one in made["rows"]] == ["full", "linear_probe", "majority"]
     said = answer(made)
-    assert said.startswith("The cheapest method that is shown to beat the majority class is linear_probe with")
-    assert "the highest score, full with" in said
+    assert said.startswith(
+        "The cheapest method that is shown to beat the majority class, and that none is shown to beat, is linear"
+    )
+    assert "the best mean, failed runs counted as the majority class, is full with" in said
     assert cheapest(made) is made["rows"][1]
 
 
@@ -42,6 +44,10 @@ def test_what_a_steadier_method_beats_is_not_within_the_noise_of_a_best_that_wav
     assert told["full", "tfidf_svm"] == "cannot tell" and told["linear_probe", "tfidf_svm"] == "better"
     found = cheapest(made)
     assert found is not None and found["method"] == "linear_probe"
+    assert told["full", "majority"] == "cannot tell"
+    lines = verdicts(made)  # tfidf_svm is not the cheapest that beats majority by itself, and full does not
+    assert not any("every other" in line for line in lines)
+    assert any(line.startswith("tfidf_svm is better than majority") for line in lines)
 
 
 def test_single_runs_cannot_rank() -> None:

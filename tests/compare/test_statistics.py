@@ -151,8 +151,47 @@ def test_under_six_rows_nothing_is_told_apart(rows: int) -> None:
     wrong[0] = 1.0
     found = bootstrap([Sample("a", (right,) * 5), Sample("b", (wrong,) * 5)], Share()).difference("a", "b")
     assert found.p is not None and found.p >= 2 * 0.5**rows and found.verdict == "cannot tell"
-    assert sentence(asdict(found)) == "a and b: cannot tell; too few rows of the test split"
+    assert sentence(asdict(found)) == "a and b: cannot tell; too few rows of the test split tell them apart"
     assert -1 <= found.low <= found.delta <= found.high <= 1
+
+
+@pytest.mark.parametrize(("apart", "least"), [(4, 0.125), (6, 0.03125)])
+def test_rows_that_both_score_alike_are_no_evidence(apart: int, least: float) -> None:
+    """As the sign test has it, which `graft score` uses: 200 rows, of which these few tell the two apart."""
+    one = hits(0.8, 0)
+    other = one.copy()
+    other[np.flatnonzero(one)[:apart]] = 0.0
+    found = bootstrap([Sample("a", (one,) * 5), Sample("b", (other,) * 5)], Share()).difference("a", "b")
+    assert found.p == max(least, found.p) and (found.verdict == "better") is (apart == 6)
+    assert (found.smallest_detectable is None) is (apart == 4)
+
+
+def test_draws_in_which_both_score_the_same_are_ties() -> None:
+    """a is right on two rows that b has wrong: e^-2 of the draws miss both."""
+    one = hits(0.8, 0)
+    other = one.copy()
+    other[np.flatnonzero(one)[:2]] = 0.0
+    found = bootstrap([Sample("a", (one,) * 5), Sample("b", (other,) * 5)], Share()).difference("a", "b")
+    assert found.p_a_better == pytest.approx(1 - np.exp(-2) / 2, abs=0.02)
+    assert found.low == 0.0
+
+
+def test_as_many_rows_for_one_as_for_the_other_are_even() -> None:
+    one = hits(0.8, 0)
+    other = one.copy()
+    other[np.flatnonzero(one)[0]], other[np.flatnonzero(1 - one)[0]] = 0.0, 1.0
+    found = bootstrap([Sample("a", (one,) * 5), Sample("b", (other,) * 5)], Share()).difference("a", "b")
+    assert found.delta == 0 and found.p_a_better == pytest.approx(0.5, abs=0.02)
+
+
+@pytest.mark.parametrize("luck", [0.01, 0.03, 0.1])
+def test_the_share_of_draws_won_agrees_with_the_interval(luck: float) -> None:
+    """Three seeds say little: what they leave open in the interval is no 99 % of the draws."""
+    rng = np.random.default_rng(7)
+    rows = [Sample(name, tuple(hits(share + rng.normal(0, luck), seed) for seed in range(3)))
+            for name, share in (("a", 0.86), ("b", 0.8), ("c", 0.77), ("d", 0.83))]  # fmt: skip
+    for pair in bootstrap(rows, Share()).differences():
+        assert (pair.low > 0) is (pair.p_a_better > 0.975) and (pair.high < 0) is (pair.p_a_better < 0.025)
 
 
 def test_the_error_over_a_few_examples_is_unbiased() -> None:

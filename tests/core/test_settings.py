@@ -7,10 +7,10 @@ from typing import Any, cast
 
 import pytest
 
-from graftwork.core.settings import chosen_settings, split_words
+from graftwork.core.settings import chosen_settings, described_settings, split_words
 from graftwork.core.task import Task
 from graftwork.errors import ConfigError
-from graftwork.registry import objectives
+from graftwork.registry import Registry, methods, objectives
 
 
 def test_one_string_is_its_words_between_commas() -> None:
@@ -19,6 +19,12 @@ def test_one_string_is_its_words_between_commas() -> None:
     assert Task("t", Path(), metrics=cast(Any, "macro_f1, accuracy")).metrics == ("macro_f1", "accuracy")
     task = Task.from_file("builtin:tickets", metrics="macro_f1", labels=["a, b", "c"])
     assert (task.metrics, task.labels, task.choices) == (("macro_f1",), ("a, b", "c"), ())
+
+
+@pytest.mark.parametrize("parts", [methods, objectives], ids=["methods", "objectives"])
+def test_each_setting_says_what_it_is(parts: Registry[Any]) -> None:
+    told = [(name, key) for name in parts.names() for key, _, meaning in described_settings(name, parts) if not meaning]
+    assert not told
 
 
 @pytest.mark.parametrize(("text", "expected"), [("true", True), ("True", True), ("false", False), ("False", False)])

@@ -90,6 +90,7 @@ def test_it_answers_classification_only() -> None:
 
 
 def test_a_first_token_that_sees_no_other_is_not_read() -> None:
-    for blind in (replace(BACKBONE.card, pooling="last"), replace(BACKBONE.card, modality="sound")):
-        assert "has not seen the others" in AdapterHub("mlp").unfit(DATA.task, blind)
+    blind, deaf = replace(BACKBONE.card, pooling="last"), replace(BACKBONE.card, modality="sound")
+    assert "has not seen the others" in AdapterHub("mlp").unfit(DATA.task, blind)
+    assert "reads sounds" in AdapterHub("mlp").unfit(DATA.task, deaf)
     assert AdapterHub("mlp").unfit(DATA.task, replace(BACKBONE.card, pooling="mean")) == ""

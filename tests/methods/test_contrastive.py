@@ -136,8 +136,9 @@ def test_a_pair_in_two_towers() -> None:
 
 
 def test_it_says_when_it_diverges() -> None:
-    with pytest.raises(Diverged, match="diverged at step"):
+    with pytest.raises(Diverged, match="diverged at step") as caught:
         replace(QUICK, rate=1e30, epochs=30).fit(tiny_bench(DATA, BACKBONE))
+    assert "contrastive:rate=" in caught.value.do
 
 
 def test_what_does_not_fit() -> None:

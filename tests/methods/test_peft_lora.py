@@ -60,6 +60,7 @@ def test_a_comparison_leaves_out_what_is_only_imported() -> None:
 
 
 def test_a_first_token_that_sees_no_other_is_not_read() -> None:
-    for blind in (replace(BACKBONE.card, pooling="last"), replace(BACKBONE.card, modality="sound")):
-        assert "has not seen the others" in PeftLora("mlp.up").unfit(DATA.task, blind)
+    blind, deaf = replace(BACKBONE.card, pooling="last"), replace(BACKBONE.card, modality="sound")
+    assert "has not seen the others" in PeftLora("mlp.up").unfit(DATA.task, blind)
+    assert "reads sounds" in PeftLora("mlp.up").unfit(DATA.task, deaf)
     assert PeftLora("mlp.up").unfit(DATA.task, replace(BACKBONE.card, pooling="mean")) == ""

@@ -132,7 +132,7 @@ def _gain(metric: str, gain: Mapping[str, Any], first: str) -> str:
     if gain["verdict"] != "cannot tell":
         return f"is {gain['verdict']} than {first} by {metric}: {percent(gain['delta'])} {span}."
     differing = several(gain["differing"], "row")
-    return f"and {first}: cannot tell by {metric}: {percent(gain['delta'])} {span}, {differing} answered differently."
+    return f"and {first}: cannot tell by {metric}: {percent(gain['delta'])} {span}, {differing} scored differently."
 
 
 def _seen(modules: Sequence[Mapping[str, Any]], names: Sequence[str]) -> list[str]:

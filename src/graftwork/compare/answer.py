@@ -8,7 +8,7 @@ from typing import Any
 from graftwork.compare.assemble import ENOUGH_RUNS
 from graftwork.compare.floor import MAJORITY
 from graftwork.compare.frontier import DEFAULT_COST
-from graftwork.compare.statistics import NEGLIGIBLE
+from graftwork.compare.statistics import FEWEST_RUNS, NEGLIGIBLE
 from graftwork.compare.stochastic_order import CLEAR
 from graftwork.core.meter import GRADES, meaning_of
 from graftwork.units import percent, several, show
@@ -19,6 +19,7 @@ PRICE_TAG = (  # the order in which pages tell it; what a package of its own mea
     "train_flops", "padding_flops", "predict_flops", "peak_memory_bytes", "peak_accelerator_bytes", "energy_joules",
     "co2e_grams", "money", "predict_latency_seconds", "predict_per_second",
 )  # fmt: skip
+_TOO_FEW_ROWS = "too few rows of the test split tell them apart"
 OF_A_SEARCH = {"wall_seconds": "time", "cpu_seconds": "processor time"}
 
 
@@ -132,19 +133,22 @@ def _best(board: Board) -> str:
         return "No method finished."
     metric, best = board["headline_metric"], rows[0]
     top = f"{best['method']} with {metric} {points(best, metric)}"
+    highest = "best mean, failed runs counted as the majority class," if _failures(rows) else "highest score"
     if len(rows) == 1:
         return f"One method finished: {top}."
     pairs = [pair for pair in board["differences"] if best["method"] in (pair["a"], pair["b"])]
     if all(pair["p"] is None for pair in pairs):
-        return f"The highest score is {top}; so few runs cannot say which method is better."
+        few = "rows of the test split" if all(map(_enough_runs, pairs)) else "runs"
+        return f"The {highest} is {top}; so few {few} cannot say which method is better."
     found = cheapest(board)
     assert found is not None
     if majority_stands(board):
-        return f"No method is shown to beat the majority class; the highest score is {top}."
+        return f"No method is shown to beat the majority class; the {highest} is {top}."
     if MAJORITY in _equals(best, pairs):
         return (
-            f"The cheapest method that is shown to beat the majority class is {found['method']} with {metric} "
-            f"{points(found, metric)}; the highest score, {top}, is not shown to."
+            f"The cheapest method that is shown to beat the majority class, and that none is shown to beat, is "
+            f"{found['method']} with {metric} {points(found, metric)}; the {highest} is {top}, not shown to beat the "
+            "majority class."
         )
     if found is best:
         return f"The best is {top}; nothing cheaper to train goes unbeaten."
@@ -164,7 +168,8 @@ def verdicts(board: Board) -> list[str]:
     against_best = [pair for pair in board["differences"] if best in (pair["a"], pair["b"])]
     rest = [pair for pair in board["differences"] if MAJORITY in (pair["a"], pair["b"]) and pair not in against_best]
     lines = [sentence(pair) for pair in against_best]
-    if len(rest) > 1 and all(pair["verdict"] == "better" and pair["b"] == MAJORITY for pair in rest):
+    methods = [row["method"] for row in rows if row["method"] != MAJORITY]
+    if len(rest) > 1 and all(verdict(board, method, MAJORITY) == "better" for method in methods):
         closest = min(rest, key=lambda pair: pair["delta"])
         return [*lines, f"every other method is better than majority too; the closest: {sentence(closest)}"]
     return lines + [sentence(pair) for pair in rest]
@@ -194,15 +199,24 @@ def _verdict(pair: Mapping[str, Any]) -> str:
     start = f"{a} and {b}: cannot tell; "
     least = pair["smallest_detectable"]
     if least is None and pair["p"] is None:
-        return start + "too few runs to know the spread over seeds"
+        return start + (_TOO_FEW_ROWS if _enough_runs(pair) else "too few runs to know the spread over seeds")
     if least is None:
         alike = max(-pair["low"], pair["high"]) < NEGLIGIBLE
-        return start + ("they score the same on any of these rows" if alike else "too few rows of the test split")
+        return start + ("they score the same on any of these rows" if alike else _TOO_FEW_ROWS)
     more = abs(pair["delta"]) > least  # and yet not told apart: alone it would be
     corrected = f"; {percent(abs(pair['delta']))} is not enough after correction for all pairs" if more else ""
     return (
         f"{start}the smallest difference these runs could have shown for this pair alone is {percent(least)}{corrected}"
     )
+
+
+def _enough_runs(pair: Mapping[str, Any]) -> bool:
+    """Whether it is not for want of runs that the pair's spread is unknown."""
+    return min(pair.get("runs", (0,))) >= FEWEST_RUNS
+
+
+def _failures(rows: Sequence[Mapping[str, Any]]) -> bool:
+    return any(row.get("n_failed") for row in rows)
 
 
 def _failed(pair: Mapping[str, Any]) -> list[str]:

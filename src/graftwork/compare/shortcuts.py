@@ -42,5 +42,5 @@ def _sentence(board: Mapping[str, Any], row: Row, whole: Mapping[str, Row]) -> s
             )
             said = "is better than" if found == "better" else "is within the noise of"
             return f"The data has a shortcut: {start} {said} {rival}, {which} ({beside})."
-    gain = row["scores"][metric]["mean"] - whole[MAJORITY]["scores"][metric]["mean"]
-    return f"{start} is better than {MAJORITY} by {percent(gain)}: so much of a score here needs no pair."
+    pair = next(pair for pair in board["differences"] if {pair["a"], pair["b"]} == {name, MAJORITY})
+    return f"{start} is better than {MAJORITY} by {percent(abs(pair['delta']))}: so much of a score here needs no pair."

@@ -36,9 +36,11 @@ LEVEL = 0.05  # two-sided
 NEGLIGIBLE = 1e-12  # of a score: what rounding makes of nothing
 DECIMALS = 12  # of a mean that is compared with others: equal ones, added up in another order, differ beyond these
 FEWEST_RUNS = 3  # with fewer, a row is never called better or worse
-_POWER_QUANTILE = 0.8416  # of the normal distribution at 80 %
+_NORMAL_QUANTILE = 1.96  # of the normal distribution at 97.5 %
+_POWER_QUANTILE = 0.8416  # at 80 %
+_TIE = 0.1  # of a standard error: a draw in which two rows score the same stays a tie unless it is moved by more
 _HELD_BACK = 0.5  # degrees of freedom of a row's seeds: Satterthwaite takes estimated parts for true ones
-_CHUNK_BYTES = 24_000_000  # of one block of weights or means: keeps the whole bootstrap far below 200 MB
+_CHUNK_BYTES = 24_000_000  # of one block of weights or means
 
 
 @dataclass(frozen=True)
@@ -58,7 +60,7 @@ class Difference:
     delta: float
     low: float  # 95 % interval, for this pair alone
     high: float
-    p_a_better: float  # share of the draws in which a is above b, ties by half
+    p_a_better: float  # share of the interval's draws in which a is above b, ties by half
     p: float | None  # two-sided; None when a row has too few runs to know its spread over seeds
     p_holm: float | None  # corrected for all pairs of the table
     smallest_detectable: float | None  # for this pair alone, with 80 % power at the 5 % level; None where not known
@@ -72,7 +74,7 @@ class Spread:
     error: float
     freedom: float
     known: bool = True  # False: under 3 runs of a row, or a single example
-    examples: int | None = None  # that the sign test bounds p by; None: no bound
+    examples: int | None = None  # that tell the two apart, by which the sign test bounds p; None: no bound
 
     @property
     def quantile(self) -> float:
@@ -82,8 +84,8 @@ class Spread:
     def p_value(self, delta: float) -> float | None:
         """Two-sided p of a difference of `delta`; None when the spread isn't known.
 
-        Examples that nearly all differ alike are no certainty: p is never less than the sign test gives where they all
-        do, and that where there is no error at all.
+        Few examples that differ are no certainty, however alike: p is never less than the sign test gives where they
+        all differ alike, and that where there is no error at all.
         """
         if not self.known:
             return None
@@ -100,8 +102,13 @@ class Row:
     points: Floats  # (S,) score of each run on all examples
     by_seed: Floats  # (D, S) score of each run on each draw of examples
     drawn: Floats  # (D,) mean score over a draw of seeds, on the same draws of examples
-    examples: int  # N
+    marks: Floats  # (N,) a number for each example that is another where the mean of its statistics over seeds is
     least: float = 0.0  # the lowest score there is
+
+    @property
+    def examples(self) -> int:
+        """N."""
+        return len(self.marks)
 
 
 @dataclass(frozen=True)
@@ -115,7 +122,7 @@ class Bootstrap:
         """Mean over seeds, sd over seeds, and the 95 % interval over seeds and examples."""
         row = self.rows[name]
         spread = _spread(row)
-        low, high = _interval(row.drawn, float(row.points.mean()), spread)
+        low, high = _interval(_stretched(row.drawn, float(row.points.mean()), spread), float(row.points.mean()))
         sd = float(row.points.std(ddof=1)) if len(row.points) > 1 else 0.0
         # A stretched interval may leave the metric's range: no metric passes 1, few go below 0.
         return Score(float(row.points.mean()), sd, max(low, row.least), min(high, 1.0))
@@ -124,12 +131,13 @@ class Bootstrap:
         """Row `a` minus row `b`, not yet corrected for other pairs."""
         one, two = self.rows[a], self.rows[b]
         delta = float(one.points.mean() - two.points.mean())
-        drawn = one.drawn - two.drawn
         spread = replace(_spread_of_difference(one, two), known=self._known(one) and self._known(two))
-        low, high = _interval(drawn, delta, spread)
+        drawn = one.drawn - two.drawn
+        stretched = _stretched(drawn, delta, spread)
+        stretched[(np.abs(drawn) < NEGLIGIBLE) & (np.abs(stretched) < _TIE * spread.error)] = 0.0
+        low, high = _interval(stretched, delta)
         widest = max(abs(delta), 1 - min(one.least, two.least))  # that two scores of the metric can lie apart
         low, high = max(low, -widest), min(high, widest)
-        stretched = _stretched(drawn, delta, spread)
         share = float(np.mean(stretched > 0) + np.mean(stretched == 0) / 2)
         p = spread.p_value(delta)
         found = smallest_detectable(spread)
@@ -162,6 +170,7 @@ def bootstrap(
     if len(counts) != 1 or not all(sample.runs for sample in samples):
         raise ValueError(f"every row needs runs over the same examples; got numbers of examples {sorted(counts)}")
     examples = counts.pop()
+    apart = np.random.default_rng([seed, 1]).random(max(run.shape[1] for sample in samples for run in sample.runs))
     by_seed = {sample.name: np.empty((draws, len(sample.runs))) for sample in samples}
     columns = max(sum(run.shape[1] for run in sample.runs) for sample in samples)
     chunk = max(1, _CHUNK_BYTES // (8 * max(examples, columns)))
@@ -177,7 +186,8 @@ def bootstrap(
         drawn = np.take_along_axis(by_seed[sample.name], picks, axis=1).mean(axis=1)
         points = np.array([float(metric.value(np.asarray(run, np.float64).mean(axis=0))) for run in sample.runs])
         least = _least(metric, min(float(points.min()), float(by_seed[sample.name].min())))
-        rows[sample.name] = Row(points, by_seed[sample.name], drawn, examples, least)
+        marks = np.mean([run @ apart[: run.shape[1]] for run in sample.runs], axis=0)
+        rows[sample.name] = Row(points, by_seed[sample.name], drawn, marks, least)
     return Bootstrap(rows, fewest_runs)
 
 
@@ -274,7 +284,8 @@ def _spread(row: Row) -> Spread:
 def _spread_of_difference(a: Row, b: Row) -> Spread:
     drawn = a.by_seed.mean(axis=1, keepdims=True) - b.by_seed.mean(axis=1, keepdims=True)
     seeds = [_seed_variance(a), _seed_variance(b)]
-    return replace(_combined(_over_examples(drawn, a.examples), seeds, a.examples), examples=a.examples)
+    differing = int((np.abs(a.marks - b.marks) > NEGLIGIBLE).sum())
+    return replace(_combined(_over_examples(drawn, a.examples), seeds, a.examples), examples=differing)
 
 
 def _over_examples(by_seed: Floats, examples: int) -> float:
@@ -283,17 +294,16 @@ def _over_examples(by_seed: Floats, examples: int) -> float:
 
 
 def _stretched(drawn: Floats, point: float, spread: Spread) -> Floats:
-    """The draws, moved onto the point estimate and scaled to the standard error."""
+    """The draws, moved onto the point estimate, scaled to the standard error, and widened to Student's t."""
     sd = float(drawn.std())
-    scale = spread.error / sd if sd > 1e-12 else 0.0
+    scale = spread.error * spread.quantile / _NORMAL_QUANTILE / sd if sd > 1e-12 else 0.0
     return np.asarray(point + (drawn - drawn.mean()) * scale, np.float64)
 
 
-def _interval(drawn: Floats, point: float, spread: Spread) -> tuple[float, float]:
-    """95 %: the stretched draws' quantiles, widened from the normal distribution to Student's t.
+def _interval(stretched: Floats, point: float) -> tuple[float, float]:
+    """95 %: the stretched draws' quantiles.
 
     Moved onto the point, draws that are nearly all equal and above their own mean would leave it out: it is kept in.
     """
-    wide = replace(spread, error=spread.error * spread.quantile / 1.96)
-    low, high = np.quantile(_stretched(drawn, point, wide), [LEVEL / 2, 1 - LEVEL / 2])
+    low, high = np.quantile(stretched, [LEVEL / 2, 1 - LEVEL / 2])
     return min(float(low), point), max(float(high), point)

@@ -44,7 +44,9 @@ def unfit_for_head(task: Task, card: BackboneCard | None) -> str:
         return f"its head answers classification, not {task.kind}"
     if card is not None and card.towers > 1 and task.text_a is not None:
         return f"its head reads a pair as one sequence, and {card.id} reads each text by itself"
-    if card is None or (card.pooling != "last" and card.modality != "sound"):
+    if card is not None and card.modality == "sound":
+        return f"its head is that of text and image classifiers, and {card.id} reads sounds"
+    if card is None or card.pooling != "last":
         return ""
     return f"its head reads the first token, and that of {card.id} has not seen the others"
 

@@ -201,10 +201,16 @@ class Model(nn.Module):
 
 
 def _decaying(network: nn.Module, blocks: list[str], decay: float) -> dict[str, float]:
-    """Parameter -> share of the rate: 1 for the highest block and what follows it, `decay` less for each one below."""
+    """Parameter -> share of the rate: 1 for the highest block, `decay` less for each one below.
+
+    What belongs to no block goes with the block that it is registered after, or below all: in nearly every network
+    embeddings learn slowest and a final norm like the highest block. Tables of relative positions that are registered
+    behind the blocks learn like the highest too (DeBERTa, MPNet), and a final norm before them like the embeddings
+    (wav2vec2 and HuBERT with a stable norm).
+    """
     rates = {}
     share = decay ** len(blocks)
-    for name, _ in network.named_parameters():  # in the network's order: embeddings, blocks, final norm
+    for name, _ in network.named_parameters():
         place = next((i for i, path in enumerate(blocks) if name.startswith(f"{path}.")), None)
         if place is not None:
             share = decay ** (len(blocks) - 1 - place)

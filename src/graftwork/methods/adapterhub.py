@@ -83,7 +83,7 @@ class AdapterHub:
     parts: str = "none"  # "mlp", "attention" or "attention+mlp": behind which parts of a block
     reads: str = "norm"  # "norm": the part's sum, normed; "map": the part's own output
     size: int = 48  # width of the bottleneck
-    activation: str = "relu"
+    activation: str = "relu"  # of the bottleneck
     head: str = "tanh"  # activation of the head's hidden layer; "none" without one
     learning_rate: float = 2e-3  # peak of the schedule
 

@@ -46,6 +46,8 @@ class Contrastive:
         """Needs classes."""
         if not (self.rate > 0 and self.epochs >= 1 and self.steps >= 1 and 0 < self.decay <= 1):
             return f"rate must be above 0, epochs and steps at least 1 and decay between 0 and 1, not {self}"
+        if card is not None and not card.blocks:
+            return f"{card.id} has no blocks to tune"
         fits = isinstance(kinds.get(task.kind), OneClass)
         return "" if fits else f"it needs one class of each example, not {task.kind}"
 

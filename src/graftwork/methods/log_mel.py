@@ -51,8 +51,8 @@ def log_mel(samples: NDArray[np.float32], bands: int) -> NDArray[np.float64]:
 class LogMel:
     """The mean of each band in equal stretches of the recording and its spread over all of it, and a linear layer."""
 
-    bands: int = 40
-    stretches: int = 6
+    bands: int = 40  # of the mel scale
+    stretches: int = 6  # equal parts of the recording
 
     VERSION: ClassVar[int] = 1
     uses_backbone: ClassVar[bool] = False

@@ -18,8 +18,8 @@ from graftwork.train.loop import fit_by_gradient, restore_by_attaching
 class Lora:
     """On the query and value maps of every block; on the fused map where a backbone has only that."""
 
-    rank: int = 8
-    alpha: float = 16.0
+    rank: int = 8  # of the map that is added
+    alpha: float = 16.0  # the map is scaled by alpha / rank
     learning_rate: float = 2e-3  # peak of the schedule
 
     VERSION: ClassVar[int] = 1

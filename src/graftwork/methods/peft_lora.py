@@ -26,8 +26,8 @@ class PeftLora:
     """What `graft bank import` makes of a PEFT folder. Named by hand it can be trained like any other method."""
 
     maps: str = "none"  # roles with + between them: "attention.query+attention.value"
-    rank: int = 8
-    alpha: float = 16.0
+    rank: int = 8  # of the map that is added
+    alpha: float = 16.0  # the map is scaled by alpha / rank
     head: str = "tanh"  # activation of the head's hidden layer; "none" without one
     learning_rate: float = 2e-3  # peak of the schedule
 

@@ -30,7 +30,7 @@ SHARPNESS = (-4.0, 8.0)  # log of what logits of unit spread are multiplied by: 
 class Prototype:
     """Nothing is fitted but means and one temperature: the least that labels can be used for."""
 
-    distance: str = "euclid"
+    distance: str = "euclid"  # or "cosine": of the angle, seen from the centre of all means
 
     VERSION: ClassVar[int] = 1
     uses_backbone: ClassVar[bool] = True

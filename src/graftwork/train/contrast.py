@@ -122,7 +122,7 @@ def train_on_pairs(
                 raise Diverged(
                     f"training diverged at step {pairs.step}",
                     got=f"loss {value}, gradient norm {norm}",
-                    do="train at a lower learning_rate",
+                    do="train at a lower rate: contrastive:rate=NUMBER",
                 )
             bench.log({"step": pairs.step, "loss": value, "rate": plan.rate * share, "norm": norm})
             pairs.step, pairs.loss = pairs.step + 1, value

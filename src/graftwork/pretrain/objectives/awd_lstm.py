@@ -86,11 +86,11 @@ class AwdLstmObjective:
     """
 
     dropout: float = 1.0  # factor on the five shares below
-    drop_embedding: float = 0.02
-    drop_input: float = 0.25
-    drop_hidden: float = 0.15
-    drop_output: float = 0.1
-    drop_weight: float = 0.2
+    drop_embedding: float = 0.02  # share of the words that a pass does not see
+    drop_input: float = 0.25  # of the numbers that enter the first layer, the same at every position
+    drop_hidden: float = 0.15  # of those between two layers, likewise
+    drop_output: float = 0.1  # of those that the decoder reads, likewise
+    drop_weight: float = 0.2  # of the weights from state to state, the same for a whole step
     activation: float = 2.0  # penalty on the size of the last states that the decoder reads
     slowness: float = 1.0  # penalty on how much the last layer's states change from position to position
     bptt: str = "fixed"  # or "varied": steps differ in length, and end elsewhere in every epoch
