@@ -52,7 +52,10 @@ def with_split_files(task: Task) -> Task:
 
 
 def require_outside(task: Task, made: Iterable[str | Path]) -> None:
-    """Raise `ConfigError` where a folder that will be `made` lies among the task's class folders, to be read as one."""
+    """Raise `ConfigError` where a folder that will be `made` lies among the task's class folders, to be read as one.
+
+    `DataError` where the folder is none of class folders.
+    """
     task = with_split_files(task)
     for source in (task.data, task.validation, task.test):
         if source is None or not source.is_dir() or format_of(source) is not FOLDER:
@@ -61,6 +64,7 @@ def require_outside(task: Task, made: Iterable[str | Path]) -> None:
             here, whole = Path(folder).resolve(), source.resolve()
             if not here.is_relative_to(whole) or any(part[0] == "." for part in here.relative_to(whole).parts):
                 continue  # what begins with a dot is not looked at
+            FOLDER.header_of(source)  # one that holds no classes is told as that
             raise ConfigError(
                 "runs and boards would lie among the class folders",
                 where=str(source),
