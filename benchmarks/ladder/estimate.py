@@ -29,12 +29,12 @@ def estimate(plan: Plan) -> None:
             seen.append((text, cpu()))
 
         began = time.perf_counter()
-        extent = {"tokens": 800_000} if name == "word_vectors" else {"steps": STEPS}
+        extent = {"tokens": 800_000} if name == "word_vectors" else {"steps": STEPS, "validate_every": 10**6}
         made = gw.pretrain(
             small.reviews, objective=rung.objective, size=str(HERE / "sizes" / f"{rung.name}.toml"), lowercase=True,
             vocabulary=None if name == "word_vectors" else min(rung.vocabulary, 8_000),
             recipe=dict(rung.recipe) or None,
-            runs=small.place.work / "runs", cache=small.place.work / "cache", validate_every=10**6, device="cpu",
+            runs=small.place.work / "runs", cache=small.place.work / "cache", device="cpu",
             progress=note, **extent,
         )  # fmt: skip
         flops = made.result.costs["train_flops"].value or 0.0

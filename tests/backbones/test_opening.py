@@ -73,6 +73,27 @@ def test_a_bare_folder_name_is_told_how_to_be_written(folder: Path) -> None:
         open_backbone(str(folder), precision="fp32")
 
 
+def test_what_stands_at_an_unknown_backbone_decides_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for file in ("runs/7d0ff04b1111/spec.json", "runs/3f0a91c2d7e4/backbone/config.json", "elmo/x_options.json"):
+        (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / file).write_text("{}")
+    (tmp_path / "glove.txt").write_text("a 1\n")
+    for name, advice in (
+        ("runs/3f0a91", "did you mean 'runs/3f0a91c2d7e4'?"),
+        ("runs/7d0ff04b1111", "name one of graft pretrain"),
+        ("runs/7d0ff0", "write hf:runs/7d0ff0"),
+        ("elmo", "write elmo:elmo"),
+        ("glove.txt", "write word_vectors:glove.txt"),
+        ("./glove.txt", "write word_vectors:./glove.txt"),
+        ("https://huggingface.co/google/electra-small/tree/main", "write hf:google/electra-small"),
+        ("google/electra-small", "write hf:google/electra-small"),
+    ):
+        with pytest.raises(ConfigError, match="unknown backbone") as error:
+            open_backbone(name, precision="fp32")
+        assert advice in error.value.do, name
+
+
 def test_an_architecture_without_a_family_lists_all(folder: Path) -> None:
     (folder / "config.json").write_text('{"model_type": "t5"}')
     with pytest.raises(ConfigError, match="'t5'") as error:

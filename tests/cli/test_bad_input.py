@@ -165,6 +165,7 @@ def test_a_label_that_only_test_has(graft: Graft) -> None:
     [
         ("daat.csv", ["daat.csv: no such file", "did you mean 'data.csv'?"]),
         ("tickets", ["tickets: no such file", "did you mean 'builtin:tickets'?"]),
+        ("https://host/data.csv", ["this is an address, and no file", "download it, and name the file"]),
         ("builtin:ticket", ["unknown built-in data set 'ticket'", "did you mean 'tickets'?"]),
         (".", [".: this folder holds neither splits nor class folders", "name the file to read, such as data.csv"]),
         ("data.xlsx", ["unknown suffix '.xlsx'", "save the sheet as CSV (UTF-8)"]),

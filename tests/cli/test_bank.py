@@ -229,7 +229,7 @@ def test_a_climb_adds_what_it_chose(graft: Graft, tickets: Path) -> None:
         (("--bank", "b", "--task", "../x"), "not a name for a task"),
         (("--bank", "b", "--task", ".x"), "the first one no dot"),
         (("--bank", "b", "--task", "x" * 65), "at most 64"),
-        (("--bank", "fp32.bank", "--precision", "bf16"), "the bank is on another backbone"),
+        (("--bank", "fp32.bank", "--precision", "bf16"), "the bank is in another precision"),
         (("--bank", "fp32.bank", "--backbone", "random:tiny_text"), "got:      random:tiny_text, revision"),
     ],
 )

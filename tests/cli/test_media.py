@@ -83,6 +83,33 @@ def test_bad_files_are_refused(graft: Graft, tmp_path: Path, module: Path, role:
     assert f"reads texts, and the data are {role}s" in done.err
 
 
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("compare", ".", "--methods", "majority", "--seeds", "1"),
+        ("compare", ".", "other.csv", "--methods", "majority", "--seeds", "1"),
+        ("compare", ".", "--methods", "majority", "--seeds", "1", "--runs", "../runs"),
+        ("train", ".", "--method", "majority"),
+        ("train", ".", "--budget", "1min", "--runs", "../runs"),
+        ("curve", ".", "--methods", "majority", "--runs", "../runs"),
+        ("train", "..", "--method", "majority"),
+    ],
+)
+def test_nothing_is_written_among_class_folders(
+    command: tuple[str, ...], graft: Graft, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where it would be read as classes the next time; of a folder of splits, in each of them."""
+    folder = write_folder(tmp_path / "things" / "train", "image", 10)
+    (folder / "other.csv").write_text("text,label\n" + "a,x\nb,y\n" * 10)
+    monkeypatch.chdir(folder)
+    before = sorted(folder.iterdir())
+    done = graft(*command)
+    assert (done.code, sorted(folder.iterdir())) == (2, before)
+    assert "runs and boards would lie among the class folders" in done.err
+    outside = graft("train", command[1], "--method", "majority", "--runs", ".runs")
+    assert outside.code == 0, outside.err
+
+
 def test_a_module_moves_with_its_self_test(tmp_path: Path, graft: Graft, module: Path, role: str) -> None:
     moved = (tmp_path / module).rename(tmp_path / "moved")
     path = next((tmp_path / "things").glob("*/*"))

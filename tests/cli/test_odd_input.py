@@ -209,6 +209,31 @@ def test_an_error_of_the_disk_anywhere_is_one_message(
     assert len(list(Path("runs").iterdir())) == (where == "after")
 
 
+@pytest.mark.parametrize("command", [("predict",), ("compare",), ("train", "--method", "majority"), ("show",)])
+def test_a_text_where_a_path_belongs_is_one_message(command: tuple[str, ...], graft: Graft) -> None:
+    name, *flags = command
+    done = graft(name, "my card is lost " * 20, *flags)
+    assert (done.code, done.err.count("graft:")) == (2, 1)
+    assert "the name is too long for this file system" in done.err
+
+
+@pytest.mark.parametrize("code", [errno.EACCES, errno.EPERM])
+def test_a_path_in_a_folder_of_somebody_else_is_one_message(
+    code: int, graft: Graft, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    look = Path.stat
+
+    def refuse(path: Path, **flags: Any) -> os.stat_result:
+        if path.name == "theirs.csv":
+            raise OSError(code, os.strerror(code), str(path))
+        return look(path, **flags)
+
+    monkeypatch.setattr(Path, "stat", refuse)
+    done = graft("compare", "home/theirs.csv", "--methods", "majority")
+    assert done.code == 2 and "graft: home/theirs.csv: cannot read or write here" in done.err
+    assert "mend its permissions" in done.err
+
+
 @pytest.mark.parametrize("flag", ["--runs", "--out"])
 def test_a_link_that_leads_nowhere_is_named(graft: Graft, written: Written, flag: str) -> None:
     Path("link").symlink_to("gone")

@@ -87,3 +87,12 @@ def test_bad_files_are_one_message(graft: Graft, modules: dict[str, str], writte
     Path("empty.csv").touch()
     assert "empty.csv: the file is empty" in graft("score", modules["majority"], "empty.csv").err
     assert "no such file" in graft("score", modules["majority"], "none.csv").err
+
+
+def test_no_other_kind_is_advised(graft: Graft, modules: dict[str, str], new: Path) -> None:
+    """There is none to choose: it is the module's."""
+    Path("words.jsonl").write_text('{"tokens": ["a", "b"], "tags": ["X", "Y"]}\n', encoding="utf-8")
+    for flags in ((new, "--realign"), ("words.jsonl",)):
+        done = graft("score", modules["majority"], *flags)
+        assert done.code == 2 and "--kind" not in done.err
+        assert "the module answers tasks of kind classification" in done.err

@@ -48,3 +48,5 @@ def test_mistakes_are_one_message(graft: Graft, files: tuple[Path, Path]) -> Non
     done = graft("shift", bank, "tickets", new)
     assert done.code == 2 and "no column 'text'" in done.err
     assert graft("shift", bank, "tickets", new, "--text", "review", "--rows", "3").code == 2
+    done = graft("shift", bank, "tickets", new, "--text", "review", "--furthest", "-1")
+    assert done.code == 2 and "expected: 0 or more" in done.err

@@ -184,6 +184,11 @@ def test_the_checklist_answers_every_question(graft: Graft, board: Any) -> None:
     assert "accuracy" in out and ("± " in out or "all runs score alike" in out)
 
 
+def test_a_checklist_is_no_json(graft: Graft, board: Any) -> None:
+    done = graft("receipt", board.run_of("majority").name, "--checklist", "--json")
+    assert (done.code, done.out) == (2, "") and "leave one of them out" in done.err
+
+
 def test_a_receipt_that_was_changed_is_not_shown(graft: Graft, board: Any) -> None:
     run = Path("runs") / board.run_of("majority").name
     content = json.loads((run / "receipt.json").read_text(encoding="utf-8"))

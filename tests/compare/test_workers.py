@@ -254,6 +254,20 @@ def test_a_worker_to_which_nobody_listens_ends(data: Path, tmp_path: Path) -> No
     only_a_checkpoint(tmp_path / "runs")
 
 
+def test_a_worker_imports_nothing_from_the_folder_that_it_is_started_in(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A json.py among somebody's data is no part of the program."""
+    (tmp_path / "json.py").write_text("import sys; sys.exit(5)\n")
+    monkeypatch.chdir(tmp_path)
+    worker = workers._Worker(opening(data, tmp_path, digest="0" * 64), workers.queue.SimpleQueue())
+    try:
+        _, line = worker.heard.get(timeout=60)
+        assert line is not None and "the data changed" in line
+    finally:
+        worker.end()
+
+
 def only_a_checkpoint(runs: Path) -> None:
     (folder,) = runs.iterdir()
     assert folder.name.endswith(".checkpoint")

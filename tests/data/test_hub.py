@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from graftwork.core.asked_for import kept_only
 from graftwork.core.task import Task
 from graftwork.data import hub
 from graftwork.data.load import load
@@ -86,6 +87,10 @@ def test_lists_of_words_and_of_classes(tmp_path: Path) -> None:
 def test_what_is_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(StorageError, match="the set cannot be had"):
         open_table(Path(f"hub:{tmp_path / 'nowhere'}"))
+    monkeypatch.setattr(datasets.config, "HF_HUB_OFFLINE", False)
+    with kept_only(), pytest.raises(StorageError, match=r"starts no download[\s\S]*graft data hub:a/b:cola;") as caught:
+        open_table(Path("hub:a/b:cola"))
+    assert caught.value.where == "hub:a/b:cola"
     monkeypatch.setitem(sys.modules, "datasets", None)
     with pytest.raises(ConfigError, match=r"pip install .graftwork\[hub\]."):
         open_table(Path(f"hub:{tmp_path}"))

@@ -303,6 +303,7 @@ def test_libraries_that_are_missing_or_too_old_fail(looked: Looked, monkeypatch:
     assert found[:2] == [("fails", "torch 2.4.1"), ("fails", "scipy is missing")]
     assert found[2] == ("note", "torch 2.4.1 (tested: 2.13.0), rich 14.0.0 (tested: 15.0.0)")
     assert looked(versions)[-1].do == "pip install torch==2.13.0 rich==15.0.0"
+    assert "finished runs keep their ids" in looked(versions)[-1].why
 
 
 def test_the_tested_versions_are_found_in_a_checkout_and_in_an_installation(

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,8 @@ from graftwork.run.methods import Named
 from graftwork.run.setup import Given, Setup, over
 from graftwork.run.shop import Opened, Shop, open_shop
 from graftwork.run.train import require_fit
+
+OF_A_TASK = re.compile(rf"--({'|'.join(item.name.replace('_', '-') for item in fields(Task))})\b(?!-)")
 
 
 class TaskFailed(GraftworkError):
@@ -96,11 +99,15 @@ class How:
 
 @contextlib.contextmanager
 def of_this_task(but: tuple[type[GraftworkError], ...] = ()) -> Iterator[None]:
-    """What goes wrong inside, except for errors of the types `but`, is the matter of one task: a `TaskFailed`."""
+    """What goes wrong inside, except for errors of the types `but`, is the matter of one task: a `TaskFailed`.
+
+    A flag that describes a task, which a stream of many has not, is told to be a line of its file.
+    """
     try:
         yield
     except but:
         raise
     except GraftworkError as error:
-        parts = {"where": error.where, "got": error.got, "expected": error.expected, "do": error.do}
+        do = f"{error.do} (in a task file: docs/data.md#task-files)" if OF_A_TASK.search(error.do) else error.do
+        parts = {"where": error.where, "got": error.got, "expected": error.expected, "do": do}
         raise TaskFailed(error.what, **parts) from error

@@ -381,7 +381,7 @@ def require_name(name: str) -> None:
             "not a name for a task",
             got=clip(name),
             expected="letters, digits, _, - and ., at most 64, the first one no dot",
-            do="name it: --task NAME",
+            do="give it another name",
         )
 
 

@@ -69,7 +69,12 @@ def place_in_bank(
     state = BankFolder(folder).state() if known else State()
     own = state.backbone["id"] if state.backbone else None
     if state.precision is not None and precision not in ("auto", state.precision):
-        raise _other(folder, f"--precision {precision}", f"{state.precision}, as the bank's tasks are")
+        raise _other(
+            "the bank is in another precision",
+            folder,
+            f"--precision {precision}",
+            f"{state.precision}, as the bank's tasks are",
+        )
     if own is not None and backbone not in (None, own):
         _require_same(folder, str(backbone), state)
     if own is not None and backbone is None:
@@ -115,12 +120,12 @@ def _require_same(folder: Path, backbone: str, state: State) -> None:
         found, expected = (
             f"{name}, revision {it[:16]}" for name, it in ((card.id, card.revision), (own["id"], own["revision"]))
         )
-        raise _other(folder, found, expected)
+        raise _other("the bank is on another backbone", folder, found, expected)
 
 
-def _other(folder: Path, got: str, expected: str) -> IncompatibleModule:
+def _other(what: str, folder: Path, got: str, expected: str) -> IncompatibleModule:
     return IncompatibleModule(
-        "the bank is on another backbone",
+        what,
         where=str(folder),
         got=got,
         expected=expected,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import functools
 import importlib
 import io
@@ -38,6 +39,7 @@ _STOPPED = {
     "train": _KEPT,
     "predict": "the file of --out is as it was before, that of --rejects as it was or whole",
 }  # what Ctrl-C leaves
+_OF_A_PATH = (errno.EACCES, errno.EPERM, errno.ENAMETOOLONG)  # of one that was given, wherever it is looked at
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -127,7 +129,7 @@ def _fail(error: Exception, arguments: Sequence[str]) -> int:
     if isinstance(error, BrokenPipeError):
         _close_output()
         return 1
-    if isinstance(error, OSError) and error.errno in OF_THE_DISK:
+    if isinstance(error, OSError) and (error.errno in OF_THE_DISK or (error.filename and error.errno in _OF_A_PATH)):
         if error.filename is None:
             _close_output()
         return _say(storage_error(error, str(error.filename or "standard output")).message, 2)

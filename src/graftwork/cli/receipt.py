@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from graftwork.cli.verify import run_folder
-from graftwork.errors import GraftworkError, printable
+from graftwork.errors import ConfigError, GraftworkError, printable
 from graftwork.units import named_scores, show
 
 if TYPE_CHECKING:
@@ -28,6 +28,8 @@ def command(what: str, runs: str, checklist: bool, as_json: bool) -> None:
     With --checklist: what reproducibility checklists ask, answered from the receipts of this run and of those that
     differ from it in the seed alone, and a paragraph for a section on methods, both in Markdown.
     """
+    if checklist and as_json:
+        raise ConfigError("--checklist is Markdown, and --json prints receipt.json", do="leave one of them out")
     from graftwork.run.receipt import read_receipt
     from graftwork.run.receipt_fields import problems
 

@@ -85,7 +85,7 @@ def curve(
     ways = _ways(methods, setup.backbone)
     folder = Path(out) if out is not None else Path("curves") / task.name
     chosen = [way.item for way in ways if not way.fresh] or [way.item for way in ways]
-    shop = open_shop(task, chosen, setup)
+    shop = open_shop(task, chosen, setup, out=folder)
     listed = parse_sizes(sizes, shop.dataset.task)
     ways = _fitting(ways, shop, asked=methods is not None)
     shops = {False: _tested(shop)}

@@ -89,7 +89,7 @@ def compare(
     setup = Setup.of(given)
     chosen, varied = chosen_methods(methods, no_transfer), chosen_sources(vary)
     folder = Path(out) if out is not None else Path("boards") / task.name
-    shop = _divided(open_shop(task, chosen, setup), jobs)
+    shop = _divided(open_shop(task, chosen, setup, out=folder), jobs)
     fitting, left_out = _fitting(chosen, shop, asked=methods is not None)
     recipe = replace(setup.recipe, varied=None if vary is None else varied)
     for item in fitting:

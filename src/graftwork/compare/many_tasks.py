@@ -21,6 +21,7 @@ from graftwork.compare.over_tasks import over_tasks
 from graftwork.core.progress import Progress, silent
 from graftwork.core.task import Task, read_task_file
 from graftwork.data.hub import SCHEME
+from graftwork.data.split_folder import require_outside
 from graftwork.errors import ConfigError, GraftworkError, UnknownName
 from graftwork.files import finite, require_writable, storage_errors, write_json
 from graftwork.run.environment import environment
@@ -127,6 +128,7 @@ def _check(listed: Sequence[Asked], against: str | None) -> None:
             raise ConfigError("seeds must be at least 1", got=str(settings["seeds"]))
         setup = Setup.of(cast(Given, {name: settings.get(name) for name in Given.__annotations__}))
         runs_at_once(settings.get("jobs"), settled(setup)[1])
+        require_outside(task, [setup.runs, settings["out"]])
         require_sense(setup.recipe)
         chosen_sources(settings.get("vary"))
         chosen = chosen_methods(settings.get("methods"), bool(settings.get("no_transfer")))

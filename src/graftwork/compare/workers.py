@@ -218,7 +218,7 @@ class _Worker:
         paths = [package, *filter(None, [os.environ.get("PYTHONPATH")])]
         surroundings = {"PYTHONPATH": os.pathsep.join(paths), "OMP_NUM_THREADS": str(self.opening.threads)}
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "graftwork.run.worker"],
+            [sys.executable, "-P", "-m", "graftwork.run.worker"],  # -P: no module from the folder we are in
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import glob
+import re
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -14,6 +16,7 @@ from graftwork.registry import backbones
 
 PRECISIONS = ("bf16", "fp32")
 FOLDER, FRESH = "hf:", "random:"
+HUB_PAGE = re.compile(r"https?://huggingface\.co/([^/]+(?:/[^/]+)?)")
 PRETRAINED = "backbone"  # where the folder of a pre-training keeps what it made
 
 
@@ -92,11 +95,24 @@ def _family(name: str) -> tuple[BackboneFamily, str]:
     if name in _single():
         return backbones.get(name), ""
     known = backbone_names()
-    if "/" in name or Path(name).is_dir():
-        raise ConfigError(
-            f"unknown backbone {name!r}", expected=f"one of {', '.join(known)}", do=f"write {FOLDER}{name}"
-        )
+    if "/" in name or Path(name).exists():
+        raise ConfigError(f"unknown backbone {name!r}", expected=f"one of {', '.join(known)}", do=_meant(name))
     raise UnknownName("backbone", name, known, else_do="" if ":" in name else f"a model of the hub is {FOLDER}{name}")
+
+
+def _meant(name: str) -> str:
+    """What to do where `name` stands for no backbone, told by what stands there."""
+    path, page = Path(name).expanduser(), HUB_PAGE.match(name)
+    if page:
+        return f"write {FOLDER}{page[1]}"
+    if path.is_file():
+        return f"of a file of word vectors write word_vectors:{name}; else name the folder with its config.json"
+    if (path / "spec.json").is_file():
+        return f"a run without {PRETRAINED}/: name one of graft pretrain, or let it end by the same command"
+    if any(path.glob("*options.json")):
+        return f"of AllenNLP's ELMo write elmo:{name}"
+    longer = [other for other in path.parent.glob(f"{glob.escape(path.name)}*") if backbone_folder(str(other))]
+    return f"did you mean {str(longer[0])!r}?" if longer else f"write {FOLDER}{name}"
 
 
 def _family_of(architecture: str, source: str) -> BackboneFamily:

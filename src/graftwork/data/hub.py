@@ -119,20 +119,21 @@ def _set(path: Path) -> Dataset:
 @functools.lru_cache(maxsize=2)
 def _sets(name: str, config: str | None) -> Mapping[str, Dataset]:
     """Split -> rows, mapped from disk."""
+    where = f"{SCHEME}{name}" + (f":{config}" if config else "")
     try:
         from datasets import config as settings
         from datasets import load_dataset
     except ImportError:
         raise ConfigError(
             "reading sets of the hub needs the library datasets",
-            where=f"{SCHEME}{name}",
+            where=where,
             do='install it: pip install "graftwork[hub]"',
         ) from None
     if not (Path(name).is_dir() or settings.HF_HUB_OFFLINE or may_fetch(name)):
         raise StorageError(
             "a file that names a set of the hub starts no download",
-            where=f"{SCHEME}{name}",
-            do=f"if you trust it, fetch it: graft data {SCHEME}{name}; HF_HUB_OFFLINE=1 then reads that copy",
+            where=where,
+            do=f"if you trust it, fetch it: graft data {where}; HF_HUB_OFFLINE=1 then reads that copy",
         )
     try:
         found: Mapping[str, Dataset] = load_dataset(name, config)
@@ -140,7 +141,7 @@ def _sets(name: str, config: str | None) -> Mapping[str, Dataset]:
         told = str(error).strip().splitlines() or [type(error).__name__]
         raise StorageError(
             f"the set cannot be had: {told[0]}",
-            where=f"{SCHEME}{name}",
+            where=where,
             expected="hub:NAME, or hub:NAME:CONFIG where a set has several",
             do="check the name, and the network",
         ) from error

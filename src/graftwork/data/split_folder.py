@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from graftwork.core.task import SPLIT_NAMES, SPLITS, Task
 from graftwork.data.brat import is_brat
+from graftwork.data.formats import FOLDER, format_of
 from graftwork.data.hub import is_hub
 from graftwork.data.table import suffix_of
-from graftwork.errors import DataError
+from graftwork.errors import ConfigError, DataError
 from graftwork.files import storage_errors
 
 _SPLIT_OF = {name: split for split, names in SPLIT_NAMES.items() for name in names}
@@ -48,6 +49,28 @@ def with_split_files(task: Task) -> Task:
         )
     given = {"validation": task.validation, "test": task.test}
     return task.resolved(data=found["train"], **{name: given[name] or found.get(name) for name in SPLITS[1:]})
+
+
+def require_outside(task: Task, made: Iterable[str | Path]) -> None:
+    """Raise `ConfigError` where a folder that will be `made` lies among the task's class folders, to be read as one.
+
+    `DataError` where the folder is none of class folders.
+    """
+    task = with_split_files(task)
+    for source in (task.data, task.validation, task.test):
+        if source is None or not source.is_dir() or format_of(source) is not FOLDER:
+            continue
+        for folder in made:
+            here, whole = Path(folder).resolve(), source.resolve()
+            if not here.is_relative_to(whole) or any(part[0] == "." for part in here.relative_to(whole).parts):
+                continue  # what begins with a dot is not looked at
+            FOLDER.header_of(source)  # one that holds no classes is told as that
+            raise ConfigError(
+                "runs and boards would lie among the class folders",
+                where=str(source),
+                got=str(folder),
+                do="start in another folder, or give --runs and --out outside of it",
+            )
 
 
 def _splits_in(folder: Path) -> Iterator[tuple[str, Path]]:

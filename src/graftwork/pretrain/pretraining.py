@@ -95,8 +95,8 @@ def pretrain(
     purse, made = purse_of(extent, listed, watch), parse_objective(objective)
     if backbone is not None:
         _require_unset({"size": size, "tokenizer": tokenizer, "vocabulary": vocabulary, "lowercase": lowercase})
-    if isinstance(made.objective, AtOnce) and (extent.steps is not None or general is not None):
-        raise ConfigError("this objective has neither steps nor general text", do="give --tokens or a --budget instead")
+    if isinstance(made.objective, AtOnce):
+        _require_no_steps({"steps": extent.steps, "general": general, "validate_every": validate_every})
     named, kept = tokenizer or made.objective.tokenizer, _seconds(checkpoint_every)
     own, other = ([paths] if isinstance(paths, str | Path) else list(paths) for paths in (corpus, general or []))
     asked = Asked(own, validation, other, replay, unit, field, encoding, named, vocabulary, lowercase)
@@ -188,8 +188,8 @@ def _recipe(
     if isinstance(objective, AtOnce):
         if continuing:
             raise ConfigError("this objective begins from nothing", do="leave --from out")
-        if any(value is not None for value in changes.values()):
-            raise ConfigError("this objective has no recipe of steps", got=", ".join(changes), do="leave these out")
+        if given := _flags(changes):
+            raise ConfigError("this objective has no recipe of steps", got=given, do="leave these out")
         return None
     default = objective.continuing if continuing and isinstance(objective, Continues) else objective.recipe
     recipe = recipe_of(default, changes)
@@ -197,6 +197,21 @@ def _recipe(
     if group.size > 1 and passes < group.size:
         recipe = recipe_of(recipe, {"rows_at_once": max(1, recipe.batch // group.size)})
     return recipe
+
+
+def _flags(settings: Mapping[str, Any]) -> str:
+    """Those that were given."""
+    return ", ".join(f"--{name.replace('_', '-')}" for name, value in settings.items() if value is not None)
+
+
+def _require_no_steps(settings: Mapping[str, Any]) -> None:
+    """Raises `ConfigError` for what an objective that is trained at once would not use."""
+    if given := _flags(settings):
+        raise ConfigError(
+            "this objective has neither steps nor general text",
+            got=given,
+            do="leave these out; how long it lasts --tokens or a --budget say",
+        )
 
 
 def _require_unset(settings: Mapping[str, Any]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,7 @@ from graftwork.data.load import records_of, require_of_kind
 from graftwork.data.questions import questions_of
 from graftwork.data.rejects import Rejects, require_apart, write_rejects
 from graftwork.data.table import open_table
-from graftwork.errors import ConfigError, DataError, clip, nearest
+from graftwork.errors import ConfigError, DataError, GraftworkError, clip, nearest
 from graftwork.registry import kinds
 from graftwork.run.form import check_named, flag
 from graftwork.run.task_module import TaskModule
@@ -68,9 +69,22 @@ def labelled_for(
     """
     require_apart(str(rejects) if rejects else None, {"labelled": path})
     given = {name: value for name, value in named.items() if value is not None}
-    task = _with_columns(_asked(module, path, given), path)
-    _require_roles(task, module, path)
-    return checked(LabelledFile(task, path), module.task.labels, rejects, progress)
+    with _of_its_kind(module.task.kind):
+        task = _with_columns(_asked(module, path, given), path)
+        _require_roles(task, module, path)
+        return checked(LabelledFile(task, path), module.task.labels, rejects, progress)
+
+
+@contextmanager
+def _of_its_kind(kind: str) -> Iterator[None]:
+    """The module decides the kind: no message may tell to choose another."""
+    try:
+        yield
+    except GraftworkError as error:
+        if "--kind" not in error.do:
+            raise
+        do = f"the module answers tasks of kind {kind}: give rows, columns and settings of one"
+        raise type(error)(error.what, where=error.where, got=error.got, expected=error.expected, do=do) from error
 
 
 def checked(

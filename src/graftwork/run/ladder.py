@@ -109,8 +109,8 @@ def climb(
     if isinstance(task, str | Path):
         task = Task.from_file(task)
     chosen = of_a("LADDER") if rungs is None else [parse_method(words) for words in split_words(rungs)]
-    shop = open_shop(task, chosen, setup)
     folder = Path(out) if out is not None else Path("ladders") / task.name
+    shop = open_shop(task, chosen, setup, out=folder)
     require_writable(folder)  # before the budget is spent
     forecaster = Forecaster(shop, setup.recipe, seed, clock=purse.seconds)
     climber = Climber(shop, purse, forecaster, setup.recipe, seed, progress)

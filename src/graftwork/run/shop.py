@@ -17,6 +17,7 @@ from graftwork.core.ragged import flat
 from graftwork.core.run import Recipe, RunSpec
 from graftwork.core.task import Dataset, Task
 from graftwork.data.load import load
+from graftwork.data.split_folder import require_outside
 from graftwork.files import noting_digests, require_writable
 from graftwork.registry import kinds
 from graftwork.run.data_report import as_read_by, require_reads
@@ -120,14 +121,20 @@ def settled(setup: Setup) -> tuple[Prices, dict[str, Any], int | None]:
 
 
 def open_shop(
-    task: Task, methods: Sequence[Named], setup: Setup, shared: Opened | None = None, checked: bool = True
+    task: Task,
+    methods: Sequence[Named],
+    setup: Setup,
+    shared: Opened | None = None,
+    checked: bool = True,
+    out: Path | None = None,
 ) -> Shop:
     """Read the data, then open the backbone if any of `methods` uses one; only then is anything written.
 
     `shared` is what `open_shared` opened for the same methods and settings, for the shops of several tasks; without
-    `checked` the data are not reported on.
+    `checked` the data are not reported on. `out` is a further folder that will be written to.
     """
     listed, computed_in, max_memory = settled(setup)
+    require_outside(task, [setup.runs, *filter(None, [out])])
     dataset = load(task, checked)
     found = {name: getattr(dataset.task, name) for name in ("data", "validation", "test")}  # also those of a folder
     if shared is None:

@@ -145,9 +145,13 @@ def test_rare_words_are_left_out(train: Callable[..., Pretrained]) -> None:
     ("settings", "message"),
     [
         ({"tokenizer": "wordpiece"}, "word vectors are of whole words"),
-        ({"steps": 5}, "neither steps nor general text"),
+        ({"steps": 5}, r"neither steps nor general text\n  got:      --steps\n"),
+        ({"validate_every": 5}, r"neither steps nor general text\n  got:      --validate-every\n"),
         ({"backbone": "minilm"}, "begins from nothing"),
-        ({"recipe": {"batch": 3}}, "no recipe of steps"),
+        (
+            {"recipe": {"batch": 3, "length": None, "warm_up": 0.1}},
+            r"no recipe of steps\n  got:      --batch, --warm-up\n",
+        ),
         ({"size": "size.json"}, r"expected: \{\"width\": 100\}"),
         ({"objective": "word_vectors:algorithm=glove"}, "no algorithm 'glove'"),
         ({"objective": "word_vectors:window=0"}, "window must be at least 1"),

@@ -31,7 +31,7 @@ def look(asked: Asked) -> Iterator[Finding]:
         has = f"{one.name} is missing" if here[one.name] is None else f"{one.name} {here[one.name]}"
         yield Finding(has, "fails", why, f"pip install '{one.name}{one.specifier}'")
     if other:
-        why = "last bits, and so runs' ids, may differ from those of the tested versions"
+        why = "last bits may differ from those of the tested versions; finished runs keep their ids and are found"
         listed = ", ".join(f"{name} {here[name]} (tested: {pinned[name]})" for name in other)
         yield Finding(listed, "note", why, f"pip install {' '.join(f'{name}=={pinned[name]}' for name in other)}")
 
