@@ -50,6 +50,15 @@ def test_near_rows_with_other_labels() -> None:
     assert report["conflicts"] == {"rows": 2, "examples": [["train/1", "validation/1", 0.829]]}
 
 
+def test_near_rows_with_other_labels_are_found_in_a_file_sorted_by_label() -> None:
+    """Hundreds of messages from one template, which lie in the same buckets."""
+    rows = [(f"{LONG} {number}", "spam" if number < 300 else "ham") for number in range(600)]
+    shuffled = [rows[place] for place in np.random.default_rng(0).permutation(len(rows))]
+    assert [found(listed)["conflicts"]["rows"] for listed in (rows, shuffled)] == [600, 600]
+    report = found([*rows[:540], *((text, "spam") for text, _ in rows[540:])])
+    assert report["conflicts"]["rows"] > 590, "where four rows of ten have the other label, and they are together"
+
+
 def test_numbers_conflict_when_a_deviation_apart() -> None:
     near = found([(LONG, 1.0), (LONG + "!", 1.1), ("x", 0.0), ("y", 9.0)])
     far = found([(LONG, 1.0), (LONG + "!", 8.0), ("x", 0.0), ("y", 9.0)])

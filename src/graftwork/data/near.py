@@ -185,8 +185,18 @@ class Partners:
 
 
 def partners(sketch: Sketch, rows: Rows, wanted: Callable[[Pairs], NDArray[np.bool_]]) -> Partners:
-    """Near pairs among `rows` of which `wanted` says True."""
-    return _partners(sketch, lambda band: rows[_neighbours(sketch.keys[rows, band])], wanted)
+    """Near pairs among `rows` of which `wanted` says True, the earlier row first.
+
+    A crowded bucket is sampled in another random order for every band: in that of a file, which may be sorted by
+    target, rows would be compared with those of their own.
+    """
+    random = np.random.Generator(np.random.Philox(key=np.array([2, 0], dtype=np.uint64)))
+
+    def candidates(band: int) -> Pairs:
+        mixed = random.permutation(rows)
+        return np.sort(mixed[_neighbours(sketch.keys[mixed, band])], axis=1)
+
+    return _partners(sketch, candidates, wanted)
 
 
 def partners_across(sketch: Sketch, left: Rows, right: Rows) -> Partners:
