@@ -79,6 +79,7 @@ def benchmark(
     asked_for = {"suite": suite, "title": part.title, "backbone": setup.backbone, "seeds": seeds, "limit": limit}
     content: dict[str, Any] = asked_for | {
         "format": FORMAT,
+        "hidden": part.hidden,
         "tasks": {task.official.name: _described(task, boards[task.official.name]) for task in written},
         "left_out": left_out,
         "rows": _rows(entries, best),
@@ -155,6 +156,7 @@ def _described(task: Written, board: Leaderboard) -> dict[str, Any]:
     return {
         "columns": _columns(task.official),
         "rows": dict(board.content["task"]["rows"]),
+        "validation": "drawn" if task.official.validation is None else "official",
         "broken_rows": task.broken,
         "note": task.official.note,
         "board": str(board.folder),

@@ -92,10 +92,15 @@ def _remarks(content: Content, width: int) -> list[str]:
 
 def remarks(content: Content) -> Iterator[str]:
     """How the scores came about, what is missing, where the figures are from: a sentence or two each."""
+    hidden = "Scored on the official dev files: the labels of the test files are hidden. " if content["hidden"] else ""
+    drawn = any(described["validation"] == "drawn" for described in content["tasks"].values())
+    chosen = (
+        "Choices were made on a validation split, a tenth of train drawn by a hash of its content. " if drawn else ""
+    )
+    server = any(row["split"] == "test" for row in content["published"])
     yield (
-        "Scored on the official dev files: the labels of the test files are hidden. Choices were made on a validation "
-        "split, a tenth of train drawn by a hash of the text. ± sd over seeds; intervals and prices stand in the board "
-        "of each task. A row marked (test) was scored by the suite's own server on other rows."
+        f"{hidden}{chosen}± sd over seeds; intervals and prices stand in the board of each task."
+        + " A row marked (test) was scored by the suite's own server on other rows." * server
     )
     if content["limit"]:
         yield (
