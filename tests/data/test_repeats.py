@@ -124,6 +124,18 @@ def test_a_class_that_would_be_gone_is_an_error(tmp_path: Path) -> None:
         load(Task.from_file(data, test=test, drop_leaks=True))
 
 
+def test_a_tag_may_be_gone(tmp_path: Path) -> None:
+    def sentences(path: Path, seed: int, only: str) -> Path:
+        found = ["".join(f"{word} O\n" for word in text.split()) for text, _ in rows_of(seed, 20)]
+        path.write_text("\n".join([*found, only]), encoding="utf-8")
+        return path
+
+    only = "Ann B-PER\nlost O\nit O\n"
+    data, test = sentences(tmp_path / "train.conll", 0, only), sentences(tmp_path / "t.conll", 1, only)
+    loaded = load(Task.from_file(data, test=test, kind="tagging", drop_leaks=True))
+    assert loaded.report["dropped"] == {"exact": 1, "near": 0} and "B-PER" in loaded.task.labels
+
+
 def test_unchecked_data_are_the_same_data(tmp_path: Path) -> None:
     task = Task.from_file(table(tmp_path / "train.tsv", rows_of(0, 60)))
     assert load(task, checked=False).digest == load(task).digest
