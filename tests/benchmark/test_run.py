@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from graftwork.benchmark import run as benchmark_run
 from graftwork.benchmark.run import benchmark
 from graftwork.benchmark.table import WIDTH, remarks, table_lines
 from graftwork.cli.main import main
+from graftwork.core.run import RunResult
 from graftwork.errors import ConfigError, StorageError, UnknownName
+from graftwork.files import read_json
+from graftwork.run.store import read_result
 
 Official = Callable[..., Path]
 QUICK: dict[str, Any] = {"methods": ["top_layers:k=1"], "seeds": 2, "epochs": 1, "backbone": "tiny_text", "jobs": 1}
@@ -74,6 +79,32 @@ def test_tasks_of_every_shape_in_one_table(official: Official, places: dict[str,
     assert all(lines[0] == "index\tprediction" for lines in files.values())
     assert {line.split("\t")[1] for line in files["MNLI-mm.tsv"][1:]} <= set(NLI)
     assert content["submission"]["missing"] == ["AX.tsv"]
+
+
+def test_a_failed_run_counts_as_the_majority_class(
+    official: Official, places: dict[str, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = official("MNLI", train=pairs(36, NLI), dev_matched=pairs(9, NLI), dev_mismatched=pairs(6, NLI))
+    quick = QUICK | {"methods": ["tfidf_svm"]}
+    whole = {row["method"]: row for row in benchmark("glue", folder, **quick, **places).content["rows"]}
+    board = read_json(places["out"] / "MNLI" / "leaderboard.json")
+    lost = next(row["runs"][1] for row in board["rows"] if row["method"] == "tfidf_svm")
+
+    def reads(path: Path) -> RunResult:
+        result = read_result(path)
+        return replace(result, status="diverged", scores={}, validation={}) if result.id == lost else result
+
+    monkeypatch.setattr(benchmark_run, "read_result", reads)
+    content = benchmark("glue", folder, **quick, **places).content
+    told = {row["method"]: row for row in content["rows"]}
+    assert whole["tfidf_svm"]["n_failed"] == told["majority"]["n_failed"] == {"MNLI": 0}
+    assert told["tfidf_svm"]["n_failed"] == {"MNLI": 1}
+    for column, score in told["tfidf_svm"]["scores"].items():
+        both = [rows["scores"][column]["mean"] for rows in (whole["tfidf_svm"], whole["majority"])]
+        assert (score["mean"], score["seeds"]) == (pytest.approx(sum(both) / 2), 2) and both[0] != both[1]
+    assert told["tfidf_svm"]["mean"]["mean"] < whole["tfidf_svm"]["mean"]["mean"]
+    assert "count as the majority class: tfidf_svm on MNLI 1 of 2." in " ".join(remarks(content))
+    assert "*" in next(line for line in table_lines(content) if line.startswith("tfidf_svm"))
 
 
 def test_a_limit_is_told_and_hands_nothing_in(official: Official, places: dict[str, Path]) -> None:

@@ -120,9 +120,9 @@ def test_stretches_of_one_label() -> None:
 
 
 def test_targets_that_are_the_same() -> None:
-    for same, words in ((60, "All targets of train are the same number"), (36, "60% of the targets of train are one")):
-        rows = [(f"text {i}", 1.0 if i < same else float(i)) for i in range(60)]
-        assert any(words in warning for warning in found(rows, rows[:4], rows[:4], ())["warnings"])
+    rows = [(f"text {i}", 1.0 if i < 36 else float(i)) for i in range(60)]
+    warnings = found(rows, rows[:4], rows[:4], ())["warnings"]
+    assert any("60% of the targets of train are one" in warning for warning in warnings)
 
 
 def test_lengths_and_texts_without_letters() -> None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import pytest
-from scipy.stats import binom
+from scipy.stats import beta, binom
 
 from graftwork.core.example import Example
 from graftwork.data.cues import CHANCE, cue_warnings, cues
@@ -46,6 +47,43 @@ def test_luck_is_not_reported() -> None:
         texts = random_texts(1500, seed)
         labels = np.random.default_rng(100 + seed).choice(["a", "b", "c"], 1500).tolist()
         assert cues(listed([{"text": text} for text in texts], labels), ("a", "b", "c"))["words"] == 0
+
+
+def test_counts_are_those_of_the_plain_definition() -> None:
+    """Of several labels a row, with a label that no row has, and words that some labels never meet."""
+    random = np.random.default_rng(0)
+    labels = tuple(f"l{i:02}" for i in range(30))
+    targets = [tuple(random.choice(labels[1:], random.integers(0, 3), replace=False).tolist()) for _ in range(600)]
+    texts = [
+        " ".join([text, *(f"of{label}" for label in target if random.random() < 0.8)])
+        for text, target in zip(random_texts(600, 0), targets, strict=True)
+    ]
+    cues_of = cues(listed([{"text": text} for text in texts], targets), labels)
+    words = [set(text.split()) for text in texts]
+    rows = {word: [i for i, has in enumerate(words) if word in has] for word in set().union(*words)}
+    known = {word: having for word, having in rows.items() if len(having) >= 5}
+    assert cues_of["tests"] == len(known) * len(labels)
+    wanted = set()
+    for word, having in known.items():
+        for label in labels:
+            hits, share = sum(label in targets[i] for i in having), sum(label in target for target in targets) / 600
+            low = beta.ppf(CHANCE / cues_of["tests"], hits, len(having) - hits + 1) if hits else 0.0
+            if low > 2 * share / (1 + share):
+                wanted.add((word, label, len(having), hits))
+    assert cues_of["words"] == len(wanted) >= 25
+    assert {(cue["word"], cue["label"], cue["rows"], cue["with_label"]) for cue in cues_of["strongest"]} <= wanted
+
+
+def test_many_words_and_labels_take_little_memory() -> None:
+    rows = [{"text": f"w{i % 3000} v{i // 5}"} for i in range(15_000)]
+    labels = tuple(f"l{i}" for i in range(3000))
+    examples = listed(rows, [labels[i % 3000] for i in range(15_000)])
+    tracemalloc.start()
+    found = cues(examples, labels)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert found["tests"] == 6000 * 3000 and found["words"] == 3000
+    assert peak < 40 << 20, "6,000 words and 3,000 labels are 18 million counts"
 
 
 def test_repeated_rows_are_no_evidence() -> None:

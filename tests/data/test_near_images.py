@@ -5,12 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import pytest
 from PIL import Image
 
 from graftwork.core.decoding import identify
 from graftwork.core.media import Media
-from graftwork.data.near import clusters
-from graftwork.data.near_images import sketch_images
+from graftwork.data import near_images
+from graftwork.data.near import clusters, partners_across
+from graftwork.data.near_images import APART, BITS, sketch_images
 
 
 def picture(seed: int) -> Image.Image:
@@ -41,3 +43,20 @@ def test_other_files_of_one_picture_are_near_and_other_pictures_are_not(tmp_path
 def test_pictures_that_show_nothing_are_left_alone(tmp_path: Path) -> None:
     media = [saved(tmp_path, f"{i}.png", Image.new("RGB", (40, 40), (i, i, i))) for i in range(5)]
     assert len(set(clusters(sketch_images(media), np.arange(5)).tolist())) == 5
+
+
+def test_a_pair_is_found_among_hundreds_alike(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pictures of one kind, as scans are: a part of their hashes is the same, and of each pair no other one."""
+    random = np.random.default_rng(0)
+    one = random.random((100, BITS)) < 0.5
+    parts = np.array_split(np.arange(BITS), APART + 1)
+    one[:, parts[0]] = True
+    other = one.copy()
+    other[:, [part[0] for part in parts[1:]]] ^= True
+    hashes = np.concatenate([one, other])
+    media = [Media(str(row), str(row), (8, 8)) for row in range(len(hashes))]
+    monkeypatch.setattr(near_images, "_hash", lambda image: (hashes[int(image.path)], True))
+    sketch, rows = sketch_images(media), np.arange(100)
+    labels = clusters(sketch, np.arange(200))
+    assert np.array_equal(labels[:100], labels[100:]) and len(set(labels.tolist())) == 100
+    assert set(partners_across(sketch, rows, rows + 100).pairs[:, 0].tolist()) == set(rows.tolist())

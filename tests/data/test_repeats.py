@@ -50,6 +50,15 @@ def test_near_rows_with_other_labels() -> None:
     assert report["conflicts"] == {"rows": 2, "examples": [["train/1", "validation/1", 0.829]]}
 
 
+def test_near_rows_with_other_labels_are_found_in_a_file_sorted_by_label() -> None:
+    """Hundreds of messages from one template, which lie in the same buckets."""
+    rows = [(f"{LONG} {number}", "spam" if number < 300 else "ham") for number in range(600)]
+    shuffled = [rows[place] for place in np.random.default_rng(0).permutation(len(rows))]
+    assert [found(listed)["conflicts"]["rows"] for listed in (rows, shuffled)] == [600, 600]
+    report = found([*rows[:540], *((text, "spam") for text, _ in rows[540:])])
+    assert report["conflicts"]["rows"] > 590, "where four rows of ten have the other label, and they are together"
+
+
 def test_numbers_conflict_when_a_deviation_apart() -> None:
     near = found([(LONG, 1.0), (LONG + "!", 1.1), ("x", 0.0), ("y", 9.0)])
     far = found([(LONG, 1.0), (LONG + "!", 8.0), ("x", 0.0), ("y", 9.0)])
@@ -113,6 +122,18 @@ def test_a_class_that_would_be_gone_is_an_error(tmp_path: Path) -> None:
     test = table(tmp_path / "t.tsv", [*rows_of(1, 10), only])
     with pytest.raises(DataError, match="train has none of 'c'"):
         load(Task.from_file(data, test=test, drop_leaks=True))
+
+
+def test_a_tag_may_be_gone(tmp_path: Path) -> None:
+    def sentences(path: Path, seed: int, only: str) -> Path:
+        found = ["".join(f"{word} O\n" for word in text.split()) for text, _ in rows_of(seed, 20)]
+        path.write_text("\n".join([*found, only]), encoding="utf-8")
+        return path
+
+    only = "Ann B-PER\nlost O\nit O\n"
+    data, test = sentences(tmp_path / "train.conll", 0, only), sentences(tmp_path / "t.conll", 1, only)
+    loaded = load(Task.from_file(data, test=test, kind="tagging", drop_leaks=True))
+    assert loaded.report["dropped"] == {"exact": 1, "near": 0} and "B-PER" in loaded.task.labels
 
 
 def test_unchecked_data_are_the_same_data(tmp_path: Path) -> None:

@@ -40,6 +40,7 @@ def test_a_folder_is_read_by_its_text_files_in_order_and_the_others_are_listed(t
         },
     )
     (folder / "gone.txt").symlink_to(folder / "nowhere")
+    (folder / "more").symlink_to(filled(tmp_path / ".elsewhere", {"m.txt": b"m\n"}), target_is_directory=True)
     corpus = open_corpus([folder])
     assert texts(corpus) == ["w", "z", "b1", "b2"]
     why = {one.path.name: one.why for one in corpus.skipped}
@@ -49,8 +50,10 @@ def test_a_folder_is_read_by_its_text_files_in_order_and_the_others_are_listed(t
         "packed.txt": "gzip without .gz in its name",
         "README.md": "called .md: name the file to have it read",
         "gone.txt": "a link to nothing",
+        "more": "a link to a folder: name it to have it read",
     }
-    assert corpus.listed().startswith("4 files; 5 skipped: ")
+    assert corpus.listed().startswith("4 files; 6 skipped: ")
+    assert texts(open_corpus([folder / "more"])) == ["m"]
 
 
 def test_what_is_named_is_read_in_that_order_and_once(tmp_path: Path) -> None:

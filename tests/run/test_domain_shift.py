@@ -85,6 +85,23 @@ def test_longer_texts_are_longer(trained: dict[str, Path]) -> None:
     assert lengths["low"] > 10 and lengths["new"]["mean"] == pytest.approx(np.mean([len(t.split()) for t in listed]))
 
 
+STOCK = texts(rows(300, 50, [f"stock{i}" for i in range(900)]))
+
+
+def stream(count: int, seed: int) -> list[str]:
+    """Texts as they come in: 40 % of them are one of a few that come again and again."""
+    random = np.random.default_rng([seed, 1])
+    listed = texts(rows(count, seed, [f"word{i}" for i in range(3000)]))
+    return [STOCK[random.integers(len(STOCK))] if random.random() < 0.4 else text for text in listed]
+
+
+def test_texts_that_repeat_are_no_shift_where_one_side_is_larger(trained: dict[str, Path]) -> None:
+    found = gw.shift(trained["tfidf_svm"], stream(300, 1), reference=stream(5000, 2))
+    test = found["two_sample"]
+    assert test["p"] >= 0.05 and found["rows"]["new_compared"] == 300, test
+    assert 200 < test["rows"]["new"] < 300 and 5.5 < test["rows"]["trained_on"] / test["rows"]["new"] < 6.5
+
+
 def moved(trained: dict[str, Path], tmp_path: Path, **changes: Any) -> Path:
     folder = Path(shutil.copytree(trained["linear_probe"], tmp_path / "module"))
     content = read_json(folder / "module.json")

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
+import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
 from PIL import Image
 
+from graftwork.benchmark.official import write_task
 from graftwork.benchmark.run import benchmark
 from graftwork.benchmark.table import remarks
 from graftwork.errors import DataError, StorageError
@@ -38,7 +41,8 @@ def test_without_lists_a_split_is_drawn(flowers: Path, tmp_path: Path) -> None:
     assert best["scores"]["flowers accuracy"]["mean"] == 1
     told = " ".join(remarks(content))
     assert "drawn by a hash of their content, is scored on" in told
-    assert "To hand in" not in told
+    assert "To hand in" not in told and "hidden" not in told and "server" not in told
+    assert "a tenth of train drawn by a hash of its content" in told
 
 
 @pytest.mark.parametrize("suffix", [".txt", ".tsv"])
@@ -55,6 +59,27 @@ def test_lists_are_the_split(flowers: Path, suffix: str) -> None:
     assert [row["label"] for row in rows] == ["daisy", "daisy", "roses", "roses"]
     assert all(Path(row["image"]).is_file() for row in rows)
     assert len(list(task.train.read())) == 6
+
+
+def test_of_two_held_out_lists_one_is_validation(flowers: Path, tmp_path: Path) -> None:
+    for name, numbers in (("train_list", range(8)), ("val_list", range(8, 12)), ("test_list", range(12, 15))):
+        lines = [f"{label}/{i}.png {label}\n" for label in COLOURS for i in numbers]
+        (flowers / f"{name}.txt").write_text("".join(lines))
+    content = through(flowers, tmp_path)
+    assert content["tasks"]["flowers"]["rows"] == {"train": 16, "validation": 8, "test": 6}
+    told = " ".join(remarks(content))
+    assert "images of test_list.txt are scored on, choices were made on those of val_list.txt" in told
+    assert "tenth of train" not in told
+
+
+def test_the_same_images_are_drawn_in_another_folder(flowers: Path, tmp_path: Path) -> None:
+    there = shutil.copytree(flowers, tmp_path / "elsewhere" / "photos")
+    drawn = []
+    for folder, out in ((flowers, tmp_path / "a"), (there, tmp_path / "b")):
+        write_task(suites.get("flowers").tasks(folder)[0], out, 12)
+        rows = [json.loads(line) for line in (out / "train.jsonl").read_text().splitlines()]
+        drawn.append([str(Path(row["image"]).relative_to(folder)) for row in rows])
+    assert drawn[0] == drawn[1] and len(drawn[0]) == 12
 
 
 def test_what_is_no_list_or_no_folder(flowers: Path, tmp_path: Path) -> None:

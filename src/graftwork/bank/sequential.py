@@ -78,7 +78,8 @@ class Sequential:
         question = self.how.question(asked, shop)
         if asked.task.name in self.history.rows:
             return self._recall(shop, asked.task.name, question)
-        missing = list(self.history.rows)[len(self.learnt) :]
+        there = {one.name for one in self.learnt}
+        missing = [name for name in self.history.rows if name not in there]
         if missing:
             raise ConfigError(
                 "tasks that the network has learnt can't be measured again",

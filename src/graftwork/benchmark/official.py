@@ -7,11 +7,13 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+from graftwork.core.media import MEDIA
 from graftwork.core.suite import OfficialTask, Row, Source
 from graftwork.core.task import Task
 from graftwork.errors import DataError
-from graftwork.files import digest, storage_errors, writing
+from graftwork.files import digest, file_digest, storage_errors, writing
 
 
 @dataclass(frozen=True)
@@ -25,7 +27,7 @@ class Written:
 
 
 def write_task(official: OfficialTask, folder: Path, limit: int | None) -> Written:
-    """Write `train.jsonl` and a file for each test set into `folder`, at most `limit` rows of each, drawn by content.
+    """Write `train.jsonl` and a file for each other set into `folder`, at most `limit` rows of each, drawn by content.
 
     Raises `DataError` with file:line of the official file, or for one without a row.
     """
@@ -33,12 +35,17 @@ def write_task(official: OfficialTask, folder: Path, limit: int | None) -> Writt
         folder.mkdir(parents=True, exist_ok=True)
     train = folder / "train.jsonl"
     broken = _write(official.train, train, limit)
+    validation = None
+    if official.validation is not None:
+        validation = folder / "validation.jsonl"
+        broken += _write(official.validation, validation, limit)
     named = {name: source for name, source in official.tests.items() if source is not None}
     tests = {name: folder / f"{name}.jsonl" for name in named}
     broken += sum(_write(source, tests[name], limit) for name, source in named.items())
     task = Task(
         name=official.name,
         data=train,
+        validation=validation,
         test=next(iter(tests.values()), None),
         kind=official.kind,
         metrics=official.metrics,
@@ -70,5 +77,10 @@ def _write(source: Source, path: Path, limit: int | None) -> int:
 
 def _drawn(rows: Iterator[Row], limit: int) -> list[Row]:
     """Those whose content has the least hashes, in the order of the file: the same ones wherever they stand."""
-    least = heapq.nsmallest(limit, enumerate(rows), key=lambda pair: digest(dict(pair[1])))
+    least = heapq.nsmallest(limit, enumerate(rows), key=lambda pair: digest(_content(pair[1])))
     return [row for _, row in sorted(least, key=lambda pair: pair[0])]
+
+
+def _content(row: Row) -> dict[str, Any]:
+    """A row with the hashes of its files for their paths."""
+    return {role: file_digest(Path(cell)) if role in MEDIA else cell for role, cell in row.items()}

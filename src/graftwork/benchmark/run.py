@@ -74,11 +74,12 @@ def benchmark(
     for place, task in enumerate(written):
         name = task.official.name
         boards[name] = call(task.task, out=out / name, progress=_part(progress, place, len(written), name))
-        entries[name] = [_entry(row, task, runs, device) for row in boards[name].rows]
+        entries[name] = _entries(boards[name].rows, task, runs, device)
     best = {name: found for name, listed in entries.items() if (found := best_on_validation(listed)) is not None}
     asked_for = {"suite": suite, "title": part.title, "backbone": setup.backbone, "seeds": seeds, "limit": limit}
     content: dict[str, Any] = asked_for | {
         "format": FORMAT,
+        "hidden": part.hidden,
         "tasks": {task.official.name: _described(task, boards[task.official.name]) for task in written},
         "left_out": left_out,
         "rows": _rows(entries, best),
@@ -155,14 +156,21 @@ def _described(task: Written, board: Leaderboard) -> dict[str, Any]:
     return {
         "columns": _columns(task.official),
         "rows": dict(board.content["task"]["rows"]),
+        "validation": "drawn" if task.official.validation is None else "official",
         "broken_rows": task.broken,
         "note": task.official.note,
         "board": str(board.folder),
     }
 
 
-def _entry(row: Mapping[str, Any], task: Written, runs: Path, device: str) -> Entry:
-    """A row of a board; its modules answer the further test sets too."""
+def _entries(rows: Sequence[Mapping[str, Any]], task: Written, runs: Path, device: str) -> list[Entry]:
+    """The rows of a board; the majority class stands for runs that failed, as in the board's own order."""
+    floor = next((_entry(row, task, runs, device, None) for row in rows if row["method"] == MAJORITY), None)
+    return [_entry(row, task, runs, device, floor) for row in rows]
+
+
+def _entry(row: Mapping[str, Any], task: Written, runs: Path, device: str, floor: Entry | None) -> Entry:
+    """A row of a board; its modules answer the further test sets too. Failed runs score as `floor`, if it scored."""
     if not row["scores"]:
         return Entry(row["method"], row["status"], {}, float("nan"), {})
     results = [read_result(runs / run_id / "result.json") for run_id in row["runs"]]
@@ -175,8 +183,14 @@ def _entry(row: Mapping[str, Any], task: Written, runs: Path, device: str) -> En
             for run in done
         }
         scores |= {f"{test} {name}": {seed: of[name] for seed, of in found.items()} for name in task.official.metrics}
-    validation = statistics.fmean(run.validation[task.official.metrics[0]] for run in done)
-    return Entry(row["method"], row["status"], scores, validation, {run.seed: run.id for run in done})
+    validation = [run.validation[task.official.metrics[0]] for run in done]
+    failed = [run.seed for run in results if run not in done]
+    if floor is not None and floor.scores:
+        for column, of in floor.scores.items():
+            scores[column] |= dict.fromkeys(failed, statistics.fmean(of.values()))
+        validation += [floor.validation] * len(failed)
+    ids = {run.seed: run.id for run in done}
+    return Entry(row["method"], row["status"], scores, statistics.fmean(validation), ids, len(failed))
 
 
 def _rows(entries: Mapping[str, Sequence[Entry]], best: Mapping[str, Entry]) -> list[dict[str, Any]]:
@@ -194,7 +208,11 @@ def _rows(entries: Mapping[str, Sequence[Entry]], best: Mapping[str, Entry]) -> 
 def _row(name: str, found: Mapping[str, Entry], tasks: int) -> dict[str, Any]:
     scores = {column: spread(seeds) for entry in found.values() for column, seeds in entry.scores.items()}
     whole = over_tasks(list(found.values())) if len(found) == tasks else {}
-    return {"method": name, "status": {task: entry.status for task, entry in found.items()}, "scores": scores} | whole
+    told = {
+        "status": {task: entry.status for task, entry in found.items()},
+        "n_failed": {task: entry.n_failed for task, entry in found.items()},
+    }
+    return {"method": name, **told, "scores": scores} | whole
 
 
 def _published(suite: str, tasks: Mapping[str, Sequence[str]]) -> list[dict[str, Any]]:

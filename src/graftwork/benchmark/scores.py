@@ -19,7 +19,8 @@ class Entry:
     status: str  # as on the board: "ok", "dropped", …
     scores: Mapping[str, Seeds]  # "COLUMN metric" -> score of every seed; nothing unless the status is "ok"
     validation: float  # mean of the headline, what choices are made by; NaN unless ok
-    runs: Mapping[int, str]  # seed -> id of the run
+    runs: Mapping[int, str]  # seed -> id of the run, of those that finished
+    n_failed: int = 0  # runs among the scores that failed: the majority class stands for them
 
 
 def spread(seeds: Seeds) -> dict[str, float]:

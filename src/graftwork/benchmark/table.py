@@ -69,7 +69,7 @@ def _columns(content: Content) -> Iterator[Cells]:
 
 def _score(row: Mapping[str, Any], task: str, column: str) -> str:
     if column in row["scores"]:
-        return _spread(row["scores"][column])
+        return _spread(row["scores"][column]) + "*" * bool(row["n_failed"][task])
     status = str(row["status"].get(task, "–")).replace("_", " ")
     return "–" if status == "ok" else status
 
@@ -92,10 +92,15 @@ def _remarks(content: Content, width: int) -> list[str]:
 
 def remarks(content: Content) -> Iterator[str]:
     """How the scores came about, what is missing, where the figures are from: a sentence or two each."""
+    hidden = "Scored on the official dev files: the labels of the test files are hidden. " if content["hidden"] else ""
+    drawn = any(described["validation"] == "drawn" for described in content["tasks"].values())
+    chosen = (
+        "Choices were made on a validation split, a tenth of train drawn by a hash of its content. " if drawn else ""
+    )
+    server = any(row["split"] == "test" for row in content["published"])
     yield (
-        "Scored on the official dev files: the labels of the test files are hidden. Choices were made on a validation "
-        "split, a tenth of train drawn by a hash of the text. ± sd over seeds; intervals and prices stand in the board "
-        "of each task. A row marked (test) was scored by the suite's own server on other rows."
+        f"{hidden}{chosen}± sd over seeds; intervals and prices stand in the board of each task."
+        + " A row marked (test) was scored by the suite's own server on other rows." * server
     )
     if content["limit"]:
         yield (
@@ -110,6 +115,7 @@ def remarks(content: Content) -> Iterator[str]:
         + " A task with several scores counts once, by their mean. – where a row lacks one of them."
     )
     yield "Best on validation: " + ", ".join(f"{task} {method}" for task, method in content["chosen"].items()) + "."
+    yield from _failures(content)
     yield from _disagreement(content["rows"])
     for task, described in content["tasks"].items():
         if described["broken_rows"]:
@@ -118,6 +124,17 @@ def remarks(content: Content) -> Iterator[str]:
             yield f"{task}: {described['note']}."
     yield from (f"{row['name']}: {row['source']}." for row in content["published"])
     yield from _handed_in(content["submission"])
+
+
+def _failures(content: Content) -> Iterator[str]:
+    lost = [
+        f"{row['method']} on {task} {failed} of {content['seeds']}"
+        for row in content["rows"][1:]
+        for task, failed in row["n_failed"].items()
+        if failed and row["status"][task] == "ok"
+    ]
+    if lost:
+        yield f"* Runs that failed, which count as the majority class: {', '.join(lost)}."
 
 
 def _disagreement(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:

@@ -20,7 +20,7 @@ class Source:
 
 @dataclass(frozen=True)
 class OfficialTask:
-    """A task of a suite, as it lies on disk. The labels of its official test rows are hidden."""
+    """A task of a suite, as it lies on disk."""
 
     name: str  # as the suite calls it
     kind: str
@@ -32,10 +32,12 @@ class OfficialTask:
     positive: str | None = None  # the class that f1 is of
     ask: Callable[[Row], Any] | None = None  # a row as `TaskModule.predict` takes it; None: its inputs by role
     note: str = ""  # how the task is asked here, where that is a choice
+    validation: Source | None = None  # None: drawn from train
 
     def missing(self) -> list[Path]:
         """The labelled files that are not there."""
-        named = [source.path for source in (self.train, *self.tests.values()) if source is not None]
+        sources = (self.train, self.validation, *self.tests.values())
+        named = [source.path for source in sources if source is not None]
         return [path for path in named if not path.exists()]
 
 
@@ -48,3 +50,4 @@ class Suite:
     left_out: Mapping[str, str] = field(default_factory=dict)  # task that can't be asked here -> why
     hand_in: Callable[[str, Iterable[tuple[Row, Any]]], Iterator[str]] | None = None
     # (file, rows with what was answered: a label or a number) -> the lines of the file that the suite's server takes
+    hidden: bool = True  # whether the labels of its official test rows are, so that dev files are scored on

@@ -338,9 +338,7 @@ def _order_warnings(found: Mapping[str, Any], task: Task) -> Iterable[str]:
             f"{order['longest_stretch']:,} rows. Training shuffles it, other tools may not."
         )
     same = found.get("targets", {}).get("train", {}).get("most_common", 0.0)
-    if same == 1.0:
-        yield "All targets of train are the same number: there is nothing to learn."
-    elif same >= SAME_TARGET:
+    if same >= SAME_TARGET:
         yield f"{same:.0%} of the targets of train are one and the same number."
 
 

@@ -32,7 +32,7 @@ class Side:
     name: str
     texts: Sequence[str]
     labels: Sequence[str]
-    marks: NDArray[np.bool_]  # (N, C)
+    marks: sparse.csr_array  # (N, C) of 0 and 1
 
 
 def cues(examples: Sequence[Example], labels: Sequence[str]) -> dict[str, Any]:
@@ -65,19 +65,23 @@ def _sides(examples: Sequence[Example], labels: Sequence[str]) -> Iterator[Side]
             (choice, mark) for one in examples for choice, mark in zip(one.inputs["choices"], one.target, strict=True)
         ]
         right = np.array([int(mark) == 1 for _, mark in rows])
-        yield Side("choices", [choice for choice, _ in rows], ("right", "wrong"), np.stack([right, ~right], axis=1))
+        marks = sparse.csr_array(np.stack([right, ~right], axis=1).astype(np.int32))
+        yield Side("choices", [choice for choice, _ in rows], ("right", "wrong"), marks)
     elif labels and roles <= {"text", "text_a", "text_b"}:
         places = {label: place for place, label in enumerate(labels)}
-        marks = np.zeros((len(examples), len(labels)), dtype=bool)
-        for row, example in enumerate(examples):
-            for label in labels_of(example.target):
-                marks[row, places[label]] = True
+        marked = [(row, places[label]) for row, one in enumerate(examples) for label in set(labels_of(one.target))]
+        of_row, of_label = np.array(marked, dtype=np.int64).reshape(-1, 2).T
+        ones = np.ones(len(marked), dtype=np.int32)
+        marks = sparse.csr_array((ones, (of_row, of_label)), shape=(len(examples), len(labels)))
         for role in sorted(roles):
             yield Side(role, [text_of(example.inputs[role]) for example in examples], labels, marks)
 
 
-def _counted(side: Side) -> tuple[list[str], NDArray[np.int64], NDArray[np.int64]]:
-    """The words of enough rows, how many rows have each (W,), and how many of those have each label (W, C)."""
+def _counted(side: Side) -> tuple[list[str], NDArray[np.int64], sparse.csr_array]:
+    """The words of enough rows, how many rows have each (W,), and how many of those have each label (W, C).
+
+    Both kinds of matrix are sparse: of thousands of labels a row has few, and so has a word.
+    """
     known: dict[str, int] = {}
     owners, words = [], []
     for row, text in enumerate(side.texts):
@@ -89,18 +93,22 @@ def _counted(side: Side) -> tuple[list[str], NDArray[np.int64], NDArray[np.int64
     rows = np.diff(has.indptr)
     chosen = np.flatnonzero(rows >= FEWEST)
     names = list(known)
-    with_label = np.asarray((has[:, chosen].T @ sparse.csr_array(side.marks.astype(np.int32))).todense())
-    return [names[place] for place in chosen.tolist()], rows[chosen].astype(np.int64), with_label.astype(np.int64)
+    with_label = sparse.csr_array(has[:, chosen].T @ side.marks)
+    return [names[place] for place in chosen.tolist()], rows[chosen].astype(np.int64), with_label
 
 
 def _listed(
-    side: Side, words: Sequence[str], rows: NDArray[np.int64], with_label: NDArray[np.int64], tests: int
+    side: Side, words: Sequence[str], rows: NDArray[np.int64], with_label: sparse.csr_array, tests: int
 ) -> list[dict[str, Any]]:
     """The cues of one side, those first that give most rows away: bound above the label's own share, times rows."""
-    shares = side.marks.mean(axis=0)  # (C,)
+    having = np.asarray(side.marks.sum(axis=0))  # (C,)
+    shares = having / len(side.texts)
     doubled = 2 * shares / (1 + shares)  # a share with twice the odds
-    word, label = np.nonzero((with_label > doubled * rows[:, None]) & (shares > 0))
-    hits, of = with_label[word, label], rows[word]
+    with_label.sort_indices()
+    word, label = with_label.nonzero()
+    more = with_label.data > doubled[label] * rows[word]
+    word, label, hits = word[more], label[more], with_label.data[more]
+    of = rows[word]
     low = betaincinv(hits, of - hits + 1.0, CHANCE / max(1, tests))
     kept = np.flatnonzero(low > doubled[label])
     gained = (low - shares[label]) * of
@@ -115,7 +123,7 @@ def _listed(
             "with_label": int(hits[place]),
             "share_at_least": float(low[place]),
             "share_of_all_rows": float(shares[label[place]]),
-            "of_the_label": float(hits[place] / side.marks[:, label[place]].sum()),
+            "of_the_label": float(hits[place] / having[label[place]]),
         }
         for place in order
     ]

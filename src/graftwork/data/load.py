@@ -72,7 +72,7 @@ def load(task: Task, checked: bool = True) -> Dataset:
     if isinstance(kind, AsksPassages):
         with _kept_in(task, rejects, checked):
             asked = read_questions(task, files, rejects)
-        found, dropped = _without_leaks(task, asked.examples)
+        found, dropped = _without_leaks(task, kind, asked.examples)
         task = kind.resolve(task, [example.target for example in found["train"]])
         return _dataset(task, kind, found, files, asked.made, asked.mended, dropped, checked, rejects)
     table = open_table(task.data)
@@ -82,7 +82,7 @@ def load(task: Task, checked: bool = True) -> Dataset:
         read = {name: read_records(task, kind, path, rejects[name]) for name, path in files.items()}
     missing = {name: share for name, share in FRACTIONS.items() if name not in files}
     records = read | (draw_missing(read["train"], kind, missing, task.data, task.split_seed) if missing else {})
-    records, dropped = _without_leaks(task, records)
+    records, dropped = _without_leaks(task, kind, records)
     # Among words rare tags are no mistake: one that train lacks is a tag that no method can give, and is warned of.
     listing = SPLITS if kind.per_word else SPLITS[:1]
     task = kind.resolve(task, [record.target for name in listing for record in records[name]])
@@ -142,10 +142,12 @@ def _dataset(
     return Dataset(task, splits, digest(splits), seed | found)
 
 
-def _without_leaks(task: Task, rows: Mapping[str, Sequence[Any]]) -> tuple[dict[str, list[Any]], dict[str, int]]:
+def _without_leaks(
+    task: Task, kind: Kind, rows: Mapping[str, Sequence[Any]]
+) -> tuple[dict[str, list[Any]], dict[str, int]]:
     """The rows of every split, and where the task drops leaks how many rows of train stood in another split.
 
-    Raises `DataError` where that leaves no row, or none of a class.
+    Raises `DataError` where that leaves no row, or none of a class of rows.
     """
     listed = {name: list(found) for name, found in rows.items()}
     if not task.drop_leaks:
@@ -155,7 +157,7 @@ def _without_leaks(task: Task, rows: Mapping[str, Sequence[Any]]) -> tuple[dict[
     before, after = (
         Counter(label for row in some for label in labels_of(row.target)) for some in (listed["train"], kept)
     )
-    gone = sorted(before.keys() - after.keys())
+    gone = [] if kind.per_word else sorted(before.keys() - after.keys())
     if gone or not kept:
         raise DataError(
             f"without rows of validation and test, train has none {f'of {clip(gone[0])}' if gone else 'left'}",

@@ -23,7 +23,7 @@ from graftwork.core.words import WORD
 
 AT_LEAST = 0.8  # resemblance of near rows; of a pair, that of both texts
 BANDS, HASHES = 16, 4  # of a resemblance of 0.8 one row in 4,600 shares no band with its like, of 0.9 one in 20 million
-NEIGHBOURS = 8  # rows of one bucket that a row is compared with: a crowded bucket is sampled
+NEIGHBOURS = 8  # texts of one bucket that a text is compared with: a crowded bucket is sampled
 SHINGLES_AT_ONCE = 1_000_000  # bounds what is held beside the hashes
 BITS = 30  # of a shingle's hash
 
@@ -41,6 +41,7 @@ class Sketch:
     keys: NDArray[np.uint64]  # (N, bands): rows with an equal key in a column lie in one bucket
     resemblance: Callable[[Rows, Rows], NDArray[np.float64]]  # of (P,) and (P,) rows, pair by pair
     at_least: float  # from which on two rows are near
+    neighbours: int = NEIGHBOURS  # rows of one bucket that a row is compared with
 
 
 @dataclass(frozen=True)
@@ -164,7 +165,7 @@ def clusters(sketch: Sketch, rows: Rows) -> Rows:
     """(len(rows),) the cluster of each of these rows: near ones share it, and so do those near to one of them."""
     labels = np.arange(len(rows))
     for band in range(sketch.keys.shape[1]):
-        found = _neighbours(sketch.keys[rows, band])
+        found = _neighbours(sketch.keys[rows, band], sketch.neighbours)
         found = _distinct(found[labels[found[:, 0]] != labels[found[:, 1]]])
         near = found[sketch.resemblance(rows[found[:, 0]], rows[found[:, 1]]) >= sketch.at_least]
         if len(near):
@@ -185,13 +186,27 @@ class Partners:
 
 
 def partners(sketch: Sketch, rows: Rows, wanted: Callable[[Pairs], NDArray[np.bool_]]) -> Partners:
-    """Near pairs among `rows` of which `wanted` says True."""
-    return _partners(sketch, lambda band: rows[_neighbours(sketch.keys[rows, band])], wanted)
+    """Near pairs among `rows` of which `wanted` says True, the earlier row first.
+
+    A crowded bucket is sampled in another random order for every band: in that of a file, which may be sorted by
+    target, rows would be compared with those of their own.
+    """
+    random = np.random.Generator(np.random.Philox(key=np.array([2, 0], dtype=np.uint64)))
+
+    def candidates(band: int) -> Pairs:
+        mixed = random.permutation(rows)
+        return np.sort(mixed[_neighbours(sketch.keys[mixed, band], sketch.neighbours)], axis=1)
+
+    return _partners(sketch, candidates, wanted)
 
 
 def partners_across(sketch: Sketch, left: Rows, right: Rows) -> Partners:
     """Near pairs of a row of `left` and another of `right`."""
-    return _partners(sketch, lambda band: _between(sketch.keys[:, band], left, right), lambda found: found[:, 0] >= 0)
+
+    def candidates(band: int) -> Pairs:
+        return _between(sketch.keys[:, band], left, right, sketch.neighbours)
+
+    return _partners(sketch, candidates, lambda found: found[:, 0] >= 0)
 
 
 def _partners(
@@ -211,12 +226,12 @@ def _partners(
     return Partners(np.concatenate(pairs), np.concatenate(values))
 
 
-def _neighbours(keys: NDArray[np.uint64]) -> Pairs:
-    """Places of equal keys: each with the next `NEIGHBOURS` of its bucket, the earlier place first."""
+def _neighbours(keys: NDArray[np.uint64], most: int) -> Pairs:
+    """Places of equal keys: each with the next `most` of its bucket, the earlier place first."""
     order = np.argsort(keys, kind="stable")
     ordered = keys[order]
     found = [np.zeros((0, 2), np.int64)]
-    for step in range(1, NEIGHBOURS + 1):
+    for step in range(1, most + 1):
         first = np.flatnonzero(ordered[step:] == ordered[:-step])
         if not len(first):
             break
@@ -224,21 +239,21 @@ def _neighbours(keys: NDArray[np.uint64]) -> Pairs:
     return np.concatenate(found)
 
 
-def _between(keys: NDArray[np.uint64], left: Rows, right: Rows) -> Pairs:
-    """Rows of `left` and `right` with equal keys, no row with itself: up to `NEIGHBOURS` partners each."""
-    there = _partnered(keys, left, right)
-    back = _partnered(keys, right, left)[:, ::-1]
+def _between(keys: NDArray[np.uint64], left: Rows, right: Rows, most: int) -> Pairs:
+    """Rows of `left` and `right` with equal keys, no row with itself: up to `most` partners each."""
+    there = _partnered(keys, left, right, most)
+    back = _partnered(keys, right, left, most)[:, ::-1]
     found = np.concatenate([there, back])
     return np.asarray(found[found[:, 0] != found[:, 1]])
 
 
-def _partnered(keys: NDArray[np.uint64], asking: Rows, asked: Rows) -> Pairs:
+def _partnered(keys: NDArray[np.uint64], asking: Rows, asked: Rows, most: int) -> Pairs:
     asked = asked[np.argsort(keys[asked], kind="stable")]
     ordered = keys[asked]
     first = np.searchsorted(ordered, keys[asking], "left")
     many = np.searchsorted(ordered, keys[asking], "right") - first
     found = [np.zeros((0, 2), np.int64)]
-    for step in range(min(NEIGHBOURS, int(many.max(initial=0)))):
+    for step in range(min(most, int(many.max(initial=0)))):
         there = np.flatnonzero(many > step)
         chosen = first[there] + (there + step) % many[there]  # another part of a crowded bucket for every row
         found.append(np.stack([asking[there], asked[chosen]], axis=1))

@@ -6,7 +6,9 @@ discrete cosine transform; Zauner 2010, *Implementation and Benchmarking of Perc
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
+from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +21,10 @@ from graftwork.data.near import Rows, Sketch
 SIDE, LOW = 32, 8  # of what is transformed, and of the frequencies that are kept
 BITS = LOW * LOW - 1
 APART = 4  # bits in which near pictures differ, at most
+NEIGHBOURS = 256  # pictures of one bucket that a picture is compared with: a bucket is known by a dozen bits
 EVEN = 2.0  # grey levels of 256: a picture that varies less shows nothing to be compared
+
+_ONES = np.array([byte.bit_count() for byte in range(256)], dtype=np.uint8)
 
 
 def sketch_images(images: Sequence[Media]) -> Sketch:
@@ -33,15 +38,21 @@ def sketch_images(images: Sequence[Media]) -> Sketch:
     for row, image in enumerate(images):
         hashes[row], shown[row] = _hash(image)
 
+    packed = np.packbits(hashes, axis=1)  # (N, 8)
+
+    @cache
+    def pixels(row: int) -> tuple[tuple[int, int], bytes]:
+        return images[row].size, hashlib.blake2b(np.asarray(decode_image(images[row].path)).tobytes()).digest()
+
     def resemblance(left: Rows, right: Rows) -> NDArray[np.float64]:
-        apart = (hashes[left] != hashes[right]).sum(axis=1)
+        apart = _ONES[packed[left] ^ packed[right]].sum(axis=1)
         found: NDArray[np.float64] = 1.0 - apart / BITS
         for pair in np.flatnonzero(apart == 0):
-            if not _same_pixels(images[left[pair]], images[right[pair]]):
+            if pixels(int(left[pair])) != pixels(int(right[pair])):
                 found[pair] = 1.0 - 0.5 / BITS
         return np.asarray(found)
 
-    return Sketch(_keys(hashes, shown), resemblance, 1.0 - (APART + 0.25) / BITS)
+    return Sketch(_keys(hashes, shown), resemblance, 1.0 - (APART + 0.25) / BITS, NEIGHBOURS)
 
 
 def _hash(image: Media) -> tuple[NDArray[np.bool_], bool]:
@@ -50,12 +61,6 @@ def _hash(image: Media) -> tuple[NDArray[np.bool_], bool]:
     grey = np.asarray(small, dtype=np.float64)
     low = dctn(grey)[:LOW, :LOW].ravel()[1:]
     return low > np.median(low), bool(grey.std() >= EVEN)
-
-
-def _same_pixels(a: Media, b: Media) -> bool:
-    if a.size != b.size:
-        return False
-    return np.array_equal(np.asarray(decode_image(a.path)), np.asarray(decode_image(b.path)))
 
 
 def _keys(hashes: NDArray[np.bool_], shown: NDArray[np.bool_]) -> NDArray[np.uint64]:

@@ -68,7 +68,8 @@ def _walk(folder: Path) -> Iterator[Path]:
     found = []
     for root, folders, names in os.walk(folder, onerror=refuse):
         folders[:] = [name for name in folders if not name.startswith(".")]
-        found += [Path(root, name) for name in names if not name.startswith(".")]
+        linked = [name for name in folders if Path(root, name).is_symlink()]  # not walked
+        found += [Path(root, name) for name in (*names, *linked) if not name.startswith(".")]
     return iter(sorted(found, key=lambda path: path.relative_to(folder).parts))
 
 
@@ -76,6 +77,8 @@ def _reason(path: Path, encoding: str) -> str:
     """Why a file of a folder is left out; empty: it is read."""
     if not path.exists():
         return "a link to nothing"
+    if path.is_dir():
+        return "a link to a folder: name it to have it read"
     if not path.is_file():
         return "no file"
     suffix = format_suffix(path)

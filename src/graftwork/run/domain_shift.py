@@ -53,8 +53,8 @@ def shift(
 
     The training data are found where the module's description says, if they are there and still the same; `reference`
     stands in for them. `columns` (role -> column) name those of files; labels in them are not looked at. At most `rows`
-    different ones of either side, drawn by a hash of their content, are compared by a classifier and answered;
-    `furthest` are shown. Returns JSON; docs/shift.md tells it.
+    of either side, drawn by a hash of their content, are compared by a classifier and answered; `furthest` are shown.
+    Returns JSON; docs/shift.md tells it.
 
     Raises `ConfigError` or `DataError` for texts that the module can't take, `GraftworkError` as `TaskModule.load`.
     """
@@ -105,13 +105,17 @@ def _reference(
 
 
 def _sample(examples: Sequence[Example], rows: int) -> list[Example]:
-    """Different inputs, `rows` at most, drawn by a hash of them: whatever their order, the same ones."""
-    distinct = Distinct([example.inputs for example in examples])
-    first = [examples[int(place)] for place in np.unique(distinct.of_row, return_index=True)[1]]
-    if len(first) <= rows:
-        return first
-    keyed = sorted(first, key=lambda example: digest(plain(example.inputs)))
-    return keyed[:rows]
+    """`rows` at most, repeats included, drawn and ordered by a hash of their inputs and of which repeat they are.
+
+    Whatever their order, the same ones: those that come first are a draw too.
+    """
+    seen: Counter[str] = Counter()
+    keyed: list[tuple[str, Example]] = []
+    for example in examples:
+        own = digest(plain(example.inputs))
+        keyed.append((digest([own, seen[own]]) if seen[own] else own, example))
+        seen[own] += 1
+    return [example for _, example in sorted(keyed, key=lambda item: item[0])[:rows]]
 
 
 def _told_apart(
@@ -139,14 +143,24 @@ def _told_apart(
 def _without_repeats(
     old: Sequence[Example], new: Sequence[Example]
 ) -> tuple[list[Example], list[Example], np.ndarray[Any, np.dtype[np.int64]]]:
-    """One row of every cluster of near ones on each side, and the clusters, which stay in one fold."""
+    """One row of every cluster of near ones on each side, and the clusters, which stay in one fold.
+
+    Of a larger draw more repeats would go than of a smaller one from the same source, and what is left would differ:
+    where there are repeats the larger side is thinned in parts as large as the smaller one, without the rest.
+    """
     everything = [*old, *new]
     distinct = Distinct([example.inputs for example in everything])
     sketch = distinct.sketch()
     labels = np.arange(len(distinct.inputs)) if sketch is None else clusters(sketch, np.arange(len(distinct.inputs)))
     groups = labels[distinct.of_row]
-    sides = np.arange(len(everything)) >= len(old)
-    _, first = np.unique(np.stack([groups, sides], axis=1), axis=0, return_index=True)
+    places = np.concatenate([np.arange(len(old)), np.arange(len(new))])
+    sides = np.repeat([0, 1], [len(old), len(new)])
+    if len(np.unique(2 * groups + sides)) == len(everything):
+        return list(old), list(new), groups
+    size = max(1, min(len(old), len(new)))
+    parts, whole = places // size, np.array([len(old), len(new)]) // size
+    _, first = np.unique(np.stack([groups, sides, parts], axis=1), axis=0, return_index=True)
+    first = first[parts[first] < whole[sides[first]]]
     kept = np.sort(first).tolist()
     return [everything[i] for i in kept if i < len(old)], [everything[i] for i in kept if i >= len(old)], groups[kept]
 

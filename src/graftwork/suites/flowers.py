@@ -1,7 +1,7 @@
 """Flower photos, a folder of images per class (The TensorFlow Team, "Flowers", 2019).
 
-Where lists of files stand beside the folders, they are the split: `train_list` with `val_list` or `validate_list`, and
-`test_list`, as `.txt` (path, space, label) or `.tsv` (a header with file and label).
+Where lists of files stand beside the folders, they are the split: `train_list` with `test_list`, `val_list` (or
+`validate_list`) or both, as `.txt` (path, space, label) or `.tsv` (a header with file and label).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from graftwork.registry import suites
 
 TITLE = "Flower photos (The TensorFlow Team 2019)"
 NAME = "flowers"
-HELD_OUT = ("test_list", "val_list", "validate_list")  # the first that is there is scored on
+HELD_OUT = ("test_list", "val_list", "validate_list")  # the first that is there is scored on, the next is validation
 DRAWN = "there is no list of a test split: a fifth of the images, drawn by a hash of their content, is scored on"
 
 
@@ -26,8 +26,15 @@ def tasks(folder: Path) -> list[OfficialTask]:
     """One, by the lists where there are some."""
     train, held_out = _list(folder, "train_list"), [found for name in HELD_OUT if (found := _list(folder, name))]
     if train is not None and held_out:
-        sources = [Source(path, partial(_listed, path)) for path in (train, held_out[0])]
-        return [OfficialTask(NAME, "classification", ("accuracy",), sources[0], {NAME: sources[1]})]
+        of_train, scored, *others = [Source(path, partial(_listed, path)) for path in (train, *held_out)]
+        validation = others[0] if others else None
+        note = f"the images of {scored.path.name} are scored on"
+        note += f", choices were made on those of {validation.path.name}" if validation else ""
+        return [
+            OfficialTask(
+                NAME, "classification", ("accuracy",), of_train, {NAME: scored}, validation=validation, note=note
+            )
+        ]
     classes = folder if any(path.is_dir() for path in folder.iterdir()) else folder / "daisy"
     whole = Source(classes, partial(_in_folders, folder))
     return [OfficialTask(NAME, "classification", ("accuracy",), whole, {NAME: None}, note=DRAWN)]
@@ -60,4 +67,4 @@ def _listed(path: Path) -> Iterator[Row]:
         yield {"image": str((path.parent / fields[0]).resolve()), "label": fields[1]}
 
 
-suites.register("flowers")(Suite(TITLE, tasks))
+suites.register("flowers")(Suite(TITLE, tasks, hidden=False))
