@@ -418,6 +418,20 @@ def test_other_bits_on_another_processor_are_held_against_the_other_seeds(open_t
     assert verified(folders[0]).verdict == DIFFERENT
 
 
+@pytest.mark.usefixtures("unhashed")
+def test_one_score_of_a_row_that_is_false_is_found_by_the_others(open_tiny: OpenShop) -> None:
+    shop = open_tiny()
+    folders = [run(shop, seed=seed) for seed in range(5)]
+    true = read_json(folders[0] / "result.json")["scores"]["accuracy"]
+    for place, folder in enumerate(folders):
+        forged(folder, true + 0.001 * place)
+    reseal(folders[0], elsewhere)
+    assert verified(folders[0]).verdict == IN_BAND
+    forged(folders[0], true + 0.1)
+    found = verified(folders[0])
+    assert found.verdict == DIFFERENT and found.band is not None and not found.band.holds(true + 0.1)
+
+
 @pytest.mark.slow
 @pytest.mark.usefixtures("unhashed")
 def test_with_few_seeds_no_band_is_known(open_tiny: OpenShop) -> None:

@@ -48,7 +48,7 @@ from graftwork.run.receipt_fields import missing
 from graftwork.run.recorded_data import paths_of, recorded_file
 from graftwork.run.recorded_numerics import numerics_of
 from graftwork.run.records import compared_predictions, parted, read_spec, record_differences
-from graftwork.run.rows import Band, band_of, row_of
+from graftwork.run.rows import Band, held_against, row_of
 from graftwork.run.setup import Setup
 from graftwork.run.shop import Shop, open_shop
 from graftwork.run.store import RunStore
@@ -217,10 +217,10 @@ class Verifier:
         elif sound and _may_round(receipt, kinds) and failed_alike(receipt, again):
             verdict = IN_TOLERANCE
         elif sound and _may_round(receipt, kinds) and score and score["found"] is not None:
-            row = [result for _, result in row_of(folder.parent, spec) if result.status == "ok"]
-            scores = [(result.scores or result.validation)[score["metric"]] for result in row]
-            band = band_of(scores, score["recorded"])
-            if band.holds(score["found"]):
+            row = [one for _, one in row_of(folder.parent, spec) if one.status == "ok" and one.id != spec.id]
+            others = [(result.scores or result.validation)[score["metric"]] for result in row]
+            band, alike = held_against(others, score["recorded"], score["found"])
+            if alike:
                 verdict = IN_BAND if band.runs else IN_TOLERANCE
         return Verification(
             run=receipt["identity"]["run"],
