@@ -204,6 +204,17 @@ def test_the_same_rows_in_other_bytes_are_said_and_no_fault(open_tiny: OpenShop)
     assert found.verdict == EQUAL and named(found) == {("surroundings", "data file of train")}
 
 
+@pytest.mark.usefixtures("unhashed")
+def test_the_same_rows_in_other_bytes_excuse_no_other_bits(open_tiny: OpenShop) -> None:
+    shop = open_tiny()
+    folder = run(shop)
+    line_ends(shop.dataset.task.data)
+    reseal(folder, lambda content: content["outcome"]["predictions"].update(sha256="0" * 64))
+    found = verified(folder)
+    assert found.verdict == DIFFERENT
+    assert named(found) == {("surroundings", "data file of train"), ("outcome", "predictions")}
+
+
 @pytest.mark.parametrize(
     ("about", "edit"),
     [
