@@ -104,6 +104,15 @@ def test_a_run_in_parts_is_cut_again_where_it_was(open_tiny: OpenShop) -> None:
     assert verified(folder).verdict != EQUAL, "whole batches round otherwise"
 
 
+def test_a_run_that_went_beyond_its_bound_does_so_again(open_tiny: OpenShop) -> None:
+    folder = run(replace(open_tiny(), max_memory=1000), "lora")
+    receipt = read_json(folder / "receipt.json")
+    assert (receipt["outcome"]["status"], receipt["numerics"]["max_memory"]) == ("out_of_memory", 1000)
+    assert verified(folder).verdict == EQUAL
+    reseal(folder, lambda content: content["numerics"].pop("max_memory"))
+    assert verified(folder).verdict == DIFFERENT, "a receipt of before says nothing of it"
+
+
 def test_a_pass_in_parts_is_told_and_may_round(open_tiny: OpenShop, monkeypatch: pytest.MonkeyPatch) -> None:
     real = TransformerBackbone.states
 

@@ -163,7 +163,8 @@ class Verifier:
             self._shops[key] = replace(opened, dataset=drawn_again(opened.dataset, receipt["rerun"].get("draw")))
         shop = self._shops[key]
         cuts = [Cut(**cut) for cut in numerics.get("cuts", ())]
-        return replace(shop, numerics={**shop.numerics, "threads": numerics["threads"]}, cuts=cuts)
+        alike = {**shop.numerics, "threads": numerics["threads"]}
+        return replace(shop, numerics=alike, cuts=cuts, max_memory=numerics.get("max_memory"))
 
     def _shop_differences(self, shop: Shop, spec: RunSpec, receipt: Mapping[str, Any]) -> list[Difference]:
         """What was opened, beside what was recorded."""
