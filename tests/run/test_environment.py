@@ -222,9 +222,10 @@ def test_what_may_be_used_is_the_least_of_machine_and_control_group(monkeypatch:
         assert module.usable_memory_bytes() == least
 
 
-def test_arithmetic_follows_whatever_picks_the_routines(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("variable", ["ONEDNN_MAX_CPU_ISA", "DNNL_MAX_CPU_ISA", "DNNL_DEFAULT_FPMATH_MODE"])
+def test_arithmetic_follows_whatever_picks_the_routines(variable: str, monkeypatch: pytest.MonkeyPatch) -> None:
     before = arithmetic(numerics("fp32"))
     assert before["precision"] == "fp32" and before["torch"] == torch.__version__ and before["processor"]
     assert json.loads(json.dumps(before)) == before
-    monkeypatch.setenv("ONEDNN_MAX_CPU_ISA", "AVX2")
+    monkeypatch.setenv(variable, "AVX2")
     assert arithmetic(numerics("fp32")) != before != arithmetic(numerics("bf16"))

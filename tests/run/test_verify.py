@@ -104,6 +104,15 @@ def test_a_run_in_parts_is_cut_again_where_it_was(open_tiny: OpenShop) -> None:
     assert verified(folder).verdict != EQUAL, "whole batches round otherwise"
 
 
+def test_a_run_that_went_beyond_its_bound_does_so_again(open_tiny: OpenShop) -> None:
+    folder = run(replace(open_tiny(), max_memory=1000), "lora")
+    receipt = read_json(folder / "receipt.json")
+    assert (receipt["outcome"]["status"], receipt["numerics"]["max_memory"]) == ("out_of_memory", 1000)
+    assert verified(folder).verdict == EQUAL
+    reseal(folder, lambda content: content["numerics"].pop("max_memory"))
+    assert verified(folder).verdict == DIFFERENT, "a receipt of before says nothing of it"
+
+
 def test_a_pass_in_parts_is_told_and_may_round(open_tiny: OpenShop, monkeypatch: pytest.MonkeyPatch) -> None:
     real = TransformerBackbone.states
 
@@ -202,6 +211,17 @@ def test_the_same_rows_in_other_bytes_are_said_and_no_fault(open_tiny: OpenShop)
     line_ends(shop.dataset.task.data)
     found = verified(folder)
     assert found.verdict == EQUAL and named(found) == {("surroundings", "data file of train")}
+
+
+@pytest.mark.usefixtures("unhashed")
+def test_the_same_rows_in_other_bytes_excuse_no_other_bits(open_tiny: OpenShop) -> None:
+    shop = open_tiny()
+    folder = run(shop)
+    line_ends(shop.dataset.task.data)
+    reseal(folder, lambda content: content["outcome"]["predictions"].update(sha256="0" * 64))
+    found = verified(folder)
+    assert found.verdict == DIFFERENT
+    assert named(found) == {("surroundings", "data file of train"), ("outcome", "predictions")}
 
 
 @pytest.mark.parametrize(
@@ -416,6 +436,20 @@ def test_other_bits_on_another_processor_are_held_against_the_other_seeds(open_t
     for place, folder in enumerate(folders):
         forged(folder, true + 0.5 + 0.001 * place)
     assert verified(folders[0]).verdict == DIFFERENT
+
+
+@pytest.mark.usefixtures("unhashed")
+def test_one_score_of_a_row_that_is_false_is_found_by_the_others(open_tiny: OpenShop) -> None:
+    shop = open_tiny()
+    folders = [run(shop, seed=seed) for seed in range(5)]
+    true = read_json(folders[0] / "result.json")["scores"]["accuracy"]
+    for place, folder in enumerate(folders):
+        forged(folder, true + 0.001 * place)
+    reseal(folders[0], elsewhere)
+    assert verified(folders[0]).verdict == IN_BAND
+    forged(folders[0], true + 0.1)
+    found = verified(folders[0])
+    assert found.verdict == DIFFERENT and found.band is not None and not found.band.holds(true + 0.1)
 
 
 @pytest.mark.slow

@@ -40,6 +40,20 @@ def test_shops_over_the_draws_of_one_data_set_tell_each_its_own(tmp_path: Path) 
     assert drawn_again(shop.dataset, None) is shop.dataset
 
 
+def test_later_draws_tell_the_file_that_was_read_whatever_became_of_it(tmp_path: Path) -> None:
+    method, task = parse_method("majority"), films(tmp_path)
+    shop = open_shop(task, [method], Setup(runs=str(tmp_path / "runs"), precision="fp32"))
+    told = []
+    for number, size in enumerate(parse_sizes("3/class,50%,100%", shop.dataset.task)):
+        here = replace(shop, dataset=draw(shop.dataset, size, number, seed=5).dataset)
+        told.append(inputs_of(here, here.spec(method, Recipe(), number))["data"]["files"])
+        if number:
+            task.data.unlink(missing_ok=True)
+        else:
+            task.data.write_text("text,label\nanother film,yes\n", encoding="utf-8")
+    assert told[1] == told[0] and told[2] == told[0]
+
+
 @pytest.mark.slow
 def test_a_run_on_fresh_weights_tells_the_files_of_a_folder_of_splits(tmp_path: Path) -> None:
     for split, rows in (("train", 40), ("valid", 20), ("test", 20)):

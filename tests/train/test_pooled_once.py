@@ -10,7 +10,7 @@ import pytest
 from graftwork.core.opening import open_backbone
 from graftwork.run.methods import parse_method
 from graftwork.testing import tiny_bench, tiny_dataset
-from graftwork.train import pooled_once
+from graftwork.train import answering, pooled_once
 from graftwork.train.pooled_once import PooledOnce
 
 BACKBONE = open_backbone("tiny_text", precision="fp32")
@@ -48,6 +48,24 @@ def test_what_finds_no_memory_goes_through_in_halves(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(type(BACKBONE), "states", short)
     np.testing.assert_allclose(PooledOnce(BACKBONE, DATA.test.examples).logits(fitted)[0], whole, atol=1e-5)
     assert read[0] > 3 and sum(rows for rows in read if rows <= 3) == len(DATA.test.examples)
+
+
+def test_a_pass_that_failed_leaves_nothing_for_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(answering, "EXAMPLES_AT_ONCE", 2)
+    fitted: Any = parse_method("prototype").method.fit(tiny_bench(DATA, BACKBONE))
+    once, alone, calls = PooledOnce(BACKBONE, DATA.test.examples), fitted.logits(DATA.test.examples), list[int]()
+    real = type(BACKBONE).states
+
+    def failing(*given: Any) -> Any:
+        calls.append(1)
+        if len(calls) == 3:
+            raise ValueError("in the third batch")
+        return real(*given)
+
+    monkeypatch.setattr(type(BACKBONE), "states", failing)
+    with pytest.raises(ValueError, match="third"):
+        once.logits(fitted)
+    assert np.array_equal(once.logits(fitted)[0], alone)
 
 
 def test_whom_it_serves(monkeypatch: pytest.MonkeyPatch) -> None:

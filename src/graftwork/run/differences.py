@@ -30,6 +30,7 @@ ARITHMETIC = {  # field of `numerics` -> what it is called
     "attention": "attention kernel",
     "arithmetic": "arithmetic of the engine",
 }
+DATA_FILE = "data file of"  # a split
 NOT_COMPARED = ("search", "selection")  # of the method: what led to the run, and not what it does
 
 
@@ -56,7 +57,7 @@ def data_differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[Dif
         other = new["files"].get(split)
         if other is not None and file["sha256"] != other["sha256"]:
             group = INPUT if found else SURROUNDINGS  # the same rows in other bytes, such as other line ends
-            found.append(Difference(f"data file of {split}", group, _file(file), _file(other)))
+            found.append(Difference(f"{DATA_FILE} {split}", group, _file(file), _file(other)))
     return found
 
 
@@ -189,6 +190,14 @@ def outcome_differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[
                 Difference("scores" if split == "scores" else "validation scores", OUTCOME, f"{path} {told}", here)
             )
     return found
+
+
+def may_round(old: Mapping[str, Any], found: Sequence[Difference]) -> bool:
+    """Whether other bits are no fault: something around the run is another, or a GPU adds in any order; or memory ran
+    out in a pass of the frozen network. The same rows in other bytes change none."""
+    around = [one for one in found if one.group == SURROUNDINGS and not one.about.startswith(DATA_FILE)]
+    numerics = numerics_of(old)
+    return bool(around) or numerics["device"] != "cpu" or "passes_in_parts" in numerics
 
 
 def failed_alike(old: Mapping[str, Any], new: Mapping[str, Any] | None) -> bool:

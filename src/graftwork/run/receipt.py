@@ -21,7 +21,7 @@ from graftwork.run.environment import ARITHMETIC
 from graftwork.run.method_files import lasting_files
 from graftwork.run.methods import Named
 from graftwork.run.recorded_code import recorded_code
-from graftwork.run.recorded_data import lasting_path, paths_of, recorded_data
+from graftwork.run.recorded_data import lasting_path, paths_of, recorded_data, recorded_files
 from graftwork.run.recorded_numerics import recorded_numerics
 from graftwork.run.shop import Shop
 from graftwork.train.seeds import seeds_of
@@ -140,10 +140,11 @@ def data_of(shop: Shop) -> dict[str, Any]:
 
     Raises `StorageError` for a file that is gone.
     """
-    known = f"data {shop.dataset.digest}"  # shops over the draws of one data set remember together
+    known, asked = f"data {shop.dataset.digest}", shop.opened_by.task if shop.opened_by else shop.dataset.task
+    if "files" not in shop.recorded:  # shops over the draws of one data set, read once, remember together
+        shop.recorded["files"] = recorded_files(asked)
     if known not in shop.recorded:
-        asked = shop.opened_by.task if shop.opened_by else shop.dataset.task
-        shop.recorded[known] = recorded_data(shop.dataset, asked)
+        shop.recorded[known] = recorded_data(shop.dataset, shop.recorded["files"])
     found: dict[str, Any] = shop.recorded[known]
     return found
 

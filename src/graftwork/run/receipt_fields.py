@@ -73,7 +73,7 @@ FIELDS: Mapping[str, Check] = {
 }  # fmt: skip
 SINCE: Mapping[str, Check] = {  # not in older ones
     "outcome.weights.files": _all(_hash), "rerun.method": _all(TEXT), "outcome.interval": _or_none(LIST),
-    "data.test_in_validation": COUNT, "outcome.log.epochs": COUNT,
+    "data.test_in_validation": COUNT, "outcome.log.epochs": COUNT, "numerics.max_memory": _or_none(COUNT),
 }  # fmt: skip
 OF_A_MODEL: Mapping[str, Check] = {
     "id": TEXT, "revision": _hash, "family": TEXT, "modality": TEXT, "seed": COUNT, "folder": _or_none(TEXT),

@@ -21,13 +21,13 @@ COLUMNS = ("text", "text_a", "text_b", "image", "sound", "label", "choices")
 MOD = 1 << 256
 
 
-def recorded_data(dataset: Dataset, asked: Task) -> dict[str, Any]:
-    """As JSON, of a data set and of the task as it was asked. Raises `StorageError` for a file that is gone."""
+def recorded_data(dataset: Dataset, files: Mapping[str, Any]) -> dict[str, Any]:
+    """As JSON, of a data set, or a draw of it, and of what `recorded_files` said of the files it was read from."""
     task, report = dataset.task, dataset.report
     return {
         "name": task.name,
         "digest": dataset.digest,
-        "files": {split: recorded_file(path) for split, path in paths_of(asked).items()},
+        "files": dict(files),
         "columns": {role: _listed(getattr(task, role)) for role in COLUMNS if getattr(task, role)},
         "splits": {name: recorded_split(split) for name, split in dataset.splits.items()},
         "split_rule": {"made": report.get("splits", ""), "salt": SALT, "seed": report.get("split_seed")},
@@ -52,6 +52,11 @@ def lasting_path(path: Path) -> str:
         return str(path)
     path = path.expanduser()
     return f"builtin:{path.stem}" if path.parent.resolve() == BUILTIN.resolve() else str(path.resolve())
+
+
+def recorded_files(asked: Task) -> dict[str, Any]:
+    """Split -> its file, of the task as it was asked. Raises `StorageError` for one that is gone."""
+    return {split: recorded_file(path) for split, path in paths_of(asked).items()}
 
 
 def recorded_file(path: Path) -> dict[str, Any]:

@@ -35,6 +35,7 @@ def recorded_numerics(shop: Shop, spec: RunSpec) -> dict[str, Any]:
         "world_size": 1,
         "micro_batch": spec.recipe.get("batch_size"),
         "accumulation": 1,
+        "max_memory": shop.max_memory,
         "deterministic": torch.are_deterministic_algorithms_enabled(),
         "matmul_precision": torch.get_float32_matmul_precision(),
         "cpu_capability": torch.backends.cpu.get_cpu_capability(),

@@ -53,6 +53,19 @@ def _is_in_row(own: RunSpec, spec: RunSpec) -> bool:
     return alike and (own.held == spec.held or own.seed == 0)
 
 
+def held_against(others: list[float], recorded: float, found: float) -> tuple[Band, bool]:
+    """The band that decides whether a run's two scores, the recorded one and that of executing it again, are of one
+    row with the `others`; and whether they are.
+
+    Either one has to lie where the others with the other one expect it: a false score widens the band that it is part
+    of, and not the one that it is held against.
+    """
+    band, again = band_of([*others, recorded], recorded), band_of([*others, found], found)
+    if band.holds(found) and not again.holds(recorded):
+        return again, False
+    return band, band.holds(found)
+
+
 def band_of(scores: list[float], recorded: float) -> Band:
     """The 95 % prediction interval for one more run: mean ± t · sd · sqrt(1 + 1/n).
 

@@ -27,6 +27,7 @@ from graftwork.errors import GraftworkError, StorageError
 from graftwork.files import canonical, file_digest, read_json, storage_errors, write_text
 from graftwork.locks import waiting
 from graftwork.run.differences import (
+    DATA_FILE,
     INPUT,
     OUTCOME,
     RECORD,
@@ -34,6 +35,7 @@ from graftwork.run.differences import (
     Difference,
     data_differences,
     failed_alike,
+    may_round,
     method_differences,
     model_differences,
     outcome_differences,
@@ -48,7 +50,7 @@ from graftwork.run.receipt_fields import missing
 from graftwork.run.recorded_data import paths_of, recorded_file
 from graftwork.run.recorded_numerics import numerics_of
 from graftwork.run.records import compared_predictions, parted, read_spec, record_differences
-from graftwork.run.rows import Band, band_of, row_of
+from graftwork.run.rows import Band, held_against, row_of
 from graftwork.run.setup import Setup
 from graftwork.run.shop import Shop, open_shop
 from graftwork.run.store import RunStore
@@ -161,7 +163,8 @@ class Verifier:
             self._shops[key] = replace(opened, dataset=drawn_again(opened.dataset, receipt["rerun"].get("draw")))
         shop = self._shops[key]
         cuts = [Cut(**cut) for cut in numerics.get("cuts", ())]
-        return replace(shop, numerics={**shop.numerics, "threads": numerics["threads"]}, cuts=cuts)
+        alike = {**shop.numerics, "threads": numerics["threads"]}
+        return replace(shop, numerics=alike, cuts=cuts, max_memory=numerics.get("max_memory"))
 
     def _shop_differences(self, shop: Shop, spec: RunSpec, receipt: Mapping[str, Any]) -> list[Difference]:
         """What was opened, beside what was recorded."""
@@ -214,13 +217,13 @@ class Verifier:
         sound = again is not None and not kinds & {INPUT, RECORD}
         if sound and OUTCOME not in kinds:
             verdict = EQUAL
-        elif sound and _may_round(receipt, kinds) and failed_alike(receipt, again):
+        elif sound and may_round(receipt, found) and failed_alike(receipt, again):
             verdict = IN_TOLERANCE
-        elif sound and _may_round(receipt, kinds) and score and score["found"] is not None:
-            row = [result for _, result in row_of(folder.parent, spec) if result.status == "ok"]
-            scores = [(result.scores or result.validation)[score["metric"]] for result in row]
-            band = band_of(scores, score["recorded"])
-            if band.holds(score["found"]):
+        elif sound and may_round(receipt, found) and score and score["found"] is not None:
+            row = [one for _, one in row_of(folder.parent, spec) if one.status == "ok" and one.id != spec.id]
+            others = [(result.scores or result.validation)[score["metric"]] for result in row]
+            band, alike = held_against(others, score["recorded"], score["found"])
+            if alike:
                 verdict = IN_BAND if band.runs else IN_TOLERANCE
         return Verification(
             run=receipt["identity"]["run"],
@@ -348,7 +351,7 @@ def _changed_files(receipt: Mapping[str, Any], moved: Moved) -> list[Difference]
         here = recorded_file(path) if told is not None and told["sha256"] is not None else told
         if told is not None and here is not None and told["sha256"] != here["sha256"]:
             sizes = [f"{file['bytes']:,} bytes, sha256 {file['sha256'][:12]}…" for file in (told, here)]
-            found.append(Difference(f"data file of {split}", INPUT, *sizes))
+            found.append(Difference(f"{DATA_FILE} {split}", INPUT, *sizes))
     return found
 
 
@@ -380,13 +383,6 @@ def _threads_here(receipt: Mapping[str, Any]) -> list[Difference]:
     if threads <= cores:
         return []
     return [Difference("threads", SURROUNDINGS, f"{threads}", f"{cores} cores, run with {threads} threads")]
-
-
-def _may_round(receipt: Mapping[str, Any], kinds: set[str]) -> bool:
-    """Whether other bits are no fault: something around the run is another, or a GPU adds in any order; or memory ran
-    out in a pass of the frozen network."""
-    numerics = numerics_of(receipt)
-    return SURROUNDINGS in kinds or numerics["device"] != "cpu" or "passes_in_parts" in numerics
 
 
 def _score(receipt: Mapping[str, Any], again: Mapping[str, Any] | None) -> dict[str, Any]:

@@ -61,9 +61,8 @@ class PooledOnce:
             seen = Seen(self.backbone, inputs, states, encoded.towers)
             return _Batch([seen.joined(block) for block in range(blocks + 1)])
 
-        for rows in batches(encoded):
-            self._batches += in_halves(rows.tolist(), read)
-        self._encoded, self._cost = encoded, watch.read()
+        found = [batch for rows in batches(encoded) for batch in in_halves(rows.tolist(), read)]
+        self._encoded, self._batches, self._cost = encoded, found, watch.read()  # a pass that failed leaves nothing
         return encoded
 
 
