@@ -94,12 +94,32 @@ def with_short_attention(network: PreTrainedModel) -> PreTrainedModel:
     return network
 
 
-def with_sinusoids(network: PreTrainedModel, table: str) -> PreTrainedModel:
-    """The same with sines and cosines (Vaswani et al. 2017) in the position table, which does not learn."""
-    weight = network.base_model.get_submodule(table).weight
+def with_sinusoids(network: PreTrainedModel, table: str, opened: Path | None = None) -> PreTrainedModel:
+    """The same with sines and cosines (Vaswani et al. 2017) in the position table, which does not learn.
+
+    One that was `opened` from a folder must have them already. Raises `ConfigError` where it has not, and for a network
+    without such a table.
+    """
+    try:
+        weight = network.base_model.get_submodule(table).weight
+    except AttributeError:
+        raise ConfigError(
+            "this architecture has no table of positions",
+            got=f"positions=sinusoidal of {network.config.model_type}",
+            do="leave positions= out",
+        ) from None
     assert isinstance(weight, Tensor)
-    with torch.no_grad():
-        weight.copy_(sinusoids(*weight.shape))
+    fixed = sinusoids(*weight.shape)
+    if opened is None:
+        with torch.no_grad():
+            weight.copy_(fixed)
+    elif not torch.allclose(weight, fixed, atol=1e-6):
+        raise ConfigError(
+            "the positions of this backbone are learned ones",
+            where=str(opened),
+            got="positions=sinusoidal",
+            do="leave positions= out",
+        )
     weight.requires_grad_(False)
     return network
 

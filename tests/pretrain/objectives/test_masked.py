@@ -187,6 +187,28 @@ def test_sinusoids_do_not_learn(vocabulary: Vocabulary) -> None:
     assert products[5, 5] > products[5, 6] > products[5, 8] > products[5, 12]
 
 
+@pytest.mark.parametrize("second", ["none", "sentence_order"])
+def test_sinusoids_of_a_backbone_do_not_learn_either(second: str, vocabulary: Vocabulary, tmp_path: Path) -> None:
+    fixed = Masked(positions="sinusoidal", second=second)
+    fixed.save(fixed.network(SIZE, vocabulary, 32, 0), vocabulary, tmp_path)
+    for objective in (fixed, Masked(second=second)):
+        network = objective.opened(tmp_path, 0).network
+        still = [name for name, weight in network.named_parameters() if not weight.requires_grad]
+        assert still == (["bert.embeddings.position_embeddings.weight"] if objective is fixed else [])
+
+
+def test_learned_positions_are_no_sinusoids(vocabulary: Vocabulary, tmp_path: Path) -> None:
+    Masked().save(Masked().network(SIZE, vocabulary, 32, 0), vocabulary, tmp_path)
+    with pytest.raises(ConfigError, match=r"are learned ones[\s\S]*positions=sinusoidal"):
+        Masked(positions="sinusoidal").opened(tmp_path, 0)
+
+
+def test_sinusoids_need_a_table(vocabulary: Vocabulary) -> None:
+    size = {"model_type": "modernbert", "hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2}
+    with pytest.raises(ConfigError, match=r"no table of positions[\s\S]*modernbert"):
+        Masked(positions="sinusoidal").network(size | {"intermediate_size": 32}, vocabulary, 32, 0)
+
+
 def test_bad_options() -> None:
     with pytest.raises(UnknownName, match="'word'"):
         Masked(unit="word")
