@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from huggingface_hub.errors import StrictDataclassError
 from safetensors import SafetensorError
 from torch import Tensor, nn
 from transformers import AutoConfig, PreTrainedConfig, PreTrainedModel
@@ -46,13 +47,19 @@ def configured(
     places = "n_positions" if "n_positions" in plain.to_dict() else "max_position_embeddings"
     first = layout_of(architecture).first_position(vocabulary.pad)
     try:
-        return AutoConfig.for_model(architecture, **{places: first + length, **fields, **own})
-    except (TypeError, ValueError) as error:
+        config = AutoConfig.for_model(architecture, **{places: first + length, **fields, **own})
+        room = int(getattr(config, places)) - first
+    except (TypeError, ValueError, StrictDataclassError) as error:
         raise ConfigError(
             f"not a {architecture} configuration: {error}",
             got=str(fields),
             do="mend the fields of --size",
         ) from None
+    if room < length:
+        raise ConfigError(
+            "the rows are longer than a network of this size takes", got=f"--length {length}", expected=f"at most {room}"
+        )
+    return config
 
 
 def drawn(make: Any, config: PreTrainedConfig, seed: int) -> PreTrainedModel:

@@ -69,3 +69,10 @@ def test_sinusoids_of_a_backbone_do_not_learn_either(
     Causal().save(Causal().network(size, vocabulary, 32, 0), vocabulary, tmp_path / "learned")
     with pytest.raises(ConfigError, match="are learned ones"):
         fixed.opened(tmp_path / "learned", 0)
+
+
+@pytest.mark.parametrize("name", ["n_positions", "max_position_embeddings"])
+def test_a_size_has_room_for_the_rows(name: str, vocabulary: Vocabulary) -> None:
+    for places, message in ((16, "at most 16"), ("x", "not a gpt2 configuration")):
+        with pytest.raises(ConfigError, match=message):
+            Causal().network({**SIZE, name: places}, vocabulary, 17, 0)

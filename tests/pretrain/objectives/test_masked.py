@@ -230,3 +230,14 @@ def test_bad_sizes(vocabulary: Vocabulary) -> None:
         Masked().network({"hidden_size": 30, "num_attention_heads": 4}, vocabulary, 32, 0)
     with pytest.raises(UnknownName, match="gpt2"):
         Masked().network({"model_type": "gpt2"}, vocabulary, 32, 0)
+    with pytest.raises(ConfigError, match="not a bert configuration"):
+        Masked().network({"hidden_size": "wide"}, vocabulary, 32, 0)
+
+
+@pytest.mark.parametrize(("architecture", "before"), [("bert", 0), ("roberta", 1)])
+def test_a_size_has_room_for_the_rows(architecture: str, before: int, vocabulary: Vocabulary) -> None:
+    size = {"model_type": architecture, "hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2}
+    size |= {"intermediate_size": 32, "max_position_embeddings": 32 + before * (vocabulary.pad + 1)}
+    Masked().network(size, vocabulary, 32, 0)
+    with pytest.raises(ConfigError, match=r"longer than a network of this size[\s\S]*--length 33[\s\S]*at most 32"):
+        Masked().network(size, vocabulary, 33, 0)
