@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from huggingface_hub.errors import StrictDataclassError
 from safetensors import SafetensorError
 from torch import Tensor, nn
 from transformers import AutoConfig, PreTrainedConfig, PreTrainedModel
@@ -46,13 +47,19 @@ def configured(
     places = "n_positions" if "n_positions" in plain.to_dict() else "max_position_embeddings"
     first = layout_of(architecture).first_position(vocabulary.pad)
     try:
-        return AutoConfig.for_model(architecture, **{places: first + length, **fields, **own})
-    except (TypeError, ValueError) as error:
+        config = AutoConfig.for_model(architecture, **{places: first + length, **fields, **own})
+        room = int(getattr(config, places)) - first
+    except (TypeError, ValueError, StrictDataclassError) as error:
         raise ConfigError(
             f"not a {architecture} configuration: {error}",
             got=str(fields),
             do="mend the fields of --size",
         ) from None
+    if room < length:
+        raise ConfigError(
+            "the rows are longer than a network of this size takes", got=f"--length {length}", expected=f"at most {room}"
+        )
+    return config
 
 
 def drawn(make: Any, config: PreTrainedConfig, seed: int) -> PreTrainedModel:
@@ -94,12 +101,32 @@ def with_short_attention(network: PreTrainedModel) -> PreTrainedModel:
     return network
 
 
-def with_sinusoids(network: PreTrainedModel, table: str) -> PreTrainedModel:
-    """The same with sines and cosines (Vaswani et al. 2017) in the position table, which does not learn."""
-    weight = network.base_model.get_submodule(table).weight
+def with_sinusoids(network: PreTrainedModel, table: str, opened: Path | None = None) -> PreTrainedModel:
+    """The same with sines and cosines (Vaswani et al. 2017) in the position table, which does not learn.
+
+    One that was `opened` from a folder must have them already. Raises `ConfigError` where it has not, and for a network
+    without such a table.
+    """
+    try:
+        weight = network.base_model.get_submodule(table).weight
+    except AttributeError:
+        raise ConfigError(
+            "this architecture has no table of positions",
+            got=f"positions=sinusoidal of {network.config.model_type}",
+            do="leave positions= out",
+        ) from None
     assert isinstance(weight, Tensor)
-    with torch.no_grad():
-        weight.copy_(sinusoids(*weight.shape))
+    fixed = sinusoids(*weight.shape)
+    if opened is None:
+        with torch.no_grad():
+            weight.copy_(fixed)
+    elif not torch.allclose(weight, fixed, atol=1e-6):
+        raise ConfigError(
+            "the positions of this backbone are learned ones",
+            where=str(opened),
+            got="positions=sinusoidal",
+            do="leave positions= out",
+        )
     weight.requires_grad_(False)
     return network
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 
 from graftwork.core.opening import open_backbone
+from graftwork.errors import ConfigError
 from graftwork.pretrain.objectives.causal import Causal
 from graftwork.pretrain.tokens import TokenisedCorpus
 from graftwork.pretrain.vocabulary import Vocabulary
@@ -52,3 +54,25 @@ def test_what_is_saved_opens_as_a_backbone(vocabulary: Vocabulary, tmp_path: Pat
     assert (again.longest, list(again.added)) == (40, [])
     for (name, one), (_, two) in zip(network.named_parameters(), again.network.named_parameters(), strict=True):
         assert torch.equal(one, two), name
+
+
+@pytest.mark.parametrize(
+    "size", [SIZE, {"model_type": "openai-gpt", "n_embd": 16, "n_layer": 1, "n_head": 2}], ids=["gpt2", "openai-gpt"]
+)
+def test_sinusoids_of_a_backbone_do_not_learn_either(
+    size: dict[str, Any], vocabulary: Vocabulary, tmp_path: Path
+) -> None:
+    fixed = Causal(positions="sinusoidal")
+    fixed.save(fixed.network(size, vocabulary, 32, 0), vocabulary, tmp_path / "fixed")
+    network = fixed.opened(tmp_path / "fixed", 0).network
+    assert [tuple(weight.shape)[0] for weight in network.parameters() if not weight.requires_grad] == [32]
+    Causal().save(Causal().network(size, vocabulary, 32, 0), vocabulary, tmp_path / "learned")
+    with pytest.raises(ConfigError, match="are learned ones"):
+        fixed.opened(tmp_path / "learned", 0)
+
+
+@pytest.mark.parametrize("name", ["n_positions", "max_position_embeddings"])
+def test_a_size_has_room_for_the_rows(name: str, vocabulary: Vocabulary) -> None:
+    for places, message in ((16, "at most 16"), ("x", "not a gpt2 configuration")):
+        with pytest.raises(ConfigError, match=message):
+            Causal().network({**SIZE, name: places}, vocabulary, 17, 0)

@@ -187,6 +187,28 @@ def test_sinusoids_do_not_learn(vocabulary: Vocabulary) -> None:
     assert products[5, 5] > products[5, 6] > products[5, 8] > products[5, 12]
 
 
+@pytest.mark.parametrize("second", ["none", "sentence_order"])
+def test_sinusoids_of_a_backbone_do_not_learn_either(second: str, vocabulary: Vocabulary, tmp_path: Path) -> None:
+    fixed = Masked(positions="sinusoidal", second=second)
+    fixed.save(fixed.network(SIZE, vocabulary, 32, 0), vocabulary, tmp_path)
+    for objective in (fixed, Masked(second=second)):
+        network = objective.opened(tmp_path, 0).network
+        still = [name for name, weight in network.named_parameters() if not weight.requires_grad]
+        assert still == (["bert.embeddings.position_embeddings.weight"] if objective is fixed else [])
+
+
+def test_learned_positions_are_no_sinusoids(vocabulary: Vocabulary, tmp_path: Path) -> None:
+    Masked().save(Masked().network(SIZE, vocabulary, 32, 0), vocabulary, tmp_path)
+    with pytest.raises(ConfigError, match=r"are learned ones[\s\S]*positions=sinusoidal"):
+        Masked(positions="sinusoidal").opened(tmp_path, 0)
+
+
+def test_sinusoids_need_a_table(vocabulary: Vocabulary) -> None:
+    size = {"model_type": "modernbert", "hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2}
+    with pytest.raises(ConfigError, match=r"no table of positions[\s\S]*modernbert"):
+        Masked(positions="sinusoidal").network(size | {"intermediate_size": 32}, vocabulary, 32, 0)
+
+
 def test_bad_options() -> None:
     with pytest.raises(UnknownName, match="'word'"):
         Masked(unit="word")
@@ -208,3 +230,14 @@ def test_bad_sizes(vocabulary: Vocabulary) -> None:
         Masked().network({"hidden_size": 30, "num_attention_heads": 4}, vocabulary, 32, 0)
     with pytest.raises(UnknownName, match="gpt2"):
         Masked().network({"model_type": "gpt2"}, vocabulary, 32, 0)
+    with pytest.raises(ConfigError, match="not a bert configuration"):
+        Masked().network({"hidden_size": "wide"}, vocabulary, 32, 0)
+
+
+@pytest.mark.parametrize(("architecture", "before"), [("bert", 0), ("roberta", 1)])
+def test_a_size_has_room_for_the_rows(architecture: str, before: int, vocabulary: Vocabulary) -> None:
+    size = {"model_type": architecture, "hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2}
+    size |= {"intermediate_size": 32, "max_position_embeddings": 32 + before * (vocabulary.pad + 1)}
+    Masked().network(size, vocabulary, 32, 0)
+    with pytest.raises(ConfigError, match=r"longer than a network of this size[\s\S]*--length 33[\s\S]*at most 32"):
+        Masked().network(size, vocabulary, 33, 0)

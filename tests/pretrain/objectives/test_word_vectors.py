@@ -91,6 +91,23 @@ def test_a_run_and_what_it_leaves(train: Callable[..., Pretrained], capsys: pyte
     assert train().reused
 
 
+@pytest.mark.parametrize(("sample", "seen"), [("0.001", 0.12), ("0.5", 1.0), ("1", 1.0)])
+def test_so_often_a_word_is_seen(
+    sample: str, seen: float, train: Callable[..., Pretrained], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    models: list[Any] = []
+    make = word_vectors.WordVectorObjective._model
+
+    def noted(*given: Any) -> Any:
+        models.append(make(*given))
+        return models[-1]
+
+    monkeypatch.setattr(word_vectors.WordVectorObjective, "_model", noted)
+    train(f"word_vectors:epochs=1:sample={sample}")
+    chances = [models[0].wv.get_vecattr(word, "sample_int") / (2**32 - 1) for word in models[0].wv.index_to_key]
+    assert chances == pytest.approx([seen] * 11, abs=0.02)
+
+
 def test_of_ngrams_no_loss_is_told(train: Callable[..., Pretrained]) -> None:
     done = train(FAST + ":ngrams=true:buckets=500")
     lines = [json.loads(line) for line in (done.folder / "log.jsonl").read_text().splitlines()]

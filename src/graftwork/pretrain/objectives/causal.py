@@ -20,7 +20,7 @@ from graftwork.pretrain.tokens import Tokens
 from graftwork.pretrain.vocabulary import Vocabulary
 from graftwork.registry import objectives
 
-ARCHITECTURES = ("gpt2", "openai-gpt")
+TABLES = {"gpt2": "wpe", "openai-gpt": "positions_embed"}  # architecture -> where its positions are
 MOST_LIKELY = 40  # tokens that a sample draws from
 
 
@@ -58,16 +58,18 @@ class Causal:
 
     def network(self, size: Mapping[str, Any], vocabulary: Vocabulary, length: int, seed: int) -> nn.Module:
         """A transformers decoder whose output map is its token embedding."""
-        config = architecture.configured(size, "gpt2", ARCHITECTURES, vocabulary, length)
+        config = architecture.configured(size, "gpt2", TABLES, vocabulary, length)
         network = architecture.drawn(AutoModelForCausalLM, config, seed)
         if self.positions == "sinusoidal":
-            architecture.with_sinusoids(network, "wpe" if config.model_type == "gpt2" else "positions_embed")
+            architecture.with_sinusoids(network, TABLES[config.model_type])
         return _quick(network)
 
     def opened(self, folder: Path, seed: int) -> Opened:
         """A transformers decoder; its output map is its embedding, so nothing has to be added."""
-        network, missing = architecture.opened(AutoModelForCausalLM, folder, ARCHITECTURES, seed)
+        network, missing = architecture.opened(AutoModelForCausalLM, folder, TABLES, seed)
         architecture.require_heads_only(missing, ("lm_head.",), folder)
+        if self.positions == "sinusoidal":
+            architecture.with_sinusoids(network, TABLES[network.config.model_type], folder)
         return Opened(_quick(network), Vocabulary.open(folder), network.config.n_positions)
 
     def packed(self, tokens: Tokens, length: int, vocabulary: Vocabulary) -> Rows:

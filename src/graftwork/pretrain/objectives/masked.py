@@ -27,6 +27,7 @@ HEADS = {  # architecture -> what turns the states of masked positions into logi
     "bert": "cls.predictions", "roberta": "lm_head", "xlm-roberta": "lm_head", "mpnet": "lm_head",
     "albert": "predictions",
 }  # fmt: skip
+TABLE = "embeddings.position_embeddings"
 OTHERS = ("distilbert", "deberta-v2", "electra", "modernbert")  # their heads are run on every position
 HEAD_TENSORS = (
     "cls.", "lm_head.", "predictions.", "vocab_", "generator_", "head.", "decoder.", "bert.pooler.", "pooler.",
@@ -87,7 +88,7 @@ class Masked:
         config = architecture.configured(size, "bert", (*HEADS, *OTHERS), vocabulary, length)
         network = architecture.drawn(self._auto(config.model_type), config, seed)
         if self.positions == "sinusoidal":
-            architecture.with_sinusoids(network, "embeddings.position_embeddings")
+            architecture.with_sinusoids(network, TABLE)
         return architecture.with_short_attention(network)
 
     def opened(self, folder: Path, seed: int) -> Opened:
@@ -96,6 +97,8 @@ class Masked:
         if self.second != "none":
             network, missing = architecture.opened(self._auto(network.config.model_type), folder, ("bert",), seed)
         architecture.require_heads_only(missing, HEAD_TENSORS, folder)
+        if self.positions == "sinusoidal":
+            architecture.with_sinusoids(network, TABLE, folder)
         second = [name for name in missing if "seq_relationship" in name or "pooler" in name]
         added = ["a masked-LM head"] if len(missing) > len(second) else []
         added += [f"a head for {self.second.replace('_', ' ')}"] if second else []

@@ -101,7 +101,7 @@ class WordVectorObjective:
             sg=int(self.algorithm == "skip_gram"),
             window=self.window,
             negative=self.negative,
-            sample=self.sample,
+            sample=self.sample if self.sample < 1 else 0,  # gensim takes 1 as a count of words, and 0 leaves none out
             min_count=1,  # rarer words are left out already
             sorted_vocab=0,
             workers=1,  # several would take turns as it happens, and no two runs would be equal
