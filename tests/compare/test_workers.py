@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import queue
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
@@ -260,9 +261,9 @@ def test_a_worker_imports_nothing_from_the_folder_that_it_is_started_in(
     """A json.py among somebody's data is no part of the program."""
     (tmp_path / "json.py").write_text("import sys; sys.exit(5)\n")
     monkeypatch.chdir(tmp_path)
-    worker = workers._Worker(opening(data, tmp_path, digest="0" * 64), workers.queue.SimpleQueue())
+    worker = workers._Worker(opening(data, tmp_path, digest="0" * 64), queue.SimpleQueue())
     try:
-        _, line = worker.heard.get(timeout=60)
+        _, line = worker.heard.get(timeout=300)
         assert line is not None and "the data changed" in line
     finally:
         worker.end()
