@@ -212,7 +212,7 @@ def _verdict(pair: Mapping[str, Any]) -> str:
 
 def _enough_runs(pair: Mapping[str, Any]) -> bool:
     """Whether it is not for want of runs that the pair's spread is unknown."""
-    return min(pair.get("runs", (0,))) >= FEWEST_RUNS
+    return bool(min(pair.get("runs", (0,))) >= FEWEST_RUNS)
 
 
 def _failures(rows: Sequence[Mapping[str, Any]]) -> bool:

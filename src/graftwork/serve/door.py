@@ -18,7 +18,7 @@ PHRASES = {408: "Request Timeout", 429: "Too Many Requests", 431: "Request Heade
 
 
 class Door(asyncio.Protocol):
-    """Hands on what comes in, and closes the connection of a client that asks too much of it, and tells `turned_away`."""
+    """Hands on what comes in; closes the connection of a client that asks too much of it, and tells `turned_away`."""
 
     def __init__(
         self,

@@ -65,7 +65,7 @@ def test_sinusoids_of_a_backbone_do_not_learn_either(
     fixed = Causal(positions="sinusoidal")
     fixed.save(fixed.network(size, vocabulary, 32, 0), vocabulary, tmp_path / "fixed")
     network = fixed.opened(tmp_path / "fixed", 0).network
-    assert [tuple(weight.shape)[0] for weight in network.parameters() if not weight.requires_grad] == [32]
+    assert [weight.shape[0] for weight in network.parameters() if not weight.requires_grad] == [32]
     Causal().save(Causal().network(size, vocabulary, 32, 0), vocabulary, tmp_path / "learned")
     with pytest.raises(ConfigError, match="are learned ones"):
         fixed.opened(tmp_path / "learned", 0)
