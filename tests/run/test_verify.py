@@ -169,7 +169,7 @@ def test_a_run_that_is_called_by_a_dot_is_held_against_its_row(
 ) -> None:
     folder, asked = run(open_tiny(), "lora"), []
     monkeypatch.setattr(module, "row_of", lambda root, spec: asked.append(root) or [])
-    monkeypatch.setattr(module, "_may_round", lambda receipt, kinds: True)
+    monkeypatch.setattr(module, "may_round", lambda receipt, found: True)
     monkeypatch.setattr(module, "outcome_differences", lambda old, new: [module.Difference("x", "outcome", "1", "2")])
     monkeypatch.chdir(folder)
     found = verified(Path())

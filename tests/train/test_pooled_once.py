@@ -65,7 +65,8 @@ def test_a_pass_that_failed_leaves_nothing_for_the_next(monkeypatch: pytest.Monk
     monkeypatch.setattr(type(BACKBONE), "states", failing)
     with pytest.raises(ValueError, match="third"):
         once.logits(fitted)
-    assert np.array_equal(once.logits(fitted)[0], alone)
+    found: Any = once.logits(fitted)[0]
+    assert np.array_equal(found, alone)
 
 
 def test_whom_it_serves(monkeypatch: pytest.MonkeyPatch) -> None:
