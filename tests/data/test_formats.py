@@ -125,6 +125,17 @@ def test_spans_of_doccano_in_its_three_forms(tmp_path: Path) -> None:
     assert (error.where, error.what) == (f"{path}:3", "not a row of doccano's spans")
 
 
+def test_a_column_beside_spans_of_doccano_is_refused_by_their_key(tmp_path: Path) -> None:
+    path, item = tmp_path / "a.jsonl", {"text": LOST, "category": "loss", "entities": [[0, 3, "PER"]]}
+    path.write_text(f"{json.dumps(item)}\n")
+    with pytest.raises(GraftworkError) as caught:
+        load(Task.from_file(path, text="text", label="category"))
+    assert "made of the spans in 'entities'; without that key every other is a column" in caught.value.got
+    item.pop("entities")
+    path.write_text(f"{json.dumps(item)}\n")
+    assert rows(path, "text", "category", label="category") == [(LOST, "loss")]
+
+
 def test_labels_of_doccano_are_jsonl_like_any_other(tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
     path.write_text(f'{{"id": 1, "text": "{CARD}", "label": ["card"]}}\n')

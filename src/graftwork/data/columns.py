@@ -6,6 +6,7 @@ from collections import Counter
 
 from graftwork.core.media import MEDIA
 from graftwork.core.task import Task
+from graftwork.data import exports, formats
 from graftwork.data.table import Table
 from graftwork.errors import ConfigError, DataError, nearest
 
@@ -98,5 +99,8 @@ def column_of(table: Table, role: str, name: str, setting: str | None) -> str:
 
 
 def columns_told(table: Table) -> str:
-    """Those that there are, for a message."""
-    return f"columns: {', '.join(table.header)}"
+    """Those that there are, for a message; of doccano's spans also what they are made of."""
+    told = f"columns: {', '.join(table.header)}"
+    if formats.format_of(table.path) is formats.DOCCANO:
+        told += f", made of the spans in {exports.spans_key(table.path)!r}; without that key every other is a column"
+    return told

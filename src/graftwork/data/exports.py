@@ -26,18 +26,18 @@ SAID = ("type", "from_name", "to_name", "value")  # what a result says; beside i
 _SPACE = re.compile(r"[ \t\r\n]*")
 
 
-def has_spans(path: Path) -> bool:
-    """Whether a JSONL file is doccano's with spans: its first label that is no empty list is a list of them."""
+def spans_key(path: Path) -> str | None:
+    """The key of the spans where a JSONL file is doccano's: its first label that is no empty list is a list of them."""
     for number, line in each_line(path):
         item = json_object(line, f"{path}:{number}") if isinstance(line, str) else line
         if isinstance(item, DataError):
             continue  # the reader of JSONL says what is wrong with it
-        given = _marked(item) if isinstance(item.get("text"), str) else None
-        if not isinstance(given, list):
-            return False
+        key, given = _marked(item)
+        if not (isinstance(item.get("text"), str) and isinstance(given, list)):
+            return None
         if given:
-            return all(_is_triple(mark) for mark in given)
-    return False
+            return key if all(_is_triple(mark) for mark in given) else None
+    return None
 
 
 def doccano_rows(path: Path) -> Iterator[Found | Bad]:
@@ -57,15 +57,16 @@ def _of_doccano(line: str | DataError, where: str) -> tuple[Cells, int]:
     item = json_object(line, where) if isinstance(line, str) else line
     if isinstance(item, DataError):
         raise item
-    text, given = item.get("text"), _marked(item)
+    text, given = item.get("text"), _marked(item)[1]
     if not (isinstance(text, str) and isinstance(given, list) and all(_is_triple(mark) for mark in given)):
         _refuse("not a row of doccano's spans", where, shown(item), '{"text": "…", "label": [[0, 5, "TYPE"]]}')
     found = tagged(text, [_mark(mark, where) for mark in given])
     return {"tokens": found.words, "tags": found.tags}, found.rounded
 
 
-def _marked(item: Item) -> Any:
-    return next((item[key] for key in MARKED if key in item), None)
+def _marked(item: Item) -> tuple[str | None, Any]:
+    """The key that may hold spans, and what stands there."""
+    return next(((key, item[key]) for key in MARKED if key in item), (None, None))
 
 
 def _is_triple(mark: Any) -> bool:

@@ -34,7 +34,7 @@ def format_of(path: Path) -> Format | None:
         return None
     suffix = Path(path.name.lower().removesuffix(".gz")).suffix
     if suffix == ".jsonl":
-        return DOCCANO if exports.has_spans(path) else None
+        return DOCCANO if exports.spans_key(path) else None
     return BY_SUFFIX.get(suffix)
 
 

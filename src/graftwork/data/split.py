@@ -1,4 +1,6 @@
-"""Splits by content: which split a row falls in depends on its own inputs, and on no order and no neighbour.
+"""Splits by content: a hash of a row's inputs orders it among its stratum, of which the first rows are held out.
+
+So the order of the file decides nothing, the same rows are always drawn alike, and another row moves few of them.
 
 No seed is needed. One may be given, to see what another draw of the splits does to the scores.
 """
