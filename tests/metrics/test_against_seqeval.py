@@ -1,4 +1,4 @@
-"""The metrics of spans: cases counted by hand, the rules of the CoNLL script written out, and seqeval where it is."""
+"""The metrics of spans: cases counted by hand, the rules of the CoNLL script written out, and seqeval."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from seqeval.metrics import f1_score
+from seqeval.scheme import IOB2
 
 from graftwork.core.metric import score
 from graftwork.core.task import Task
@@ -94,13 +96,11 @@ def test_the_script(seed: int, sound: bool) -> None:
 @pytest.mark.parametrize("sound", [True, False])
 @pytest.mark.parametrize("seed", range(5))
 def test_seqeval(seed: int, sound: bool) -> None:
-    seqeval = pytest.importorskip("seqeval.metrics")
-    iob2 = pytest.importorskip("seqeval.scheme").IOB2
     true, predicted = draw(seed, sound=sound)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        strict = seqeval.f1_score(true, predicted, mode="strict", scheme=iob2)
-        lenient = seqeval.f1_score(true, predicted)
+        strict = f1_score(true, predicted, mode="strict", scheme=IOB2)
+        lenient = f1_score(true, predicted)
     assert reached("entity_f1", true, predicted) == pytest.approx(strict, abs=1e-12)
     assert reached("conll_f1", true, predicted) == pytest.approx(lenient, abs=1e-12)
 

@@ -127,14 +127,16 @@ def test_a_full_disk_leaves_nothing(
 
 def test_what_a_killed_process_left_is_swept(corpus: Corpus, vocabulary: Vocabulary, tmp_path: Path) -> None:
     root = tmp_path / "cache"
-    old, young = root / f".{'a' * 64}.old", root / f".{'a' * 64}.young"
-    for left in (old, young):
+    old, young, growing = (root / f".{'a' * 64}.{name}" for name in ("old", "young", "growing"))
+    for left in (old, young, growing):
         left.mkdir(parents=True)
         (left / "train.ids").write_bytes(b"x")
-    os.utime(old, (0, 0))
+    os.utime(old / "train.ids", (0, 0))
+    for folder in (old, growing):  # another process has written to the files of the second for more than a day
+        os.utime(folder, (0, 0))
     tokenise(corpus, vocabulary, tmp_path / "cache")
     assert not old.exists()
-    assert young.exists()
+    assert young.exists() and growing.exists()
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="the processes are forked")

@@ -61,8 +61,13 @@ def sweep(folder: Path) -> None:
     """Remove what killed processes left. Raises `OSError`."""
     for path in folder.iterdir():
         with contextlib.suppress(OSError):
-            if PART.fullmatch(path.name) and path.stat().st_mtime < time.time() - PART_SECONDS:
+            if PART.fullmatch(path.name) and _written(path) < time.time() - PART_SECONDS:
                 shutil.rmtree(path)
+
+
+def _written(path: Path) -> float:
+    """When it was last written: a folder does not tell what is added to its files."""
+    return max(one.stat().st_mtime for one in (path, *path.iterdir()))
 
 
 def _kept(path: Path) -> Kept:
