@@ -11,8 +11,9 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import pytest
 
@@ -21,6 +22,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from folders import BACKBONE, fake_module, named, require_tidy, well
 
 import graftwork
+from graftwork.bank import ledger as ledger_module
 from graftwork.bank.ledger import replay
 from graftwork.bank.store import BankFolder
 from graftwork.errors import ConfigError, IncompatibleModule, StorageError, UnknownName
@@ -170,6 +172,35 @@ def test_an_older_version_comes_back_and_the_newer_ones_are_kept(bank: BankFolde
     require_tidy(bank)
 
 
+def test_a_version_keeps_its_own_date(bank: BankFolder, fake: Module, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Later(datetime):
+        @classmethod
+        def now(cls, tz: Any = None) -> Self:
+            return cls(2100, 1, 1, tzinfo=UTC)
+
+    added = bank.entry("task", 1).added
+    monkeypatch.setattr(ledger_module, "datetime", Later)
+    bank.add(fake("one"), "third", well)  # the same files under another name
+    bank.add(fake("one"), "task", well)  # and as a later version
+    bank.rename("task", "called")
+    assert bank.entry("called", 1).added == bank.rollback("called", well, 1).added == added
+    assert bank.entry("called", 3).added.startswith("2100")
+
+
+def test_a_folder_that_stands_where_a_version_would_is_left(bank: BankFolder, fake: Module) -> None:
+    older = {name: (bank.root / name).read_bytes() for name in ("bank.json", "ledger.jsonl")}
+    bank.add(fake("three"), "task", well)
+    for name, content in older.items():  # both come back from one backup
+        (bank.root / name).write_bytes(content)
+    before = files_of(bank)
+    with pytest.raises(StorageError, match=r"a folder stands where this version would[\s\S]*move it away"):
+        bank.add(fake("four"), "task", well)
+    assert files_of(bank) == before
+    shutil.rmtree(bank.folder("task", 3))
+    assert bank.add(fake("four"), "task", well).version == 3
+    require_tidy(bank)
+
+
 def test_what_no_bank_has_made_is_left_where_it_is(bank: BankFolder, fake: Module, tmp_path: Path) -> None:
     mine = tmp_path / "mine"
     for name in ("kept", "7"):
@@ -181,10 +212,16 @@ def test_what_no_bank_has_made_is_left_where_it_is(bank: BankFolder, fake: Modul
     (tasks / "linked").symlink_to(mine)
     (tasks / "notes").mkdir()
     (tasks / "notes" / "7").write_text("a file")
-    (tasks / ".task.x1y2").mkdir()  # what a writer that was killed left
-    before = {path for path in tasks.iterdir() if path.name != ".task.x1y2"}
+    for name in (".git", ".saved.by_me", ".ipynb_checkpoints"):
+        (tasks / name / "1").mkdir(parents=True)
+    (bank.root / ".bank.json.swp").write_text("an editor's")
+    before = set(tasks.iterdir())
+    (tasks / ".task.x1y2z3_4").mkdir()  # what a writer that was killed left
+    (bank.root / ".bank.json.0a1b2c3d.part").touch()
     assert bank.add(fake("three"), "task", well).version == 3
     assert set(tasks.iterdir()) == before and (tasks / "notes" / "7").read_text() == "a file"
+    assert all((tasks / name / "1").is_dir() for name in (".git", ".saved.by_me", ".ipynb_checkpoints"))
+    assert {path.name for path in bank.root.glob(".bank*")} == {".bank.json.swp"}
     assert all((mine / name / "file").read_text() == "mine" for name in ("kept", "7"))
 
 

@@ -74,6 +74,7 @@ class Kept:
 
     current: int
     versions: dict[int, str] = field(default_factory=dict)  # version -> digest
+    added: dict[int, str] = field(default_factory=dict)  # version -> when it was, ISO 8601, UTC
 
 
 def read_ledger(path: Path, head: str) -> Ledger:
@@ -131,8 +132,8 @@ def replay(changes: Iterable[Change]) -> dict[str, Kept]:
 def _follow(kept: dict[str, Kept], change: Change) -> None:
     task, version = change.task or "", change.version or 0
     if change.action == "add":
-        kept.setdefault(task, Kept(version)).versions[version] = change.digest or ""
-        kept[task].current = version
+        one = kept.setdefault(task, Kept(version))
+        one.current, one.versions[version], one.added[version] = version, change.digest or "", change.time
     elif change.action == "remove":
         del kept[task]
     elif change.action == "rename":

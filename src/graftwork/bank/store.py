@@ -36,6 +36,7 @@ from graftwork.bank.version import (
     require_description,
     require_digest,
     require_there,
+    require_vacant,
 )
 from graftwork.errors import ConfigError, GraftworkError, IncompatibleModule, StorageError, UnknownName, clip, nearest
 from graftwork.files import read_json, storage_errors, sync_folder, write_json
@@ -221,6 +222,7 @@ class BankFolder:
                 test(copy)
                 change = ledger.next("add", name, version := next_version(ledger, name), digest)
                 placed = Placed(version, digest, bytes_of(copy), change.time)
+                require_vacant(self.folder(name, version))
                 append(self.root / "ledger.jsonl", change)
                 self._place(copy, self.folder(name, version))
                 self._write(replace(state, head=change.hash, tasks={**state.tasks, name: placed}))
@@ -282,9 +284,7 @@ class BankFolder:
         if version not in kept.versions:
             listed = ", ".join(map(str, sorted(kept.versions)))
             raise ConfigError(f"{name!r} has no version {version}", where=str(self.root), expected=f"one of {listed}")
-        digest, folder = kept.versions[version], self.folder(name, version)
-        added = next(one.time for one in reversed(changes) if one.action == "add" and one.digest == digest)
-        return Placed(version, digest, bytes_of(folder), added)
+        return Placed(version, kept.versions[version], bytes_of(self.folder(name, version)), kept.added[version])
 
     @contextlib.contextmanager
     def _changing(self) -> Iterator[tuple[State, Ledger]]:

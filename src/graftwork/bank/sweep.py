@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import shutil
 from collections.abc import Container
 from pathlib import Path
 
-from graftwork.files import storage_errors
+from graftwork.bank.ledger import NAME
+from graftwork.files import PART, storage_errors
 
 TASKS = "tasks"  # the folder of the task modules, by name and version
+ON_ITS_WAY = re.compile(rf"\.{NAME.pattern}\.[a-z0-9_]{{8}}")  # a folder of `tempfile.mkdtemp`, for a task
 
 
 def sweep(bank: Path, tasks: Container[str]) -> None:
@@ -18,13 +21,13 @@ def sweep(bank: Path, tasks: Container[str]) -> None:
     Raises `StorageError`.
     """
     with storage_errors(bank):
-        for path in bank.glob(".bank.json.*"):
+        for path in bank.glob(f".bank.json.*{PART}"):
             path.unlink()
     with storage_errors(bank / TASKS):
         for folder in filter(_is_folder, (bank / TASKS).iterdir()):
-            if folder.name.startswith("."):
+            if ON_ITS_WAY.fullmatch(folder.name):
                 shutil.rmtree(folder)
-            elif folder.name not in tasks:
+            elif not folder.name.startswith(".") and folder.name not in tasks:
                 for version in filter(_is_folder, folder.iterdir()):
                     if version.name.isdecimal():
                         shutil.rmtree(version)

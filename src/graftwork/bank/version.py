@@ -64,6 +64,17 @@ def require_there(folder: Path) -> None:
         raise StorageError("this version is not there any more", where=str(folder), do="add the module again")
 
 
+def require_vacant(folder: Path) -> None:
+    """Raises `StorageError` where something stands in the place of a version that is to come."""
+    if folder.exists():
+        raise StorageError(
+            "a folder stands where this version would",
+            where=str(folder),
+            expected="nothing there: the ledger knows of no such version",
+            do="move it away; where the disk takes two names for one that differ in capitals, choose another name",
+        )
+
+
 def require_digest(folder: Path, expected: str) -> None:
     """Raises `IncompatibleModule` when a file of a version was changed, added or taken away; `StorageError`."""
     require_there(folder)
