@@ -20,6 +20,7 @@ from graftwork.bank.stream import Stream, stream
 from graftwork.bank.witness import Witness
 from graftwork.core.task import Task
 from graftwork.errors import ConfigError, DataError, GraftworkError, IncompatibleModule, StorageError
+from graftwork.files import write_json
 from graftwork.run import keeping
 from graftwork.run.shop import Opened, open_shared
 from graftwork.run.task_module import TaskModule
@@ -147,6 +148,15 @@ def test_data_that_changed_make_a_new_version_beside_the_old_one(tasks: list[Pat
     assert [(row["task"], row["version"]) for row in done.content["tasks"]] == [("two", 1), ("one", 2)]
     now = modules(tmp_path)
     assert now["two"] == before["two"] and now["one"].items() > before["one"].items()
+
+
+def test_what_the_bank_no_longer_answers_by_counts_in_no_average(tasks: list[Path], tmp_path: Path) -> None:
+    done = streamed(tasks[:2], tmp_path)
+    rows = [row | {"score": row["score"] | {"score": 5.0 + place}} for place, row in enumerate(done.content["tasks"])]
+    write_json(done.path, {**done.content, "tasks": rows})
+    BankFolder(tmp_path / "b.bank").remove("one")
+    row = streamed(tasks[2:], tmp_path).content["tasks"][-1]
+    assert row["task"] == "three" and row["figures"]["average"] == (6.0 + row["score"]["score"]) / 2
 
 
 def test_bad_data_stop_no_other_task(tasks: list[Path], tmp_path: Path) -> None:

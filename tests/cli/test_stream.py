@@ -57,6 +57,19 @@ def test_the_same_command_says_what_was_there(graft: Graft, tasks: list[str]) ->
     assert graft(*command).out.count("(there already)") == 2
 
 
+def test_a_task_that_was_removed_is_no_part_of_the_bank(graft: Graft, tasks: list[str]) -> None:
+    command = ("stream", *tasks, "--bank", "b.bank", "--method", "majority", *QUICK)
+    assert "Bank: b.bank, 2 tasks of this stream" in graft(*command).out
+    assert graft("bank", "remove", "b.bank", "place").code == 0
+    done = graft("stream", tasks[0], *command[3:])
+    assert done.code == 0, done.err
+    assert "Bank: b.bank, 1 tasks of this stream" in done.out and "graft predict b.bank mood " in done.out
+    assert graft("bank", "remove", "b.bank", "mood").code == 0
+    Path("mood.csv").write_text("text,label\na,b\n", encoding="utf-8")
+    done = graft("stream", tasks[0], *command[3:])
+    assert done.code == 1 and "Bank: b.bank, 0 tasks of this stream" in done.out and "Use it" not in done.out
+
+
 def test_a_task_that_fails_is_told_at_the_end(graft: Graft, tasks: list[str]) -> None:
     Path("mood.csv").write_text("text,label\na,b\n", encoding="utf-8")
     command = ("stream", *tasks, "--bank", "b.bank", "--method", "majority", *QUICK)

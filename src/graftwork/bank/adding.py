@@ -69,7 +69,9 @@ class IntoBank:
         row |= {"version": placed.version, "digest": placed.digest, "bytes": placed.bytes}
         row["seconds"] |= {"add": adding, "compare": watch.read().wall_seconds}
         row["earlier"] = {"compared": compared, "identical": True}  # anything else has raised
-        scores = [other["score"]["score"] for other in self.history.rows.values() if other["task"] != name]
+        held = self.store.state().tasks
+        others = [other for other in self.history.rows.values() if other["task"] != name and _answers(held, other)]
+        scores = [other["score"]["score"] for other in others]
         scores.append(row["score"]["score"])
         row["figures"] = asdict(figures([scores[: i + 1] for i in range(len(scores))]))
         self.history.more["self_tests"] = {"arithmetic": self._arithmetic, "tasks": self.witness.notes}
@@ -78,10 +80,10 @@ class IntoBank:
 
     def _known(self, name: str, question: str) -> Row | None:
         """The row of a task that an earlier command added, where the bank still has that version of it."""
-        row, placed = self.history.rows.get(name), self.store.state().tasks.get(name)
-        if row is None or placed is None or row["question"] != question:
+        row = self.history.rows.get(name)
+        if row is None or row["question"] != question:
             return None
-        return row if (placed.version, placed.digest) == (row["version"], row["digest"]) else None
+        return row if _answers(self.store.state().tasks, row) else None
 
     def _add(self, run: Run, name: str) -> tuple[Placed, float | None]:
         """What the bank says of it, and the seconds of adding it; None where a command that was stopped had done it."""
@@ -92,6 +94,12 @@ class IntoBank:
         self.store.add(run.folder / "module", name, self.witness.open)
         seconds = watch.read().wall_seconds
         return self.store.state().tasks[name], seconds
+
+
+def _answers(held: Mapping[str, Placed], row: Row) -> bool:
+    """Whether the version that a row tells of is the one that answers in the bank."""
+    placed = held.get(row["task"])
+    return placed is not None and (placed.version, placed.digest) == (row["version"], row["digest"])
 
 
 def _told(run: Run, data: Dataset) -> Row:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import textwrap
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import click
@@ -122,7 +123,12 @@ def _end(content: Mapping[str, Any], bank: str | None) -> None:
     if "matrix" in content:
         click.echo("No task is in a bank: this network answers only the last one as it did when it was learnt.")
     elif content["tasks"]:
-        size = sum(row["bytes"] for row in content["tasks"])
-        click.echo(f"Bank: {bank}, {len(content['tasks'])} tasks of this stream, {show(size, 'bytes')}")
         assert bank is not None
-        click.echo(f"Use it:  {asking_in_bank(bank, content['tasks'][-1]['task'])}")
+        from graftwork.bank.store import BankFolder
+
+        held = BankFolder(Path(bank)).state().tasks
+        rows = [row for row in content["tasks"] if row["task"] in held]  # others were removed, or renamed
+        size = sum(row["bytes"] for row in rows)
+        click.echo(f"Bank: {bank}, {len(rows)} tasks of this stream, {show(size, 'bytes')}")
+        if rows:
+            click.echo(f"Use it:  {asking_in_bank(bank, rows[-1]['task'])}")
