@@ -85,6 +85,17 @@ def test_a_folder_of_2021_is_read(write_network: WriteNetwork, tmp_path: Path) -
     }  # fmt: skip
 
 
+def test_labels_are_those_of_their_numbers(write_network: WriteNetwork, tmp_path: Path) -> None:
+    backbone = open_backbone(f"hf:{write_network('xlm-roberta')}", precision="fp32")
+    numbers = {f"class {number}": str(number) for number in reversed(range(11))}  # as texts "10" is before "2"
+    theirs = saved(tmp_path / "theirs", head={"label2id": numbers})
+    assert read_folder(theirs, backbone).labels == tuple(f"class {number}" for number in range(11))
+    for odd in ({"no": 1, "yes": 2}, {"no": 0, "yes": 0}, {"no": 0, "yes": "one"}):
+        write_json(theirs / "head_config.json", {"name": "mood", "config": HEAD | {"label2id": odd}})
+        with pytest.raises(IncompatibleModule, match=r"label2id does not number|invalid literal for int"):
+            read_folder(theirs, backbone)
+
+
 def test_before_version_3_gelu_was_another(write_network: WriteNetwork, tmp_path: Path) -> None:
     theirs = saved(tmp_path / "theirs", adapter={"non_linearity": "gelu"})
     network = write_network("xlm-roberta")

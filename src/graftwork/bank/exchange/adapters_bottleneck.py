@@ -219,8 +219,7 @@ def _read_head(folder: Path, file: Path, backbone: Backbone) -> tuple[str, dict[
     config = checked_json(folder / HEAD_CONFIG)
     inner, where = config.get("config"), folder / HEAD_CONFIG
     tensors = {name: tensor.float() for name, tensor in safe_load(file).items()}
-    named = (inner or config).get("label2id") or {}
-    labels = tuple(sorted(named, key=lambda label: named[label]))
+    labels = _in_order((inner or config).get("label2id") or {})
     if inner is None:  # a classifier of transformers' own
         return *take_classifier(tensors, backbone.card.family, backbone.card.id, file), labels
     prefix = f"heads.{config['name']}."
@@ -244,6 +243,14 @@ def _read_head(folder: Path, file: Path, backbone: Backbone) -> tuple[str, dict[
         head[f"head.{ours}.weight"] = weight
         head[f"head.{ours}.bias"] = tensors.get(f"{prefix}{layer}.bias", torch.zeros(weight.shape[0]))
     return activation, head, labels
+
+
+def _in_order(label2id: Mapping[str, Any]) -> tuple[str, ...]:
+    """The labels by the numbers of their classes, which some write as texts. Raises `ValueError`."""
+    numbers = {label: int(number) for label, number in label2id.items()}
+    if sorted(numbers.values()) != list(range(len(numbers))):
+        raise ValueError("label2id does not number the classes from 0, each once")
+    return tuple(sorted(numbers, key=lambda label: numbers[label]))
 
 
 def write(module: TaskModule, folder: Path) -> None:
