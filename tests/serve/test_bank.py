@@ -200,7 +200,7 @@ def test_files_that_were_put_back_are_opened_without_another_change(
         until(lambda: not service.failed)
         assert "mood" in service.catalogue.tasks and not service.catalogue.failed
     finally:
-        watcher.stop()
+        watcher.stop(5)
 
 
 def test_a_folder_that_is_removed_goes_on_being_served(real: Any, shop: Bank) -> None:

@@ -58,7 +58,7 @@ def bench() -> Iterator[Callable[..., Bench]]:
     yield make
     for one in made:
         one.gate.set()
-        one.batcher.stop()
+        one.batcher.stop(5)
 
 
 def values(answers: list[dict[str, Any]]) -> list[str]:
@@ -177,7 +177,7 @@ def test_stopping_answers_what_is_queued(bench: Any) -> None:
         first = await made.blocked()
         ticket = made.batcher.put(pieces("last"))
         made.gate.set()
-        await asyncio.get_running_loop().run_in_executor(None, made.batcher.stop)
+        await asyncio.get_running_loop().run_in_executor(None, made.batcher.stop, 5)
         assert values(await first) == ["first"] and values(await ticket.result) == ["last"]
 
     asyncio.run(go())

@@ -102,6 +102,30 @@ def test_the_server_drains(serving: Any) -> None:
         running.client.ask("GET", "/livez")
 
 
+def test_what_is_not_answered_before_the_end_is_told(serving: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("graftwork.serve.server.DRAIN_SECONDS", 0.1)
+    monkeypatch.setattr("graftwork.serve.server.END_SECONDS", 0.2)
+    running, entered, hangs = serving(seconds=60.0), threading.Event(), threading.Event()
+
+    def stuck() -> None:
+        entered.set()
+        assert hangs.wait(20)
+
+    running.bank.refresh = stuck
+    changed(running, None)
+    assert entered.wait(5)
+    running.bank.gate.clear()
+    asked = ThreadPoolExecutor(max_workers=1).submit(running.client.ask, "POST", "/v1/predict", ROW)
+    running.until(lambda: running.server.service.batcher.busy)
+    began = time.monotonic()
+    running.server.stop(notice_seconds=0)
+    assert time.monotonic() - began < 4  # though neither the batch nor the change of the bank ends
+    hangs.set()
+    status, answer, headers = asked.result()
+    assert status == 503 and "the server ended" in answer["error"]["what"] and headers["retry-after"] == "1"
+    assert [line["status"] for line in running.lines() if "status" in line] == [503]
+
+
 def test_two_servers_on_one_port(running: Any) -> None:
     with pytest.raises(ConfigError, match="another server may be running") as error:
         bind("127.0.0.1", running.server.port)

@@ -67,12 +67,12 @@ class Batcher:
         """Begin to answer."""
         self._thread.start()
 
-    def stop(self) -> None:
-        """Answer what is in the queue, then end the thread; one that hangs is left to the end of the process."""
+    def stop(self, seconds: float) -> None:
+        """Answer what is in the queue, then end the thread; one that takes longer is left to the end of the process."""
         with self._changed:
             self._stopped = True
             self._changed.notify()
-        self._thread.join(timeout=5)
+        self._thread.join(timeout=seconds)
 
     @property
     def alive(self) -> bool:

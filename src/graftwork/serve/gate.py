@@ -54,6 +54,10 @@ class Gate:
                 await self._turn_away(scope, receive, sending)
             else:
                 await self._inner(scope, receive, sending)
+        except asyncio.CancelledError:  # by uvicorn, which ends: its time for what was accepted is up
+            if status:
+                raise
+            await busy("the server ended before this was answered", 503).response()(scope, receive, sending)
         except Exception as error:
             if status:  # the answer has begun: all that is left is to break it off
                 raise

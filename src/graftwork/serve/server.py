@@ -26,7 +26,8 @@ from graftwork.serve.records import Records
 from graftwork.serve.service import Service, Watcher
 
 NOTICE_SECONDS = 1.0  # between "not ready" and the closing of the door: whoever sends requests here sees it
-DRAIN_SECONDS = 20  # for what was accepted
+DRAIN_SECONDS = 20  # for what was accepted; what takes longer is told 503
+END_SECONDS = 5.0  # then, for a batch that is computed and a change of the bank that is taken in, together
 BACKLOG = 2048  # connections that wait to be let in
 KERNELS = "32"
 SWITCH_SECONDS = 0.0001  # torch gives its thread up at every operation: it waits this long, at most, to go on
@@ -112,14 +113,15 @@ class Server:
             time.sleep(0.005)
 
     def stop(self, notice_seconds: float = NOTICE_SECONDS) -> None:
-        """Say "not ready", go on answering for a moment, close the door, answer what was accepted."""
+        """Say "not ready", go on answering for a moment, close the door, answer what was accepted; within 30 s."""
         self.service.draining = True
         self.service.records.event("draining")
         self.ended.wait(notice_seconds)
         self._uvicorn.should_exit = True
         self._thread.join()
-        self.service.batcher.stop()
-        self._watcher.stop()
+        latest = time.monotonic() + END_SECONDS
+        self.service.batcher.stop(END_SECONDS)
+        self._watcher.stop(max(0.0, latest - time.monotonic()))
         self.service.records.event("ended")
         self.service.records.stop()
 

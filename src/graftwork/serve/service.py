@@ -178,10 +178,10 @@ class Watcher:
         """Begin to look."""
         self._thread.start()
 
-    def stop(self) -> None:
-        """A change that is being taken in is finished first, for at most five seconds."""
+    def stop(self, seconds: float) -> None:
+        """A change that is being taken in is finished first, within this time."""
         self._stop.set()
-        self._thread.join(timeout=5)
+        self._thread.join(timeout=seconds)
 
     def _mark(self) -> tuple[int, ...] | None:
         """What differs whenever `bank.json` was replaced; None while it is not there."""
