@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 from graftwork.core.backbone import Backbone
+from graftwork.core.memory import OutOfMemory
 from graftwork.core.opening import open_backbone
-from graftwork.errors import ConfigError
+from graftwork.errors import ConfigError, GraftworkError, IncompatibleModule, StorageError
 from graftwork.serve.attention import MOST_WORDS, attention
 
 
@@ -89,6 +90,18 @@ def test_over_http(running: Any, tiny: WithBackbone) -> None:
     assert running.client.ask("POST", "/v1/attention", b"{")[0] == 400
     running.client.token = "another"
     assert running.client.ask("POST", "/v1/attention", {"text": "my card is lost"})[0] == 401
+
+
+@pytest.mark.parametrize("kind", [StorageError, IncompatibleModule, OutOfMemory])
+def test_a_backbone_that_can_not_be_had_is_told(running: Any, kind: type[GraftworkError]) -> None:
+    def gone() -> Backbone:
+        raise kind("model.safetensors is another one", where="/models/ours")
+
+    running.bank.open_backbone = gone
+    status, found, headers = running.client.ask("POST", "/v1/attention", {"text": "my card is lost"})
+    assert (status, headers["retry-after"]) == (503, "60")
+    assert found["error"] == {"what": "model.safetensors is another one", "where": "backbone"}
+    assert not any("traceback" in line for line in running.lines())
 
 
 def test_one_picture_at_a_time(running: Any, tiny: WithBackbone) -> None:

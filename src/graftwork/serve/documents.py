@@ -90,7 +90,7 @@ ERRORS = {
     "415": "Not `application/json`.",
     "422": "JSON of another shape, or inputs that the task does not take.",
     "429": "The queue is full; `Retry-After` says when to come back.",
-    "503": "No answer in time, or a task that could not be opened; `Retry-After` says when to come back.",
+    "503": "No answer in time, or a task or backbone that could not be opened; `Retry-After` says when to come back.",
 }
 
 
@@ -139,7 +139,7 @@ def openapi() -> dict[str, Any]:
         "responses": {"200": _json("Answered.", {"type": "object"})}
         | {
             code: _json(ERRORS[code], {"$ref": REF + "Error"})
-            for code in ("400", "401", "408", "413", "415", "422", "429")
+            for code in ("400", "401", "408", "413", "415", "422", "429", "503")
         },
     }
     paths: dict[str, Any] = {
