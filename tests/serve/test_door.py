@@ -89,7 +89,20 @@ def test_one_connection_too_many(serving: Any) -> None:
         time.sleep(0.05)
         heard = talk(running.server.port, WHOLE)
         assert status(heard) == 429 and b"Retry-After: 1" in heard
+        assert [line["why"] for line in running.lines() if line.get("status") == 429] == ["too many connections"]
     running.until(lambda: status(talk(running.server.port, WHOLE)) == 200)
+
+
+def test_what_is_refused_at_the_door_is_counted_and_logged(serving: Any) -> None:
+    running = serving(head_bytes=2000, head_seconds=0.1)
+    port = running.server.port
+    assert status(talk(port, b"GET /livez HTTP/1.1\r\n", b"X-A: " + b"a" * 3000)) == 431
+    assert status(talk(port, pause=0.3)) == 408
+    counts = running.client.ask("GET", "/metrics")[1]
+    assert 'graftwork_requests_total{route="other",status="431"} 1.0' in counts
+    assert 'graftwork_requests_total{route="other",status="408"} 1.0' in counts
+    lines = [(line["status"], line["why"]) for line in running.lines() if "why" in line]
+    assert lines == [(431, "the head is too long"), (408, "the head did not arrive in time")]
 
 
 def test_requests_one_after_another_and_at_once_on_a_connection(running: Any) -> None:

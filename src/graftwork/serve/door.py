@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import Any
 
 from uvicorn.config import Config
@@ -17,17 +18,18 @@ PHRASES = {408: "Request Timeout", 429: "Too Many Requests", 431: "Request Heade
 
 
 class Door(asyncio.Protocol):
-    """Hands on what comes in, and closes the connection of a client that asks too much of it."""
+    """Hands on what comes in; closes the connection of a client that asks too much of it, and tells `turned_away`."""
 
     def __init__(
         self,
         limits: Limits,
+        turned_away: Callable[[Refused], None],
         config: Config,
         server_state: ServerState,
         app_state: dict[str, Any],
         _loop: asyncio.AbstractEventLoop | None = None,
     ):
-        self._limits = limits
+        self._limits, self._turned_away = limits, turned_away
         self._inner = HttpToolsProtocol(config, server_state, app_state, _loop)
         self._connections = server_state.connections
         self._bytes = 0  # since the last head was whole
@@ -80,6 +82,7 @@ class Door(asyncio.Protocol):
         self._stop_clock()
         if self._transport.is_closing():
             return
+        self._turned_away(refused)
         body = bytes(refused.response().body)
         retry = "" if refused.retry_after is None else f"Retry-After: {refused.retry_after}\r\n"
         head = f"HTTP/1.1 {refused.status} {PHRASES[refused.status]}\r\nContent-Type: application/json\r\n{retry}"

@@ -47,6 +47,10 @@ class Measures:
         self._requests.labels(route, str(status)).inc()
         self._seconds.labels(route).observe(seconds)
 
+    def turned_away(self, status: int) -> None:
+        """A client was refused before there was a request."""
+        self._requests.labels("other", str(status)).inc()
+
     def queued(self, seconds: float) -> None:
         """A request's first rows were taken into a batch."""
         self._queued.observe(seconds)

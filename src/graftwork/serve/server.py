@@ -82,7 +82,7 @@ class Server:
         config = uvicorn.Config(
             gate,
             loop="asyncio",
-            http=cast(Any, partial(Door, service.limits)),
+            http=cast(Any, partial(Door, service.limits, service.turned_away)),
             ws="none",
             lifespan="off",
             log_config=None,

@@ -19,6 +19,7 @@ from graftwork.serve.catalogue import Catalogue, Listed
 from graftwork.serve.limits import Limits
 from graftwork.serve.measures import Measures
 from graftwork.serve.records import Records
+from graftwork.serve.refused import Refused
 
 
 class Entry(Protocol):
@@ -120,6 +121,11 @@ class Service:
 
     def _compute(self, rows: Rows) -> Answers:
         return self.bank.answers(rows)
+
+    def turned_away(self, refused: Refused) -> None:
+        """Count and log what was refused at the door: no request comes of it, and there is no time to tell."""
+        self.measures.turned_away(refused.status)
+        self.records.line({"route": "other", "status": refused.status, "why": refused.what})
 
     def renew(self) -> None:
         """Open what is new in the folder, and show it. Raises nothing: the log says what went wrong."""
