@@ -19,7 +19,6 @@ function viewOf([first, name]) {
 
 async function show() {
   takeToken();
-  if (location.hash && !location.hash.startsWith("#/")) return; // the skip link
   leaving.abort();
   const { signal } = leaving = new AbortController();
   main.setAttribute("aria-busy", "true");
@@ -95,7 +94,9 @@ function tokenView(error) {
   };
 }
 
-addEventListener("hashchange", show);
+addEventListener("hashchange", () => {
+  if (/^($|#\/|#token=)/.test(location.hash)) show(); // others are places in the page, as of the skip link
+});
 main.addEventListener("notoken", (event) => put(tokenView(event.detail)));
 forget.addEventListener("click", () => {
   keepToken("");
