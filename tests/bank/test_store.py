@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import pytest
 
@@ -175,8 +175,8 @@ def test_an_older_version_comes_back_and_the_newer_ones_are_kept(bank: BankFolde
 def test_a_version_keeps_its_own_date(bank: BankFolder, fake: Module, monkeypatch: pytest.MonkeyPatch) -> None:
     class Later(datetime):
         @classmethod
-        def now(cls, tz: Any = None) -> datetime:
-            return datetime(2100, 1, 1, tzinfo=UTC)
+        def now(cls, tz: Any = None) -> Self:
+            return cls(2100, 1, 1, tzinfo=UTC)
 
     added = bank.entry("task", 1).added
     monkeypatch.setattr(ledger_module, "datetime", Later)

@@ -106,7 +106,12 @@ def test_what_is_not_answered_before_the_end_is_told(serving: Any, monkeypatch: 
     monkeypatch.setattr("graftwork.serve.server.DRAIN_SECONDS", 0.1)
     monkeypatch.setattr("graftwork.serve.server.END_SECONDS", 0.2)
     running, entered, hangs = serving(seconds=60.0), threading.Event(), threading.Event()
-    running.bank.refresh = lambda: entered.set() or hangs.wait(20)
+
+    def stuck() -> None:
+        entered.set()
+        assert hangs.wait(20)
+
+    running.bank.refresh = stuck
     changed(running, None)
     assert entered.wait(5)
     running.bank.gate.clear()

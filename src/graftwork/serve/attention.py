@@ -35,7 +35,7 @@ class Attending:
         self._busy = False
 
     async def answer(self, service: Service, request: Request) -> Response:
-        """Raises `Refused`: 400 and 422 for another body, 429 while another picture is made, 503 without a backbone."""
+        """Raises `Refused`: 400 and 422 for another body, 429 while another picture is computed, 503."""
         body = read_json(await read_body(service, request))
         if self._busy:
             raise busy("the attention in another text is being computed")

@@ -113,7 +113,7 @@ class Server:
             time.sleep(0.005)
 
     def stop(self, notice_seconds: float = NOTICE_SECONDS) -> None:
-        """Say "not ready", answer on for a moment, close the door, answer what was accepted; less than 30 s in all."""
+        """Say "not ready", go on answering for a moment, close the door, answer what was accepted; within 30 s."""
         self.service.draining = True
         self.service.records.event("draining")
         self.ended.wait(notice_seconds)
