@@ -151,19 +151,8 @@ def test_under_six_rows_nothing_is_told_apart(rows: int) -> None:
     wrong[0] = 1.0
     found = bootstrap([Sample("a", (right,) * 5), Sample("b", (wrong,) * 5)], Share()).difference("a", "b")
     assert found.p is not None and found.p >= 2 * 0.5**rows and found.verdict == "cannot tell"
-    assert sentence(asdict(found)) == "a and b: cannot tell; too few rows of the test split tell them apart"
+    assert sentence(asdict(found)) == "a and b: cannot tell; too few rows of the test split"
     assert -1 <= found.low <= found.delta <= found.high <= 1
-
-
-@pytest.mark.parametrize(("apart", "least"), [(4, 0.125), (6, 0.03125)])
-def test_rows_that_both_score_alike_are_no_evidence(apart: int, least: float) -> None:
-    """As the sign test has it, which `graft score` uses: 200 rows, of which these few tell the two apart."""
-    one = hits(0.8, 0)
-    other = one.copy()
-    other[np.flatnonzero(one)[:apart]] = 0.0
-    found = bootstrap([Sample("a", (one,) * 5), Sample("b", (other,) * 5)], Share()).difference("a", "b")
-    assert found.p == max(least, found.p) and (found.verdict == "better") is (apart == 6)
-    assert (found.smallest_detectable is None) is (apart == 4)
 
 
 def test_draws_in_which_both_score_the_same_are_ties() -> None:

@@ -19,7 +19,7 @@ PRICE_TAG = (  # the order in which pages tell it; what a package of its own mea
     "train_flops", "padding_flops", "predict_flops", "peak_memory_bytes", "peak_accelerator_bytes", "energy_joules",
     "co2e_grams", "money", "predict_latency_seconds", "predict_per_second",
 )  # fmt: skip
-_TOO_FEW_ROWS = "too few rows of the test split tell them apart"
+_TOO_FEW_ROWS = "too few rows of the test split"
 OF_A_SEARCH = {"wall_seconds": "time", "cpu_seconds": "processor time"}
 
 

@@ -74,7 +74,7 @@ class Spread:
     error: float
     freedom: float
     known: bool = True  # False: under 3 runs of a row, or a single example
-    examples: int | None = None  # that tell the two apart, by which the sign test bounds p; None: no bound
+    examples: int | None = None  # that the sign test bounds p by; None: no bound
 
     @property
     def quantile(self) -> float:
@@ -84,8 +84,8 @@ class Spread:
     def p_value(self, delta: float) -> float | None:
         """Two-sided p of a difference of `delta`; None when the spread isn't known.
 
-        Few examples that differ are no certainty, however alike: p is never less than the sign test gives where they
-        all differ alike, and that where there is no error at all.
+        Examples that nearly all differ alike are no certainty: p is never less than the sign test gives where they all
+        do, and that where there is no error at all.
         """
         if not self.known:
             return None
@@ -102,13 +102,8 @@ class Row:
     points: Floats  # (S,) score of each run on all examples
     by_seed: Floats  # (D, S) score of each run on each draw of examples
     drawn: Floats  # (D,) mean score over a draw of seeds, on the same draws of examples
-    marks: Floats  # (N,) a number for each example that is another where the mean of its statistics over seeds is
+    examples: int  # N
     least: float = 0.0  # the lowest score there is
-
-    @property
-    def examples(self) -> int:
-        """N."""
-        return len(self.marks)
 
 
 @dataclass(frozen=True)
@@ -170,7 +165,6 @@ def bootstrap(
     if len(counts) != 1 or not all(sample.runs for sample in samples):
         raise ValueError(f"every row needs runs over the same examples; got numbers of examples {sorted(counts)}")
     examples = counts.pop()
-    apart = np.random.default_rng([seed, 1]).random(max(run.shape[1] for sample in samples for run in sample.runs))
     by_seed = {sample.name: np.empty((draws, len(sample.runs))) for sample in samples}
     columns = max(sum(run.shape[1] for run in sample.runs) for sample in samples)
     chunk = max(1, _CHUNK_BYTES // (8 * max(examples, columns)))
@@ -186,8 +180,7 @@ def bootstrap(
         drawn = np.take_along_axis(by_seed[sample.name], picks, axis=1).mean(axis=1)
         points = np.array([float(metric.value(np.asarray(run, np.float64).mean(axis=0))) for run in sample.runs])
         least = _least(metric, min(float(points.min()), float(by_seed[sample.name].min())))
-        marks = np.mean([run @ apart[: run.shape[1]] for run in sample.runs], axis=0)
-        rows[sample.name] = Row(points, by_seed[sample.name], drawn, marks, least)
+        rows[sample.name] = Row(points, by_seed[sample.name], drawn, examples, least)
     return Bootstrap(rows, fewest_runs)
 
 
@@ -284,8 +277,7 @@ def _spread(row: Row) -> Spread:
 def _spread_of_difference(a: Row, b: Row) -> Spread:
     drawn = a.by_seed.mean(axis=1, keepdims=True) - b.by_seed.mean(axis=1, keepdims=True)
     seeds = [_seed_variance(a), _seed_variance(b)]
-    differing = int((np.abs(a.marks - b.marks) > NEGLIGIBLE).sum())
-    return replace(_combined(_over_examples(drawn, a.examples), seeds, a.examples), examples=differing)
+    return replace(_combined(_over_examples(drawn, a.examples), seeds, a.examples), examples=a.examples)
 
 
 def _over_examples(by_seed: Floats, examples: int) -> float:
