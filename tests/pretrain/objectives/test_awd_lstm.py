@@ -336,7 +336,7 @@ def test_a_sample_follows_the_state() -> None:
     """Token by token with what is carried, as one pass over all of them."""
     network, draw = model().eval(), torch.Generator().manual_seed(4)
     for weight in network.parameters():
-        weight *= 5.0  # or all that stands before a token would hardly move it
+        weight.mul_(5.0)  # or all that stands before a token would hardly move it
     ids = [VOCABULARY.end, *VOCABULARY.encode(["a film"])[0]]
     for _ in range(8):
         states, _ = network.states(torch.tensor([ids]), [], UNDROPPED.drops)
