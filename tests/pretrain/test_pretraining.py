@@ -228,6 +228,8 @@ def test_bad_input(corpus: Path, size: str, tmp_path: Path) -> None:
     for given in brought:
         with pytest.raises(ConfigError, match="its own size and tokenizer"):
             gw.pretrain(corpus, backbone="minilm", runs=runs, **given)
+    with pytest.raises(ConfigError, match=r"--validate-every must be at least 1[\s\S]*0"):
+        gw.pretrain(corpus, size=size, steps=1, recipe=RECIPE, validate_every=0, runs=runs)
     for recipe, told in (({"clip": 0.0}, "clip"), ({"beta": 1.0}, "beta"), ({"short_length": 2}, "short_length")):
         with pytest.raises(ConfigError, match=told):
             gw.pretrain(corpus, size=size, steps=1, recipe={**RECIPE, **recipe}, runs=runs)

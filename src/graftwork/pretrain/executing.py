@@ -80,6 +80,10 @@ class Order:
     every_seconds: float  # between checkpoints
     prompt: str
 
+    def __post_init__(self) -> None:
+        if self.validate_every is not None and self.validate_every < 1:
+            raise ConfigError("--validate-every must be at least 1", got=str(self.validate_every))
+
 
 @dataclass
 class Pilot:
