@@ -122,7 +122,7 @@ class WordVectorObjective:
                 break
             self._step(model, words, portion, tokens)
             done = portion.end
-            # gensim counts no loss of n-grams
+            # gensim counts no loss of n-grams, and sums that of words in single precision
             loss = {} if self.ngrams else {"loss": float(model.get_latest_training_loss() / (done - portion.start))}
             bench.log({"step": number, **loss, "rate": self._rate(done / tokens)})
             speed = (done - began) / max(1e-9, watch.read().wall_seconds)
