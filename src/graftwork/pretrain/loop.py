@@ -98,8 +98,7 @@ class Training:
         """One update; returns its line of the log. Raises `Diverged`."""
         course = self.course
         batch, total, terms = self.batch(step, steps), torch.zeros((), dtype=torch.float64), dict[str, Tensor]()
-        rows = course.train[length_at(course.recipe, step, steps)]
-        if not isinstance(rows, InOrder) or rows.begins(step, course.recipe.batch):
+        if not self._goes_on(step, steps):
             self.state = {}
         for number, (start, stop) in enumerate(parts(course.recipe)):
             if course.peers.owns(number):
@@ -120,6 +119,13 @@ class Training:
             )
         line = {"step": step + 1, "loss": float(total), "rate": course.recipe.learning_rate * share, "norm": norm}
         return line | {name: float(term) for name, term in terms.items()}
+
+    def _goes_on(self, step: int, steps: int) -> bool:
+        """Whether its rows begin where those of the step before ended: rows of another length stand elsewhere."""
+        recipe, length = self.course.recipe, length_at(self.course.recipe, step, steps)
+        rows = self.course.train[length]
+        in_order = isinstance(rows, InOrder) and not rows.begins(step, recipe.batch)
+        return in_order and length == length_at(recipe, step - 1, steps)
 
     def _pass(self, part: Batch, number: int) -> Loss:
         with torch.autocast(self.course.device, torch.bfloat16, enabled=self.course.bf16):

@@ -313,6 +313,26 @@ def test_a_restored_training_goes_on_exactly(
         assert torch.equal(tensor, expected[name]), name
 
 
+@pytest.mark.parametrize("bptt", ["fixed", "varied"])
+def test_no_state_is_carried_to_rows_of_another_length(
+    bptt: str, tokens: TokenisedCorpus, vocabulary: Vocabulary, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = training(AwdLstmObjective(bptt=bptt), tokens, vocabulary)
+    short = made.course.objective.packed(tokens.train, 10, vocabulary)
+    recipe = replace(made.course.recipe, short_length=10, short_share=0.5)
+    made.course = replace(made.course, recipe=recipe, train={10: short, **made.course.train})
+    carried, run = list[bool](), Training._pass
+
+    def noted(training: Training, part: Batch, number: int) -> Loss:
+        carried.append("hidden.0" in part.tensors)
+        return run(training, part, number)
+
+    monkeypatch.setattr(Training, "_pass", noted)
+    for step in range(6):
+        made.step(step, 6)
+    assert carried == [False, True, True, False, True, True]
+
+
 @pytest.mark.parametrize("updates", ["adamw", "nt_asgd"])
 def test_it_learns(updates: str, tokens: TokenisedCorpus, vocabulary: Vocabulary) -> None:
     made = training(AwdLstmObjective(dropout=0.5, updates=updates), tokens, vocabulary)
