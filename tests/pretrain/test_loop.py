@@ -136,6 +136,15 @@ def test_a_budget_that_is_spent_ends_it(tokens: TokenisedCorpus, vocabulary: Voc
     assert "1 of 6 steps" in progress.facts["stopped"]
 
 
+def test_a_budget_that_is_spent_by_the_last_step_stopped_nothing(
+    tokens: TokenisedCorpus, vocabulary: Vocabulary
+) -> None:
+    made, progress = training(tokens, vocabulary, Masked(), {}), Reached(steps=1)
+    go_on(made, progress, 3, Keeping(lambda line: None, lambda p, t, now: None, lambda p, loss: None, lambda: True))
+    assert (progress.step, progress.steps, progress.planned) == (1, 1, 1)
+    assert "stopped" not in progress.facts
+
+
 def test_a_loss_that_is_no_number(tokens: TokenisedCorpus, vocabulary: Vocabulary) -> None:
     made = training(tokens, vocabulary, Masked(), {})
     with torch.no_grad():

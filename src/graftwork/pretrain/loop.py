@@ -232,7 +232,7 @@ def _take(training: Training, progress: Reached, validate_every: int, keeping: K
     seen = positions(training.course.recipe, progress.step, progress.steps)
     keeping.log({**line, "tokens": seen})
     keeping.tell(progress, line["loss"])
-    if training.course.peers.told(keeping.spent()):
+    if training.course.peers.told(keeping.spent()) and progress.step < progress.steps:
         progress.facts["stopped"] = f"the budget was spent after {progress.step:,} of {progress.steps:,} steps"
         progress.facts["planned"], progress.steps = progress.steps, progress.step
     if progress.step % validate_every == 0 or progress.step == progress.steps:
