@@ -194,6 +194,12 @@ def test_what_runs_in_one_process_says_so(corpus: Path, tmp_path: Path, monkeypa
     assert not list(tmp_path.glob("runs/*"))
 
 
+def test_every_process_has_a_row_of_the_batch(corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pretraining, "peers", lambda: nullcontext(Peers(0, 4)))
+    with pytest.raises(ConfigError, match=r"more processes than rows[\s\S]*4 processes, --batch 3"):
+        gw.pretrain(corpus, recipe={"batch": 3}, runs=tmp_path / "runs")
+
+
 def test_causal_by_arithmetic(corpus: Path, size: str, tmp_path: Path) -> None:
     (tmp_path / "gpt.toml").write_text("n_embd = 16\nn_layer = 1\nn_head = 2\n")
     done = gw.pretrain(

@@ -193,6 +193,12 @@ def _recipe(
         return None
     default = objective.continuing if continuing and isinstance(objective, Continues) else objective.recipe
     recipe = recipe_of(default, changes)
+    if group.size > recipe.batch:
+        raise ConfigError(
+            "there are more processes than rows of a batch",
+            got=f"{group.size} processes, --batch {recipe.batch}",
+            do="start fewer, or raise --batch",
+        )
     passes = recipe.batch // recipe.rows_at_once if recipe.rows_at_once else 1
     if group.size > 1 and passes < group.size:
         recipe = recipe_of(recipe, {"rows_at_once": max(1, recipe.batch // group.size)})
