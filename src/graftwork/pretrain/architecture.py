@@ -57,7 +57,9 @@ def configured(
         ) from None
     if room < length:
         raise ConfigError(
-            "the rows are longer than a network of this size takes", got=f"--length {length}", expected=f"at most {room}"
+            "the rows are longer than a network of this size takes",
+            got=f"--length {length}",
+            expected=f"at most {room}",
         )
     return config
 

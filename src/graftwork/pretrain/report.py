@@ -99,7 +99,11 @@ def loss_figure(lines: list[dict[str, Any]]) -> dict[str, Any]:
             {"type": "scatter", "mode": "lines+markers", "name": split,
              "x": [line["step"] for line in held], "y": [line["validation"][split]["nats"] for line in held]}
         )  # fmt: skip
-    title = "nats per predicted token" if name == "nats" else "loss per token, roughly: the library sums it in single precision"
+    title = (
+        "nats per predicted token"
+        if name == "nats"
+        else "loss per token, roughly: the library sums it in single precision"
+    )
     layout = {
         "height": 420, "margin": {"l": 60, "r": 20, "t": 20, "b": 50}, "template": "plotly_white",
         "xaxis": {"title": {"text": "step"}}, "yaxis": {"title": {"text": title}},
