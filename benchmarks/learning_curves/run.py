@@ -14,7 +14,7 @@ from driving import begun, flags, say
 import graftwork as gw
 
 HERE = Path(__file__).parent.absolute()
-SIZES = "8/class,16/class,64/class,10%,100%"
+SIZES, REFERENCE_SIZES = "8/class,16/class,64/class", "10%,100%"  # at these only what starts from no pretrained weights
 METHODS = "majority,tfidf_svm,prototype,linear_probe,contrastive,full,random:full:decay=1"
 SETS = ("trec6", "sst2", "banking77")
 DRAWS = 10
@@ -31,7 +31,9 @@ def main() -> None:
     """Runs that are there already cost nothing, so an interrupted benchmark goes on where it was."""
     parser = flags(__doc__, SETS, threads=torch.get_num_threads())
     parser.add_argument("--results", type=Path, default=HERE / "results")
+    parser.add_argument("--part", default="", help="name for sizes measured apart, which the table joins to the others")
     parser.add_argument("--sizes", default=SIZES)
+    parser.add_argument("--reference-sizes", default=REFERENCE_SIZES)
     parser.add_argument("--methods", default=METHODS)
     parser.add_argument("--draws", type=int, default=DRAWS)
     chosen = parser.parse_args()
@@ -40,9 +42,10 @@ def main() -> None:
         found = gw.curve(
             task(name),
             sizes=chosen.sizes,
+            reference_sizes=chosen.reference_sizes or None,
             methods=chosen.methods,
             draws=chosen.draws,
-            out=results / name,
+            out=results / name / chosen.part,
             runs=runs,
             progress=say,
         )

@@ -11,6 +11,7 @@ from typing import Any
 from scipy.stats import t as student
 
 from graftwork.compare.curve_table import cells, header, saving_lines
+from graftwork.compare.savings import savings
 from graftwork.units import show
 
 HERE = Path(__file__).parent
@@ -19,7 +20,8 @@ NOTHING = "Not measured yet."
 
 def tables(results: Path) -> str:
     """A table of scores and what transfer saves for each curve, then ours beside SetFit."""
-    parts = [_curve(json.loads(path.read_text(encoding="utf-8"))) for path in sorted(results.glob("*/curve.json"))]
+    measured = [json.loads(path.read_text(encoding="utf-8")) for path in sorted(results.glob("**/curve.json"))]
+    parts = [_curve(joined(own)) for own in _by_task(measured)]
     beside = {path.stem.removeprefix("setfit_"): path for path in sorted(results.glob("setfit_*.json"))}
     if beside:
         rows = [row for name, path in beside.items() for row in _beside(name, json.loads(path.read_text("utf-8")))]
@@ -27,6 +29,32 @@ def tables(results: Path) -> str:
         columns += ["times `contrastive`'s", "`contrastive` less it"]
         parts.append("### Beside SetFit\n\n" + _markdown([columns, *rows]))
     return "\n\n".join(parts) or NOTHING
+
+
+def _by_task(curves: list[dict[str, Any]]) -> list[list[dict[str, Any]]]:
+    names = sorted({curve["task"]["name"] for curve in curves})
+    return [[curve for curve in curves if curve["task"]["name"] == name] for name in names]
+
+
+def joined(curves: list[dict[str, Any]]) -> dict[str, Any]:
+    """One curve of those that were measured apart, on the same draws of the same rows; each size of a method once."""
+    first = curves[0]
+    for key in ("task", "draws", "seed"):
+        if any(curve[key] != first[key] for curve in curves):
+            raise SystemExit(f"{first['task']['name']}: its curves differ in {key}, and can't be joined")
+    sizes = {size["size"]: size for curve in curves for size in curve["sizes"]}
+    methods = {one["method"]: one for curve in curves for one in curve["methods"]}
+    listed = [point for curve in curves for point in curve["points"]]
+    points = {(point["method"], point["size"]): point for point in listed}
+    if len(points) < len(listed):
+        raise SystemExit(f"{first['task']['name']}: a method at a size stands in two curves")
+    ordered = sorted(points.values(), key=lambda point: float(point["rows"]))
+    return first | {
+        "sizes": sorted(sizes.values(), key=lambda size: float(size["rows"])),
+        "methods": list(methods.values()),
+        "points": ordered,
+        "savings": savings(ordered, list(methods.values()), first["headline_metric"]),
+    }
 
 
 def _curve(curve: dict[str, Any]) -> str:

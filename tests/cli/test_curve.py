@@ -103,6 +103,35 @@ def test_sizes_that_ask_for_too_much_are_capped_or_left_out(graft: Graft, ticket
     assert any("2 of 2 classes have fewer rows" in note for note in json.loads(done.out)["notes"])
 
 
+def test_larger_sizes_for_references_alone(graft: Graft, tickets: Path) -> None:
+    """They are tried only by what starts from no pretrained weights; who is named on both sides is so too."""
+    flags = (*QUICK, "--methods", "majority,tfidf_svm,prototype", "--sizes", "2/class,6/class,100%")
+    done = graft("curve", tickets, *flags, "--reference-sizes", "100%,12/class")
+    assert done.code == 0, done.err
+    curve = json.loads(Path("curves/tickets/curve.json").read_text(encoding="utf-8"))
+    assert [size["size"] for size in curve["sizes"]] == ["2/class", "6/class", "12/class", "100%"]
+    tried = {(point["method"], point["size"]) for point in curve["points"]}
+    everywhere = {(one, size["size"]) for one in ("majority", "tfidf_svm") for size in curve["sizes"]}
+    assert tried == everywhere | {("prototype", "2/class"), ("prototype", "6/class")}
+    assert {(one["method"], one["size"]) for one in curve["savings"]} == {
+        ("prototype", "2/class"),
+        ("prototype", "6/class"),
+    }
+    assert "12/class, 100%: only methods that start from no pretrained weights were tried" in curve["notes"]
+    (told,) = (line for line in done.out.splitlines() if line.startswith("prototype"))
+    assert told.split()[-2:] == ["–", "–"] and "±" in told
+    page = render_page(curve)
+    assert page.count('<td class="n">–</td>') == 4  # scores and seconds
+
+
+def test_a_reference_size_of_the_same_rows_gives_way(graft: Graft, tickets: Path) -> None:
+    flags = (*QUICK, "--methods", "tfidf_svm,prototype", "--sizes", "2/class,64/class")
+    curve = json.loads(graft("curve", tickets, *flags, "--reference-sizes", "100%", "--json").out)
+    assert [size["size"] for size in curve["sizes"]] == ["2/class", "64/class"] and len(curve["points"]) == 4
+    assert "100% is left out: it takes the same rows as 64/class" in curve["notes"]
+    assert not any("only methods that start" in note for note in curve["notes"])
+
+
 @pytest.mark.slow
 def test_numbers_have_shares_only(graft: Graft, written: Written) -> None:
     path = written("stars.csv", ("text", "label"), [(f"good {i % 7} and {i}", i % 5) for i in range(60)])
@@ -133,6 +162,8 @@ def test_a_size_whose_draws_have_no_rows_is_left_out(graft: Graft, written: Writ
         (("--methods", "full,full"), "named twice"),
         (("--methods", "nearest"), "unknown method"),
         (("--methods", "random:full", "--backbone", "random:tiny_text"), "fresh weights already"),
+        (("--methods", "majority,full", "--reference-sizes", "100%"), "starts from no pretrained weights"),
+        (("--sizes", "100%", "--reference-sizes", "100%"), "no size is left"),
     ],
 )
 def test_bad_words(graft: Graft, tickets: Path, flags: tuple[str, ...], told: str) -> None:

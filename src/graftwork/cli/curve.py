@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     metavar="A,B,…",
     help="Training rows: 8/class, or 10%.  [default: 8/class,16/class,64/class,10%,100%; without classes shares]",
 )
+@click.option("--reference-sizes", metavar="A,B,…", help="Sizes for baselines and random: only, whatever --sizes says.")
 @click.option(
     "--methods", metavar="A,B,…", help="Methods; random:full is full on fresh weights.  [default: usual ones that fit]"
 )
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
 def command(
     data: str,
     sizes: str | None,
+    reference_sizes: str | None,
     methods: str | None,
     draws: int | None,
     seed: int,
@@ -56,7 +58,7 @@ def command(
     made on at most as many rows of validation as are trained on.
 
     With methods on pretrained weights beside baselines and random:METHOD it tells how many labels those need for what
-    transfer reaches with few.
+    transfer reaches with few. At --reference-sizes only these run.
 
     Runs that are there already cost nothing; an interrupted curve goes on where it was. Exits 1 when no run finished.
     """
@@ -68,6 +70,7 @@ def command(
         found = curve(
             task,
             sizes=sizes,
+            reference_sizes=reference_sizes,
             methods=methods,
             draws=DRAWS if draws is None else draws,
             seed=seed,

@@ -9,8 +9,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Unpack
 
-from graftwork.compare.curve_content import Lesson, content_of
+from graftwork.compare.curve_content import Lesson, content_of, transfers
 from graftwork.compare.curve_page import write_page
+from graftwork.compare.floor import MAJORITY
 from graftwork.core.opening import FRESH
 from graftwork.core.progress import Progress, silent
 from graftwork.core.run import Recipe, RunResult
@@ -54,11 +55,20 @@ class Way:
         return (FRESH if self.fresh else "") + self.item.label
 
 
+@dataclass(frozen=True)
+class Course:
+    """A size, and what runs at it."""
+
+    size: Size
+    ways: Sequence[Way]
+
+
 @takes_settings
 def curve(
     task: Task | str | Path,
     *,
     sizes: str | Sequence[str] | None = None,
+    reference_sizes: str | Sequence[str] | None = None,
     methods: str | Sequence[str] | None = None,
     draws: int = DRAWS,
     seed: int = 0,
@@ -71,8 +81,9 @@ def curve(
     A size is rows of each class ("8/class") or a share ("10%"); of every class a larger part of one draw holds the
     smaller ones, and the parts are a pure function of `seed`, the draw and the rows. Choices are made on at most as
     many rows of validation as are trained on.
-    `random:` before a method runs it on the same architecture with fresh weights. Methods run in full, at their own
-    learning rates, one run after another, with the number of the draw as their seed.
+    `random:` before a method runs it on the same architecture with fresh weights. At `reference_sizes`, whether or not
+    they are among `sizes`, only the methods run that start from no pretrained weights. Methods run in full, at their
+    own learning rates, one run after another, with the number of the draw as their seed.
 
     `out` (default `curves/<task>`) receives `curve.json` and `report.html`; the same call goes on where it was stopped.
     Raises `GraftworkError` for bad data or settings; a run that fails is told.
@@ -87,7 +98,22 @@ def curve(
     chosen = [way.item for way in ways if not way.fresh] or [way.item for way in ways]
     shop = open_shop(task, chosen, setup, out=folder)
     listed = parse_sizes(sizes, shop.dataset.task)
+    apart = [] if reference_sizes is None else parse_sizes(reference_sizes, shop.dataset.task)
     ways = _fitting(ways, shop, asked=methods is not None)
+    shops = _shops(shop, ways, setup)
+    for way in ways:
+        shops[way.fresh].spec(way.item, setup.recipe, 0)  # a recipe that makes no sense is an error before any run
+    courses, notes = _courses(shops, ways, listed, apart, draws, seed)
+    require_writable(folder)
+    lessons, reused = _run(shops, courses, setup.recipe, draws, seed, progress)
+    content = finite(content_of(shop, lessons, [course.size.word for course in courses], notes, draws, seed))
+    write_json(folder / "curve.json", content)
+    write_page(content, folder / "report.html")
+    return Curves(content, folder, reused, len(lessons) - reused)
+
+
+def _shops(shop: Shop, ways: Sequence[Way], setup: Setup) -> dict[bool, Shop]:
+    """The shop of runs on the backbone, and where a way asks for them one of runs on its fresh weights."""
     shops = {False: _tested(shop)}
     if any(way.fresh for way in ways):
         assert shop.opened_by is not None
@@ -96,15 +122,7 @@ def curve(
         fresh = open_shared([way.item for way in ways], by.setup)
         opened = replace(shop, backbone=fresh.backbone, load=fresh.load, frozen=fresh.frozen, model_files=fresh.files)
         shops[True] = _tested(replace(opened, opened_by=by))
-    for way in ways:
-        shops[way.fresh].spec(way.item, setup.recipe, 0)  # a recipe that makes no sense is an error before any run
-    listed, left_out = _different(shop.dataset, listed, draws, seed)
-    require_writable(folder)
-    lessons, reused = _run(shops, ways, listed, setup.recipe, draws, seed, progress)
-    content = finite(content_of(shop, lessons, [size.word for size in listed], left_out, draws, seed))
-    write_json(folder / "curve.json", content)
-    write_page(content, folder / "report.html")
-    return Curves(content, folder, reused, len(lessons) - reused)
+    return shops
 
 
 def _ways(words: str | Sequence[str] | None, backbone: str) -> list[Way]:
@@ -153,18 +171,38 @@ def _tested(shop: Shop) -> Shop:
     return replace(shop, tested=once)
 
 
+def _courses(
+    shops: Mapping[bool, Shop], ways: Sequence[Way], sizes: Sequence[Size], apart: Sequence[Size], draws: int, seed: int
+) -> tuple[list[Course], list[str]]:
+    """What runs at each size, from small to large, and what to tell of the sizes; at those `apart` nothing that
+    transfers. Raises `ConfigError` where no size is left, or nothing runs at those apart."""
+    cards = {fresh: shop.backbone.card if shop.backbone else None for fresh, shop in shops.items()}
+    references = [way for way in ways if not transfers(way.item, cards[way.fresh])]
+    if apart and all(way.label == MAJORITY for way in references):
+        raise ConfigError(
+            "no method is named that starts from no pretrained weights",
+            got=", ".join(way.label for way in ways),
+            do="leave --reference-sizes out, or name one: --methods tfidf_svm,random:full,full",
+        )
+    every = [size for size in sizes if size not in apart]
+    kept, notes = _different(shops[False].dataset, [*apart, *every], draws, seed)
+    if not set(kept) & set(every):
+        raise ConfigError("no size is left", got="; ".join(notes), do="give larger --sizes, for all methods")
+    told = ", ".join(size.word for size in kept if size in apart)
+    notes += [f"{told}: only methods that start from no pretrained weights were tried"] * bool(told)
+    return [Course(size, references if size in apart else ways) for size in kept], notes
+
+
 def _different(dataset: Dataset, sizes: Sequence[Size], draws: int, seed: int) -> tuple[list[Size], list[str]]:
     """The sizes from small to large, and a note on each that takes the same rows as a later one and is left out.
 
-    So is one that draws fewer than two rows: there is nothing to learn from. Raises `ConfigError` where none is left.
-    Chance rounds a share up in one draw and down in another: the same rows are those that are so in every draw.
+    So is one that draws fewer than two rows: there is nothing to learn from. Chance rounds a share up in one draw and
+    down in another: the same rows are those that are so in every draw.
     """
     plans = planned(dataset, sizes, draws, seed)
     empty = [size for size in sizes if min(plans[size].rows) < FEWEST_ROWS]
     notes = [f"{size.word} is left out: a draw of it has fewer than {FEWEST_ROWS} rows" for size in empty]
     sizes = [size for size in sizes if size not in empty]
-    if not sizes:
-        raise ConfigError("no size is left", got="; ".join(notes), do="give larger --sizes")
     same = {size: [other for other in sizes if plans[other].taken == plans[size].taken][-1] for size in sizes}
     kept = sorted((size for size in sizes if same[size] is size), key=lambda size: sum(plans[size].rows))
     notes += [
@@ -187,23 +225,18 @@ def _different(dataset: Dataset, sizes: Sequence[Size], draws: int, seed: int) -
 
 
 def _run(
-    shops: Mapping[bool, Shop],
-    ways: Sequence[Way],
-    sizes: Sequence[Size],
-    recipe: Recipe,
-    draws: int,
-    seed: int,
-    progress: Progress,
+    shops: Mapping[bool, Shop], courses: Sequence[Course], recipe: Recipe, draws: int, seed: int, progress: Progress
 ) -> tuple[list[Lesson], int]:
     """Draw by draw, so that what is interrupted has compared every method on the draws that are done."""
     lessons: list[Lesson] = []
-    planned, reused = draws * len(sizes) * len(ways), 0
+    planned, reused = draws * sum(len(course.ways) for course in courses), 0
     for number in range(draws):
-        for size in sizes:
-            drawn = draw(shops[False].dataset, size, number, seed)
+        for course in courses:
+            drawn = draw(shops[False].dataset, course.size, number, seed)
             here = {fresh: _of_draw(shop, drawn) for fresh, shop in shops.items()}
             share = partial(_share, progress, len(lessons), planned)
-            for way, (result, known) in zip(ways, _on_draw(here, ways, size, recipe, number, share), strict=True):
+            done = _on_draw(here, course, recipe, number, share)
+            for way, (result, known) in zip(course.ways, done, strict=True):
                 reused += known
                 opened = here[way.fresh].backbone
                 lessons.append(Lesson(way.label, way.item, opened.card if opened else None, drawn, result))
@@ -215,21 +248,21 @@ def _share(progress: Progress, before: int, planned: int, done: float, text: str
 
 
 def _on_draw(
-    shops: Mapping[bool, Shop], ways: Sequence[Way], size: Size, recipe: Recipe, number: int, progress: Progress
+    shops: Mapping[bool, Shop], course: Course, recipe: Recipe, number: int, progress: Progress
 ) -> list[tuple[RunResult, bool]]:
     """A run of every way, and whether it was there already; `progress` gets how many are done, and what goes on."""
     ended: dict[int, tuple[RunResult, bool]] = {}
 
     def begun(way: Way) -> tuple[RunResult, bool] | None:
         def report(done: float, text: str) -> None:
-            progress(len(ended) + done, f"{way.label} {size.word} draw {number}: {text}")
+            progress(len(ended) + done, f"{way.label} {course.size.word} draw {number}: {text}")
 
         report(0.0, "starting")
         return execute_if_free(shops[way.fresh], way.item, recipe, number, report)
 
-    for place, done in in_turn([partial(begun, way) for way in ways]):
+    for place, done in in_turn([partial(begun, way) for way in course.ways]):
         ended[place] = done
-    return [ended[place] for place in range(len(ways))]
+    return [ended[place] for place in range(len(course.ways))]
 
 
 def _of_draw(shop: Shop, drawn: Drawn) -> Shop:

@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graftwork.compare.assemble import median_costs
-from graftwork.compare.floor import MAJORITY, floor_of
+from graftwork.compare.floor import floor_of
 from graftwork.compare.grid import spent, split_statistics
 from graftwork.compare.leaderboard import command_line
-from graftwork.compare.savings import Line, savings
+from graftwork.compare.savings import savings
 from graftwork.compare.statistics import FEWEST_RUNS, Sample, bootstrap
 from graftwork.core.backbone import BackboneCard
 from graftwork.core.over import beginning
@@ -46,15 +46,10 @@ class Lesson:
     drawn: Drawn
     result: RunResult
 
-    @property
-    def fresh(self) -> bool:
-        """Whether it starts from weights that nothing was learned by."""
-        return self.item.method.uses_backbone and not beginning(self.item.method, self.card)["pretrained"]
 
-    @property
-    def transfers(self) -> bool:
-        """Whether it starts from pretrained weights."""
-        return self.item.method.uses_backbone and not self.fresh
+def transfers(item: Named, card: BackboneCard | None) -> bool:
+    """Whether the method starts from pretrained weights, `card` being that of the backbone opened for it."""
+    return item.method.uses_backbone and beginning(item.method, card)["pretrained"]
 
 
 def content_of(
@@ -66,13 +61,19 @@ def content_of(
     points, differences = [], {}
     for size in sizes:
         here = [lesson for lesson in lessons if lesson.drawn.size.word == size]
-        found, differences[size] = _points(
-            {label: [lesson for lesson in here if lesson.label == label] for label in labels}, size, shop, task.metrics
-        )
+        by_label = {label: listed for label in labels if (listed := [one for one in here if one.label == label])}
+        found, differences[size] = _points(by_label, size, shop, task.metrics)
         points += found
     described = {"name": task.name, "data": shop.dataset.digest} | task.question()
     described["rows"] = {name: len(split.examples) for name, split in shop.dataset.splits.items()}
     first = {lesson.label: lesson for lesson in reversed(lessons)}
+    methods = []
+    for label in labels:
+        item, transferring = first[label].item, transfers(first[label].item, first[label].card)
+        fresh = item.method.uses_backbone and not transferring
+        methods.append(
+            {"method": label, "config": dict(item.config), "fresh_weights": fresh, "transfers": transferring}
+        )
     opened: dict[str | None, dict[str, RunResult]] = {}
     for lesson in lessons:
         opened.setdefault(lesson.card.id if lesson.card else None, {})[lesson.result.id] = lesson.result
@@ -84,13 +85,10 @@ def content_of(
         "draws": draws,
         "seed": seed,
         "sizes": [_size(size, [lesson for lesson in lessons if lesson.drawn.size.word == size]) for size in sizes],
-        "methods": [
-            {"method": label, "config": dict(one.item.config), "fresh_weights": one.fresh, "transfers": one.transfers}
-            for label, one in ((label, first[label]) for label in labels)
-        ],
+        "methods": methods,
         "points": points,
         "differences": differences,
-        "savings": _savings(points, first, sizes, task.metrics[0]),
+        "savings": savings(points, methods, task.metrics[0]),
         "search_costs": {
             name: asdict(cost) for name, cost in spent(*(found.values() for found in opened.values())).items()
         },
@@ -162,21 +160,6 @@ def _points(
 def _counted(lesson: Lesson, known: Mapping[str, Statistics]) -> Statistics:
     """As a verdict counts a run: one that failed answers with the majority class of its draw."""
     return known[lesson.result.id] if lesson.result.status == "ok" else floor_of(lesson.drawn.dataset).test
-
-
-def _savings(
-    points: Sequence[Mapping[str, Any]], first: Mapping[str, Lesson], sizes: Sequence[str], metric: str
-) -> list[dict[str, Any]]:
-    """Transfer against what uses no backbone, and against fresh weights; of methods that finished everywhere."""
-    lines = {}
-    for label in first:
-        own = [point for point in points if point["method"] == label]
-        if all(point["n_draws"] and not point["n_failed"] for point in own):
-            scores = [[one[metric] for one in point["by_draw"].values()] for point in own]
-            lines[label] = Line(label, np.array([point["rows"] for point in own]), np.array(scores))
-    transfers = [label for label in lines if first[label].transfers]
-    references = [label for label in lines if label not in transfers and label != MAJORITY]  # nobody labels rows for it
-    return savings([lines[name] for name in transfers], [lines[name] for name in references], sizes)
 
 
 def _failures(points: Sequence[Mapping[str, Any]]) -> list[str]:

@@ -11,7 +11,7 @@ from markupsafe import Markup
 from plotly.offline import get_plotlyjs
 
 from graftwork.compare.answer import search_line, warnings
-from graftwork.compare.curve_table import LEGEND, cells, header, saving_lines, title
+from graftwork.compare.curve_table import LEGEND, at_sizes, cells, header, saving_lines, title
 from graftwork.compare.plots import plain_layout
 from graftwork.compare.report import css, pages
 from graftwork.files import write_text
@@ -40,7 +40,7 @@ def render_page(curve: Curve) -> str:
             legend=LEGEND,
             header=header(curve),
             rows=cells(curve),
-            prices=_prices(curve),
+            prices=at_sizes(curve, _training),
             savings=saving_lines(curve),
             search=search_line(curve),
             warnings=warnings(curve),
@@ -117,13 +117,6 @@ def _hover(point: Mapping[str, Any], metric: str) -> str:
 
 
 def _training(point: Mapping[str, Any]) -> str:
+    """The median seconds of a run."""
     cost = point["costs"].get("train_seconds", {"value": None, "unit": "s"})
     return show(cost["value"], cost["unit"])
-
-
-def _prices(curve: Curve) -> dict[str, list[str]]:
-    """Method -> the median seconds of training at each size."""
-    rows: dict[str, list[str]] = {one["method"]: [] for one in curve["methods"]}
-    for point in curve["points"]:
-        rows[point["method"]].append(_training(point))
-    return rows

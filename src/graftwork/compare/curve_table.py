@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from rich.console import Console
@@ -15,6 +16,7 @@ from graftwork.units import percent, several
 
 WIDTH = 100
 Curve = Mapping[str, Any]
+Point = Mapping[str, Any]  # a method at a size
 
 
 def print_curve(curve: Curve, console: Console) -> None:
@@ -56,15 +58,22 @@ def header(curve: Curve) -> list[str]:
     return [f"{size['size']} ({size['rows']:,.0f})" for size in curve["sizes"]]
 
 
+def at_sizes(curve: Curve, told: Callable[[Point], str]) -> dict[str, list[str]]:
+    """Method -> what is told of its point at each size; a dash where it was not tried."""
+    points = {(point["method"], point["size"]): point for point in curve["points"]}
+    sizes = [size["size"] for size in curve["sizes"]]
+    return {
+        method: [told(points[method, size]) if (method, size) in points else "–" for size in sizes]
+        for method in (one["method"] for one in curve["methods"])
+    }
+
+
 def cells(curve: Curve) -> dict[str, list[str]]:
     """Method -> `59.8 ± 3.2` at each size, or what became of it."""
-    rows: dict[str, list[str]] = {one["method"]: [] for one in curve["methods"]}
-    for point in curve["points"]:
-        rows[point["method"]].append(_cell(point, curve["headline_metric"]))
-    return rows
+    return at_sizes(curve, partial(_cell, curve["headline_metric"]))
 
 
-def _cell(point: Mapping[str, Any], metric: str) -> str:
+def _cell(metric: str, point: Point) -> str:
     if metric not in point["scores"]:
         return "failed"
     score = point["scores"][metric]

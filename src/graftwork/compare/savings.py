@@ -15,6 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from graftwork.compare.floor import MAJORITY
+
 Floats = NDArray[np.float64]
 
 RESAMPLES, FEWEST_DRAWS = 1_000, 3
@@ -26,6 +28,7 @@ class Line:
     """The scores of one method."""
 
     method: str
+    sizes: Sequence[str]  # K words
     rows: Floats  # (K,) training rows at each size, rising
     scores: Floats  # (K, D) of each draw at each size
 
@@ -65,7 +68,7 @@ def labels_needed(rows: Sequence[float] | Floats, scores: Sequence[float] | Floa
     return math.inf
 
 
-def saving(line: Line, at: int, size: str, reference: Line, seed: int = 0) -> Saving:
+def saving(line: Line, at: int, reference: Line, seed: int = 0) -> Saving:
     """What `reference` needs for what `line` reaches at its size number `at`."""
     wanted, rows = float(line.mean[at]), float(line.rows[at])
     needed = labels_needed(reference.rows, reference.mean, wanted)
@@ -82,20 +85,45 @@ def saving(line: Line, at: int, size: str, reference: Line, seed: int = 0) -> Sa
         low, high = np.quantile(found, np.array(INTERVAL) / 100, method="nearest")
         reached = float(np.isfinite(found).mean())
     return Saving(
-        line.method, reference.method, size, rows, wanted,
+        line.method, reference.method, line.sizes[at], rows, wanted,
         needed=_known(needed), at_most=bool(wanted <= reference.mean[0]), times=_known(needed / rows),
         low=_known(low), high=_known(high), reached=reached, most=float(reference.rows[-1]),
     )  # fmt: skip
 
 
-def savings(methods: Sequence[Line], references: Sequence[Line], sizes: Sequence[str]) -> list[dict[str, Any]]:
-    """Every method against every reference at all `sizes` (K,) but the largest; as JSON."""
+def savings(
+    points: Sequence[Mapping[str, Any]], methods: Sequence[Mapping[str, Any]], metric: str
+) -> list[dict[str, Any]]:
+    """Every method that transfers against all others but the majority class, for which nobody labels rows; as JSON.
+
+    `points` and `methods` are those of a `curve.json`, points from few rows to many. Methods that failed anywhere are
+    left out, and sizes with as many rows as the reference's largest.
+    """
+    lines = [line for one in methods if (line := _line(one["method"], points, metric))]
+    transfer = {one["method"] for one in methods if one["transfers"]}
+    references = [line for line in lines if line.method not in transfer | {MAJORITY}]
     return [
-        asdict(saving(line, at, size, reference))
+        asdict(saving(line, at, reference))
         for reference in references
-        for line in methods
-        for at, size in enumerate(sizes[:-1])
+        for line in lines
+        if line.method in transfer
+        for at, rows in enumerate(line.rows)
+        if rows < reference.rows[-1]
     ]
+
+
+def _line(method: str, points: Sequence[Mapping[str, Any]], metric: str) -> Line | None:
+    """The scores of a method; None where a run of it failed, or none was made."""
+    own = [point for point in points if point["method"] == method]
+    if not own or any(point["n_failed"] or not point["n_draws"] for point in own):
+        return None
+    scores = [[draw[metric] for draw in point["by_draw"].values()] for point in own]
+    return Line(
+        method,
+        [point["size"] for point in own],
+        np.array([point["rows"] for point in own], dtype=np.float64),
+        np.array(scores, dtype=np.float64),
+    )
 
 
 def sentence(one: Mapping[str, Any], metric: str) -> str:
