@@ -16,6 +16,7 @@ import pytest
 import torch
 
 from graftwork.compare import workers
+from graftwork.compare.curve import curve
 from graftwork.compare.leaderboard import compare
 from graftwork.compare.workers import at_once
 from graftwork.core.meter import Cost
@@ -77,6 +78,36 @@ def test_a_run_beside_others_is_the_run_alone(data: Path, tmp_path: Path) -> Non
     assert again.executed == 0 and again.content["rows"] == beside.content["rows"]
     kept = train(data, method="bitfit", backbone="tiny_text", epochs=1, precision="fp32", runs=tmp_path / "beside/runs")
     assert kept.reused and kept.result.id in ids
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("two_threads")
+def test_the_runs_of_a_curve_beside_others_are_those_alone(data: Path, tmp_path: Path) -> None:
+    """On draws, and on fresh weights, which the workers open for themselves."""
+
+    def made(name: str, jobs: int) -> Any:
+        settings: dict[str, Any] = {"methods": "tfidf_svm,prototype,full,random:full", "sizes": "4/class,100%"}
+        places = {"runs": tmp_path / name / "runs", "out": tmp_path / name / "curve", "cache_size": "0"}
+        return curve(data, backbone="tiny_text", epochs=1, precision="fp32", draws=2, jobs=jobs, **settings, **places)
+
+    beside = made("beside", jobs=2)
+    torch.set_num_threads(1)
+    alone = made("alone", jobs=1)
+    assert (beside.executed, alone.executed) == (16, 16)
+    points = {(point["method"], point["size"]): point for point in alone.content["points"]}
+    for point in beside.content["points"]:
+        there = points[point["method"], point["size"]]
+        assert (point["runs"], point["by_draw"]) == (there["runs"], there["by_draw"])
+    for run in sorted(path.name for path in (tmp_path / "alone/runs").iterdir()):
+        told = {}
+        for name in ("beside", "alone"):
+            folder = tmp_path / name / "runs" / run
+            receipt = read_json(folder / "receipt.json")
+            told[name] = (folder / "predictions.jsonl").read_bytes(), receipt["rerun"], receipt["model"]
+        assert told["beside"] == told["alone"]
+    assert beside.content["environment"]["runs_at_once"] == 2 and beside.content["savings"]
+    torch.set_num_threads(2)
+    assert made("beside", jobs=2).executed == 0
 
 
 @pytest.mark.parametrize(
@@ -339,7 +370,7 @@ def test_what_a_notebook_registered_is_run_in_its_process(
 def test_the_longest_of_a_seed_begins_first() -> None:
     """Methods of which no run has ended yet come first, in their order; a seed is given out whole before the next."""
     crew = object.__new__(workers.Workers)
-    crew._seconds = {"full": 90.0, "majority": 0.1, "adapter": 60.0}
+    crew._seconds = {("full", 0): 90.0, ("majority", 0): 0.1, ("adapter", 0): 60.0}
     names = ("majority", "adapter", "new", "full")
     orders = [workers.Order(name, None, Recipe(), seed, "") for seed in (0, 1) for name in names]  # type: ignore[arg-type]
     waiting = list(enumerate(orders))

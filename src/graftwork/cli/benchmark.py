@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from graftwork.cli.options import RunFlags, progress_bar, run_options, use_threads
+from graftwork.cli.options import RunFlags, jobs_option, progress_bar, run_options, use_threads
 
 if TYPE_CHECKING:
     from graftwork.benchmark.run import Benchmark
@@ -26,12 +26,7 @@ if TYPE_CHECKING:
     help="No race: every method in full, at its own learning rate; often cheaper under 3 seeds.",
 )
 @click.option("--out", metavar="DIR", help="Folder for benchmark.json, boards, submission.  [default: boards/SUITE]")
-@click.option(
-    "--jobs",
-    type=int,
-    help="Runs side by side; each has as many of the threads.  [default: one for each thread and 4 GB of memory, 8 at "
-    "most; 1 on a GPU]",
-)
+@jobs_option
 @click.option("--json", "as_json", is_flag=True, help="Print benchmark.json instead of the table.")
 @run_options
 def command(

@@ -11,6 +11,7 @@ import click
 
 from graftwork.cli.options import (
     RunFlags,
+    jobs_option,
     progress_bar,
     run_options,
     task_flags,
@@ -48,12 +49,7 @@ if TYPE_CHECKING:
     metavar="DIR",
     help="Folder for leaderboard.json and report.html.  [default: boards/TASK; of several boards/tasks]",
 )
-@click.option(
-    "--jobs",
-    type=int,
-    help="Runs side by side; each has as many of the threads.  [default: one for each thread and 4 GB of memory, 8 at "
-    "most; 1 on a GPU]",
-)
+@jobs_option
 @click.option("--json", "as_json", is_flag=True, help="Print leaderboard.json, or tasks.json, instead of the table.")
 @run_options
 def command(

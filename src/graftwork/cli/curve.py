@@ -9,6 +9,7 @@ import click
 
 from graftwork.cli.options import (
     RunFlags,
+    jobs_option,
     progress_bar,
     run_options,
     seed_option,
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 )
 @click.option("--draws", type=int, help="Parts of the training split at every size.  [default: 5]")
 @seed_option("the draws")
+@jobs_option
 @click.option("--out", metavar="DIR", help="Folder for curve.json and report.html.  [default: curves/TASK]")
 @click.option("--json", "as_json", is_flag=True, help="Print curve.json instead of the table.")
 @run_options
@@ -45,6 +47,7 @@ def command(
     methods: str | None,
     draws: int | None,
     seed: int,
+    jobs: int | None,
     out: str | None,
     as_json: bool,
     running: RunFlags,
@@ -74,6 +77,7 @@ def command(
             methods=methods,
             draws=DRAWS if draws is None else draws,
             seed=seed,
+            jobs=jobs,
             out=out,
             progress=progress,
             **over(settings, running.given),

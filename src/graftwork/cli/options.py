@@ -35,6 +35,12 @@ precision_option = _setting("precision", metavar="NAME")
 device_option = _setting("device", metavar="NAME")
 prices_option = _setting("prices", metavar="FILE")
 threads_option = click.option("--threads", type=int, help="Processor threads.  [default: all cores]")
+jobs_option = click.option(
+    "--jobs",
+    type=int,
+    help="Runs side by side; each has as many of the threads.  [default: one for each thread and 4 GB of memory, 8 at "
+    "most; 1 on a GPU]",
+)
 
 
 @dataclass(frozen=True)

@@ -5,27 +5,26 @@ from __future__ import annotations
 import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import Any, Unpack
 
 from graftwork.compare.curve_content import Lesson, content_of, transfers
 from graftwork.compare.curve_page import write_page
 from graftwork.compare.floor import MAJORITY
+from graftwork.compare.workers import Order, crew_of, divided
+from graftwork.core.backbone import BackboneCard
 from graftwork.core.opening import FRESH
 from graftwork.core.progress import Progress, silent
 from graftwork.core.run import Recipe, RunResult
 from graftwork.core.settings import split_words
 from graftwork.core.task import Dataset, Task
-from graftwork.data.draws import Drawn, Size, draw, parse_sizes, planned
+from graftwork.data.draws import Size, draw, parse_sizes, planned
 from graftwork.errors import ConfigError
 from graftwork.files import finite, require_writable, write_json
-from graftwork.run.execute import execute_if_free, in_turn
 from graftwork.run.methods import Named, of_a, parse_method
-from graftwork.run.once import Done
 from graftwork.run.setup import Given, Setup, takes_settings
-from graftwork.run.shop import Shop, open_shared, open_shop
-from graftwork.train.pooled_once import PooledOnce
+from graftwork.run.shop import Shop, open_shop, reopened
+from graftwork.run.shops import Shops
 
 DRAWS = 5
 FEWEST_ROWS = 2  # of train, in every draw of a size
@@ -72,6 +71,7 @@ def curve(
     methods: str | Sequence[str] | None = None,
     draws: int = DRAWS,
     seed: int = 0,
+    jobs: int | None = None,
     out: str | Path | None = None,
     progress: Progress = silent,
     **given: Unpack[Given],
@@ -83,7 +83,7 @@ def curve(
     many rows of validation as are trained on.
     `random:` before a method runs it on the same architecture with fresh weights. At `reference_sizes`, whether or not
     they are among `sizes`, only the methods run that start from no pretrained weights. Methods run in full, at their
-    own learning rates, one run after another, with the number of the draw as their seed.
+    own learning rates, with the number of the draw as their seed; `jobs` runs go on side by side, as in `compare`.
 
     `out` (default `curves/<task>`) receives `curve.json` and `report.html`; the same call goes on where it was stopped.
     Raises `GraftworkError` for bad data or settings; a run that fails is told.
@@ -96,11 +96,11 @@ def curve(
     ways = _ways(methods, setup.backbone)
     folder = Path(out) if out is not None else Path("curves") / task.name
     chosen = [way.item for way in ways if not way.fresh] or [way.item for way in ways]
-    shop = open_shop(task, chosen, setup, out=folder)
+    shop = divided(open_shop(task, chosen, setup, out=folder), jobs)
     listed = parse_sizes(sizes, shop.dataset.task)
     apart = [] if reference_sizes is None else parse_sizes(reference_sizes, shop.dataset.task)
     ways = _fitting(ways, shop, asked=methods is not None)
-    shops = _shops(shop, ways, setup)
+    shops = _shops(shop, ways)
     for way in ways:
         shops[way.fresh].spec(way.item, setup.recipe, 0)  # a recipe that makes no sense is an error before any run
     courses, notes = _courses(shops, ways, listed, apart, draws, seed)
@@ -112,17 +112,14 @@ def curve(
     return Curves(content, folder, reused, len(lessons) - reused)
 
 
-def _shops(shop: Shop, ways: Sequence[Way], setup: Setup) -> dict[bool, Shop]:
+def _shops(shop: Shop, ways: Sequence[Way]) -> list[Shop]:
     """The shop of runs on the backbone, and where a way asks for them one of runs on its fresh weights."""
-    shops = {False: _tested(shop)}
-    if any(way.fresh for way in ways):
-        assert shop.opened_by is not None
-        named = tuple(way.item.config for way in ways)
-        by = replace(shop.opened_by, methods=named, setup=replace(setup, backbone=f"{FRESH}{setup.backbone}"))
-        fresh = open_shared([way.item for way in ways], by.setup)
-        opened = replace(shop, backbone=fresh.backbone, load=fresh.load, frozen=fresh.frozen, model_files=fresh.files)
-        shops[True] = _tested(replace(opened, opened_by=by))
-    return shops
+    if not any(way.fresh for way in ways):
+        return [shop]
+    assert shop.opened_by is not None
+    setup = replace(shop.opened_by.setup, backbone=f"{FRESH}{shop.opened_by.setup.backbone}")
+    named = tuple(way.item.config for way in ways)
+    return [shop, reopened(shop, replace(shop.opened_by, methods=named, setup=setup))]
 
 
 def _ways(words: str | Sequence[str] | None, backbone: str) -> list[Way]:
@@ -157,7 +154,7 @@ def _ways(words: str | Sequence[str] | None, backbone: str) -> list[Way]:
 
 def _fitting(ways: Sequence[Way], shop: Shop, asked: bool) -> list[Way]:
     """Those that fit the task and the backbone. One that was asked for by name must fit."""
-    task, card = shop.dataset.task, shop.backbone.card if shop.backbone else None
+    task, card = shop.dataset.task, _card(shop)
     reasons = {way.label: way.item.method.unfit(task, card) for way in ways}
     for label, reason in reasons.items():
         if reason and asked:
@@ -165,19 +162,12 @@ def _fitting(ways: Sequence[Way], shop: Shop, asked: bool) -> list[Way]:
     return [way for way in ways if not reasons[way.label]]
 
 
-def _tested(shop: Shop) -> Shop:
-    """The shop of runs that all answer one test split."""
-    once = PooledOnce(shop.backbone, shop.dataset.test.examples) if shop.backbone else None
-    return replace(shop, tested=once)
-
-
 def _courses(
-    shops: Mapping[bool, Shop], ways: Sequence[Way], sizes: Sequence[Size], apart: Sequence[Size], draws: int, seed: int
+    shops: Sequence[Shop], ways: Sequence[Way], sizes: Sequence[Size], apart: Sequence[Size], draws: int, seed: int
 ) -> tuple[list[Course], list[str]]:
     """What runs at each size, from small to large, and what to tell of the sizes; at those `apart` nothing that
     transfers. Raises `ConfigError` where no size is left, or nothing runs at those apart."""
-    cards = {fresh: shop.backbone.card if shop.backbone else None for fresh, shop in shops.items()}
-    references = [way for way in ways if not transfers(way.item, cards[way.fresh])]
+    references = [way for way in ways if not transfers(way.item, _card(shops[way.fresh]))]
     if apart and all(way.label == MAJORITY for way in references):
         raise ConfigError(
             "no method is named that starts from no pretrained weights",
@@ -185,7 +175,7 @@ def _courses(
             do="leave --reference-sizes out, or name one: --methods tfidf_svm,random:full,full",
         )
     every = [size for size in sizes if size not in apart]
-    kept, notes = _different(shops[False].dataset, [*apart, *every], draws, seed)
+    kept, notes = _different(shops[0].dataset, [*apart, *every], draws, seed)
     if not set(kept) & set(every):
         raise ConfigError("no size is left", got="; ".join(notes), do="give larger --sizes, for all methods")
     told = ", ".join(size.word for size in kept if size in apart)
@@ -225,47 +215,46 @@ def _different(dataset: Dataset, sizes: Sequence[Size], draws: int, seed: int) -
 
 
 def _run(
-    shops: Mapping[bool, Shop], courses: Sequence[Course], recipe: Recipe, draws: int, seed: int, progress: Progress
+    shops: Sequence[Shop], courses: Sequence[Course], recipe: Recipe, draws: int, seed: int, progress: Progress
 ) -> tuple[list[Lesson], int]:
     """Draw by draw, so that what is interrupted has compared every method on the draws that are done."""
-    lessons: list[Lesson] = []
-    planned, reused = draws * sum(len(course.ways) for course in courses), 0
-    for number in range(draws):
-        for course in courses:
-            drawn = draw(shops[False].dataset, course.size, number, seed)
-            here = {fresh: _of_draw(shop, drawn) for fresh, shop in shops.items()}
-            share = partial(_share, progress, len(lessons), planned)
-            done = _on_draw(here, course, recipe, number, share)
-            for way, (result, known) in zip(course.ways, done, strict=True):
-                reused += known
-                opened = here[way.fresh].backbone
-                lessons.append(Lesson(way.label, way.item, opened.card if opened else None, drawn, result))
+    asked = [
+        (way, drawn)
+        for number in range(draws)
+        for course in courses
+        for drawn in [draw(shops[0].dataset, course.size, number, seed)]
+        for way in course.ways
+    ]
+    orders = [
+        Order(
+            way.label,
+            way.item,
+            recipe,
+            drawn.number,
+            f"{drawn.size.word} draw {drawn.number}",
+            shop=int(way.fresh),
+            drawn=drawn.dataset,
+        )
+        for way, drawn in asked
+    ]
+    parts = [0.0] * len(orders)
+
+    def report(place: int, done: float, text: str) -> None:
+        parts[place], order = done, orders[place]
+        progress(sum(parts) / len(parts), f"{order.label} {order.stage}: {text}")
+
+    results: dict[int, RunResult] = {}
+    reused = 0
+    with crew_of(Shops(*shops)) as crew:
+        for place, result, known in crew(orders, report):
+            results[place], parts[place] = result, 1.0
+            reused += known
+    lessons = [
+        Lesson(way.label, way.item, _card(shops[way.fresh]), drawn, results[place])
+        for place, (way, drawn) in enumerate(asked)
+    ]
     return lessons, reused
 
 
-def _share(progress: Progress, before: int, planned: int, done: float, text: str) -> None:
-    progress((before + done) / planned, text)
-
-
-def _on_draw(
-    shops: Mapping[bool, Shop], course: Course, recipe: Recipe, number: int, progress: Progress
-) -> list[tuple[RunResult, bool]]:
-    """A run of every way, and whether it was there already; `progress` gets how many are done, and what goes on."""
-    ended: dict[int, tuple[RunResult, bool]] = {}
-
-    def begun(way: Way) -> tuple[RunResult, bool] | None:
-        def report(done: float, text: str) -> None:
-            progress(len(ended) + done, f"{way.label} {course.size.word} draw {number}: {text}")
-
-        report(0.0, "starting")
-        return execute_if_free(shops[way.fresh], way.item, recipe, number, report)
-
-    for place, done in in_turn([partial(begun, way) for way in course.ways]):
-        ended[place] = done
-    return [ended[place] for place in range(len(course.ways))]
-
-
-def _of_draw(shop: Shop, drawn: Drawn) -> Shop:
-    """The shop with the rows of a draw; what it kept of the rows of others is let go."""
-    shop.frozen.forget_all_but(drawn.dataset.digest)
-    return replace(shop, dataset=drawn.dataset, done=Done())
+def _card(shop: Shop) -> BackboneCard | None:
+    return shop.backbone.card if shop.backbone else None

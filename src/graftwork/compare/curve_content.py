@@ -96,7 +96,7 @@ def content_of(
         "notes": [*notes, VALIDATION, *_failures(points), *_few(draws)],
         "statistics": {"draws": RESAMPLES, "seed": 0, "level": 0.95},
         "command": command_line(),
-        "environment": environment(),
+        "environment": environment() | {"runs_at_once": shop.runs_at_once},
     }
 
 

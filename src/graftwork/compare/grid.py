@@ -24,6 +24,7 @@ from graftwork.registry import kinds, metrics
 from graftwork.run.methods import Named
 from graftwork.run.receipt import Search
 from graftwork.run.shop import Shop
+from graftwork.run.shops import Shops
 from graftwork.run.store import read_logits
 
 
@@ -71,7 +72,7 @@ def run_grid(
     trial_methods = len(racing) > race.ALWAYS_KEPT
     looks = seeds - 1
     planned = _planned(racing) + seeds * len(entries)
-    runner = _Runner(shop, recipe, progress, planned, looks, crew or partial(one_by_one, shop))
+    runner = _Runner(shop, recipe, progress, planned, looks, crew or partial(one_by_one, Shops(shop)))
     tried = _choose_rates([entry for entry in racing if race.rates(entry.item)], runner)
     if trial_methods:
         runner.trials([(entry, entry.item) for entry in racing], race.METHOD_SHARE)

@@ -15,7 +15,7 @@ from graftwork.compare.grid import Grid, run_grid, spent
 from graftwork.compare.race import not_searched
 from graftwork.compare.report import write_report
 from graftwork.compare.shortcuts import shortcuts
-from graftwork.compare.workers import at_once, crew_of
+from graftwork.compare.workers import crew_of, divided
 from graftwork.core.meter import Cost
 from graftwork.core.progress import Progress, silent
 from graftwork.core.run import RunResult
@@ -23,11 +23,12 @@ from graftwork.core.settings import BY, split_words
 from graftwork.core.task import Task
 from graftwork.errors import ConfigError
 from graftwork.files import finite, require_writable, write_json
-from graftwork.registry import metrics, registries
+from graftwork.registry import metrics
 from graftwork.run.environment import environment
 from graftwork.run.methods import Named, named, of_a, parse_method
 from graftwork.run.setup import Given, Setup, takes_settings
 from graftwork.run.shop import Shop, open_shop
+from graftwork.run.shops import Shops
 from graftwork.train.seeds import SOURCES, chosen_sources
 
 SEEDS = 5
@@ -89,41 +90,19 @@ def compare(
     setup = Setup.of(given)
     chosen, varied = chosen_methods(methods, no_transfer), chosen_sources(vary)
     folder = Path(out) if out is not None else Path("boards") / task.name
-    shop = _divided(open_shop(task, chosen, setup, out=folder), jobs)
+    shop = divided(open_shop(task, chosen, setup, out=folder), jobs)
     fitting, left_out = _fitting(chosen, shop, asked=methods is not None)
     recipe = replace(setup.recipe, varied=None if vary is None else varied)
     for item in fitting:
         shop.spec(item, recipe, 0)  # a recipe that makes no sense is an error before the first run, not after it
     require_writable(folder)
-    with crew_of(shop) as crew:
+    with crew_of(Shops(shop)) as crew:
         grid = run_grid(shop, fitting, recipe, seeds, progress, exhaustive=exhaustive, crew=crew)
     notes = (*left_out, *not_searched(fitting, (grid.race or {}).get("rates", ())))
     content = finite(_content(shop, grid, notes, varied))
     write_json(folder / "leaderboard.json", content)
     write_report(content, _receipts(grid.rows), folder / "report.html")
     return Leaderboard(content, folder, grid.reused, len(grid.runs) - grid.reused)
-
-
-def _divided(shop: Shop, jobs: int | None) -> Shop:
-    """The shop with the threads that each of the runs at once has.
-
-    Where a notebook has registered parts of its own, which other processes don't know, runs go one by one in its own.
-    Raises `ConfigError` if more are asked for then.
-    """
-    count = runs_at_once(jobs, shop.numerics)
-    return replace(shop, numerics={**shop.numerics, "threads": shop.numerics["threads"] // count}, runs_at_once=count)
-
-
-def runs_at_once(jobs: int | None, numerics: Mapping[str, Any]) -> int:
-    """How many of the runs go on side by side. Raises `ConfigError` for more than can."""
-    here_only = sorted(name for registry in registries for name in registry.here_only())
-    if here_only and (jobs or 1) > 1:
-        raise ConfigError(
-            "runs side by side are processes, and these do not know the parts that this one has registered",
-            got=f"jobs {jobs}; {', '.join(here_only)}",
-            do="leave jobs out, or install the parts as a package with entry points",
-        )
-    return at_once(1 if here_only else jobs, numerics["threads"], numerics["device"])
 
 
 def choose_methods(words: str | Sequence[str] | None) -> list[Named]:

@@ -14,10 +14,10 @@ from graftwork.compare.leaderboard import (
     chosen_methods,
     command_line,
     compare,
-    runs_at_once,
 )
 from graftwork.compare.many_report import write_tasks_report
 from graftwork.compare.over_tasks import over_tasks
+from graftwork.compare.workers import runs_at_once
 from graftwork.core.progress import Progress, silent
 from graftwork.core.task import Task, read_task_file
 from graftwork.data.hub import SCHEME

@@ -16,21 +16,24 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from graftwork.core.run import Recipe, RunResult
+from graftwork.core.task import Dataset
 from graftwork.errors import ConfigError, GraftworkError
+from graftwork.registry import registries
 from graftwork.run.environment import usable_memory_bytes
 from graftwork.run.execute import SECONDS_BETWEEN_LOOKS, execute_if_free, in_turn
 from graftwork.run.methods import Named
 from graftwork.run.price_tag import repriced
 from graftwork.run.receipt import NOTHING_TRIED, Search
 from graftwork.run.shop import Shop
+from graftwork.run.shops import Shops
 from graftwork.run.store import read_result
 from graftwork.run.worker import Opening
 
@@ -53,20 +56,29 @@ class Order:
     seed: int
     stage: str
     search: Search = NOTHING_TRIED  # what was tried before it
+    shop: int = 0  # which of the shops
+    drawn: Dataset | None = None  # the rows, where they are not all that there are
+
+    @property
+    def like(self) -> tuple[str, int]:
+        """What takes about as long: the same method on as many rows."""
+        return self.label, len(self.drawn.train.examples) if self.drawn else 0
 
     def line(self) -> dict[str, Any]:
         """As JSON, for a worker."""
         asked = {"method": dict(self.item.config), "recipe": asdict(self.recipe), "seed": self.seed}
-        return asked | {"search": asdict(self.search)}
+        draw = self.drawn.report["draw"] if self.drawn else None
+        return asked | {"search": asdict(self.search), "shop": self.shop, "draw": draw}
 
 
 Crew = Callable[[Sequence[Order], Report], Iterator[Finished]]  # executes orders, in any order
 
 
-def one_by_one(shop: Shop, orders: Sequence[Order], report: Report) -> Iterator[Finished]:
+def one_by_one(shops: Shops, orders: Sequence[Order], report: Report) -> Iterator[Finished]:
     """In this process."""
 
     def begun(place: int, order: Order) -> tuple[RunResult, bool] | None:
+        shop = shops.of(order.shop, order.drawn)
         report(place, 0.0, "starting")
         return execute_if_free(shop, order.item, order.recipe, order.seed, partial(report, place), order.search)
 
@@ -87,13 +99,35 @@ def at_once(jobs: int | None, threads: int, device: str) -> int:
     return jobs
 
 
+def divided(shop: Shop, jobs: int | None) -> Shop:
+    """The shop with the threads that each of the runs at once has.
+
+    Where a notebook has registered parts of its own, which other processes don't know, runs go one by one in its own.
+    Raises `ConfigError` if more are asked for then.
+    """
+    count = runs_at_once(jobs, shop.numerics)
+    return replace(shop, numerics={**shop.numerics, "threads": shop.numerics["threads"] // count}, runs_at_once=count)
+
+
+def runs_at_once(jobs: int | None, numerics: Mapping[str, Any]) -> int:
+    """How many of the runs go on side by side. Raises `ConfigError` for more than can."""
+    here_only = sorted(name for registry in registries for name in registry.here_only())
+    if here_only and (jobs or 1) > 1:
+        raise ConfigError(
+            "runs side by side are processes, and these do not know the parts that this one has registered",
+            got=f"jobs {jobs}; {', '.join(here_only)}",
+            do="leave jobs out, or install the parts as a package with entry points",
+        )
+    return at_once(1 if here_only else jobs, numerics["threads"], numerics["device"])
+
+
 @contextmanager
-def crew_of(shop: Shop) -> Iterator[Crew]:
+def crew_of(shops: Shops) -> Iterator[Crew]:
     """Who executes: workers where several runs go on at once, for as long as this context lasts."""
-    if shop.runs_at_once == 1:
-        yield partial(one_by_one, shop)
+    if shops.whole[0].runs_at_once == 1:
+        yield partial(one_by_one, shops)
         return
-    crew = Workers(shop)
+    crew = Workers(shops)
     try:
         yield crew
     except BaseException:
@@ -105,11 +139,12 @@ def crew_of(shop: Shop) -> Iterator[Crew]:
 class Workers:
     """Processes that are started when there is work for them. A `Crew`."""
 
-    def __init__(self, shop: Shop):
-        self.shop, self.opening = shop, Opening.of(shop)
+    def __init__(self, shops: Shops):
+        self.shops, self.opening = shops, Opening.of(shops)
+        self.store, self.prices = shops.whole[0].store, shops.whole[0].prices
         self._heard: queue.SimpleQueue[tuple[_Worker, str | None]] = queue.SimpleQueue()
         self._workers: list[_Worker] = []
-        self._seconds: dict[str, float] = {}  # that a whole run of a method took last
+        self._seconds: dict[tuple[str, int], float] = {}  # that a whole run took last, by what it is like
         self._held: list[tuple[int, Order]] = []  # that other processes execute
         self._again = math.inf  # when these are asked for again, on the monotonic clock
         self._warned: set[str] = set()
@@ -125,9 +160,10 @@ class Workers:
         """Known runs first, the others as they end. Raises `GraftworkError` when a worker could not go on."""
         waiting: list[tuple[int, Order]] = []
         for place, order in enumerate(orders):
-            known = self.shop.store.find(self.shop.spec(order.item, order.recipe, order.seed).id)
+            shop = self.shops.of(order.shop, order.drawn)
+            known = self.store.find(shop.spec(order.item, order.recipe, order.seed).id)
             if known is not None:
-                yield place, repriced(known, self.shop.prices), True
+                yield place, repriced(known, self.prices), True
             else:
                 waiting.append((place, order))
         while waiting or self._held or any(worker.order is not None for worker in self._workers):
@@ -156,7 +192,7 @@ class Workers:
         """Of the next seed's orders the one that takes longest, or is not known yet: begun last, it would end alone."""
         seed = waiting[0][1].seed
         of_seed = [item for item in waiting if item[1].seed == seed]
-        longest = max(of_seed, key=lambda item: self._seconds.get(item[1].label, math.inf))
+        longest = max(of_seed, key=lambda item: self._seconds.get(item[1].like, math.inf))
         waiting.remove(longest)
         return longest
 
@@ -190,9 +226,9 @@ class Workers:
             self._held.append((worker.place, order))
             self._again = time.monotonic() + SECONDS_BETWEEN_LOOKS
             return None
-        result = read_result(self.shop.store.root / said["done"] / "result.json")
-        self._seconds[order.label] = result.spent.wall_seconds / order.recipe.share
-        return worker.place, repriced(result, self.shop.prices), said["known"]
+        result = read_result(self.store.root / said["done"] / "result.json")
+        self._seconds[order.like] = result.spent.wall_seconds / order.recipe.share
+        return worker.place, repriced(result, self.prices), said["known"]
 
     def _warn(self, message: str) -> None:
         """Once, however many workers say it."""

@@ -22,7 +22,7 @@ from graftwork.files import noting_digests, require_writable
 from graftwork.registry import kinds
 from graftwork.run.data_report import as_read_by, require_reads
 from graftwork.run.environment import arithmetic, numerics
-from graftwork.run.methods import Named
+from graftwork.run.methods import Named, named_from_config
 from graftwork.run.once import Done
 from graftwork.run.setup import OpenedBy, Setup
 from graftwork.run.store import RunStore
@@ -156,6 +156,19 @@ def open_shop(
         max_memory=max_memory,
         opened_by=OpenedBy(task.resolved(**found), tuple(item.config for item in methods), setup),
         model_files=shared.files,
+    )
+
+
+def reopened(shop: Shop, by: OpenedBy) -> Shop:
+    """A shop over the same data, on the backbone that `by` names in place of its own."""
+    shared = open_shared([named_from_config(config) for config in by.methods], by.setup)
+    return replace(
+        shop,
+        backbone=shared.backbone,
+        load=shared.load,
+        frozen=shared.frozen,
+        model_files=shared.files,
+        opened_by=by,
     )
 
 

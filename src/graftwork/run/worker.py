@@ -25,7 +25,8 @@ from graftwork.errors import DataError, GraftworkError
 from graftwork.files import storage_error
 from graftwork.run.methods import named_from_config
 from graftwork.run.setup import OpenedBy, Setup
-from graftwork.run.shop import Shop, open_shop
+from graftwork.run.shop import Shop, open_shop, reopened
+from graftwork.run.shops import Shops
 
 SECONDS_BETWEEN_SIGNS = 0.2
 Line = Mapping[str, Any]
@@ -39,29 +40,41 @@ class Opening:
     data: str  # Dataset.digest: the files must still hold what the other process read
     threads: int
     runs_at_once: int
+    others: tuple[OpenedBy, ...] = ()  # over the same data, opened when a run first asks for one
 
     @classmethod
-    def of(cls, shop: Shop) -> Opening:
-        """What opens the same shop in another process."""
-        assert shop.opened_by is not None
-        return cls(shop.opened_by, shop.dataset.digest, shop.numerics["threads"], shop.runs_at_once)
+    def of(cls, shops: Shops) -> Opening:
+        """What opens the same shops in another process."""
+        first, opened_by = shops.whole[0], [shop.opened_by for shop in shops.whole]
+        by, *others = [one for one in opened_by if one is not None]
+        assert len(others) == len(shops.whole) - 1
+        return cls(by, first.dataset.digest, first.numerics["threads"], first.runs_at_once, tuple(others))
 
     def line(self) -> Line:
         """As JSON."""
         line = asdict(self)
-        task = line["shop"]["task"]
-        task |= {name: str(path) for name, path in task.items() if isinstance(path, Path)}
+        for shop in (line["shop"], *line["others"]):
+            shop["task"] |= {name: str(path) for name, path in shop["task"].items() if isinstance(path, Path)}
         return line
 
     @classmethod
     def read(cls, line: Line) -> Opening:
         """From JSON."""
-        shop = line["shop"]
-        listed = shop["task"].items()
-        task: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value for name, value in listed}
-        task |= {name: Path(task[name]) for name in ("data", "validation", "test") if task[name] is not None}
-        by = OpenedBy(Task(**task), tuple(shop["methods"]), Setup(**shop["setup"]))
-        return cls(**{**line, "shop": by})
+        return cls(**{**line, "shop": _opened_by(line["shop"]), "others": tuple(map(_opened_by, line["others"]))})
+
+    def shop_of(self, order: Line, shops: Shops) -> Shop:
+        """The shop that an order asks for; one that is not open yet is opened."""
+        which = order.get("shop", 0)
+        while len(shops.whole) <= which:
+            shops.whole.append(reopened(shops.whole[0], self.others[len(shops.whole) - 1]))
+        return shops.of(which, shops.drawn(order.get("draw")))
+
+
+def _opened_by(line: Line) -> OpenedBy:
+    listed = line["task"].items()
+    task: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value for name, value in listed}
+    task |= {name: Path(task[name]) for name in ("data", "validation", "test") if task[name] is not None}
+    return OpenedBy(Task(**task), tuple(line["methods"]), Setup(**line["setup"]))
 
 
 def work(lines: Iterator[str], say: Callable[[Line], None]) -> None:
@@ -77,9 +90,10 @@ def work(lines: Iterator[str], say: Callable[[Line], None]) -> None:
     shop = open_shop(by.task, [named_from_config(config) for config in by.methods], by.setup, checked=False)
     if shop.dataset.digest != opening.data:
         raise DataError("the data changed while it was being compared", where=str(by.task.data), do="start again")
-    shop = replace(shop, runs_at_once=opening.runs_at_once)
+    shops = Shops(replace(shop, runs_at_once=opening.runs_at_once))
     for line in lines:
         order = json.loads(line)
+        shop = opening.shop_of(order, shops)
         item, recipe = named_from_config(order["method"]), Recipe(**order["recipe"])
         done = execute_if_free(shop, item, recipe, order["seed"], _signs(say), Search.read(order.get("search", {})))
         say({"held": True} if done is None else {"done": done[0].id, "known": done[1]})
