@@ -14,7 +14,7 @@ import graftwork as gw
 from graftwork.core.task import Task
 from graftwork.errors import ConfigError, DataError
 from graftwork.files import read_json, write_json
-from graftwork.run import bulk, trained_on
+from graftwork.run import bulk, scoring, trained_on
 from graftwork.run.scoring import score, scores_on, verdict
 from graftwork.run.task_module import TaskModule
 from graftwork.run.trained_on import Overlap
@@ -89,6 +89,25 @@ def test_others_are_compared_on_the_same_rows(shelf: dict[str, TaskModule], tmp_
 def test_a_verdict_needs_rows_that_differ() -> None:
     assert [verdict(0.1, 0.3, 6), verdict(-0.3, -0.1, 6)] == ["better", "worse"]
     assert [verdict(0.1, 0.3, 5), verdict(0.0, 0.3, 9)] == ["cannot tell"] * 2
+
+
+def test_a_row_that_is_answered_alike_does_not_differ(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Three rows of forty change the ranks and the mean that all of them are scored by."""
+    data, settings = every_kind(tmp_path, "regression")
+    modules = [trained(tmp_path, data, method, **settings) for method in ("majority", "tfidf_svm")]
+    answers = np.arange(40, dtype=np.float64)[:, None] % 5 + 0.001 * np.arange(40)[:, None]
+    other = answers.copy()
+    other[:3] += 40.0
+    windows = bulk.logit_windows
+
+    def answered(*given: Any) -> Any:
+        for window, logits, longer in windows(*given):
+            yield window, [answers, other][: len(logits)], longer
+
+    monkeypatch.setattr(scoring, "logit_windows", answered)
+    gain = score(modules[0], data, also=[modules[1]])["also"][0]["gain"]
+    assert {name: one["differing"] for name, one in gain.items()} == {"pearson": 3, "spearman": 3}
+    assert {one["verdict"] for one in gain.values()} == {"cannot tell"}
 
 
 def test_labels_in_another_order_are_the_same_labels(shelf: dict[str, TaskModule], tmp_path: Path) -> None:

@@ -8,9 +8,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from graftwork.core.metric import score as score_of
 from graftwork.core.progress import Progress, silent
-from graftwork.core.ragged import Numbers, Ragged, joined
+from graftwork.core.ragged import Numbers, Ragged, flat, joined
 from graftwork.core.task import Task
 from graftwork.errors import ConfigError
 from graftwork.files import canonical
@@ -145,6 +148,7 @@ def _answers(
 class _Scored:
     """A module's answers, weighed by every metric."""
 
+    predictions: Numbers
     tallies: Mapping[str, Tally]  # metric -> its statistics
     evidence: Mapping[str, Evidence]
 
@@ -157,17 +161,22 @@ class _Scored:
         }
 
     def gains_over(self, first: _Scored) -> dict[str, Any]:
-        """Metric -> what this one scores above the first, its interval, and the verdict, said of this one."""
-        gains = {}
+        """Metric -> what this one scores above the first, its interval, and the verdict, said of this one.
+
+        Differing are rows that are answered and scored differently. Of a correlation the one alone would not do: each
+        row is scored by its place among all, which others move.
+        """
+        gains, answered = {}, differing(self.predictions, first.predictions)
         for name, one in self.evidence.items():
             low, high = one.gain_over(first.evidence[name])
-            differing = int(self.tallies[name].differing(first.tallies[name]).sum())
+            scored = self.tallies[name].differing(first.tallies[name])
+            rows = int((answered & scored).sum())
             gains[name] = {
                 "delta": one.score - first.evidence[name].score,
                 "low": low,
                 "high": high,
-                "differing": differing,
-                "verdict": verdict(low, high, differing),
+                "differing": rows,
+                "verdict": verdict(low, high, rows),
             }
         return gains
 
@@ -180,7 +189,18 @@ def _weighed(tasks: Sequence[Task], found: _Answered) -> list[_Scored]:
         for task, targets, predictions in zip(tasks, found.targets, found.predictions, strict=True)
     ]
     evidence = iter(weigh_together([(tally[name], metrics.get(name)) for tally in tallies for name in names]))
-    return [_Scored(tally, {name: next(evidence) for name in names}) for tally in tallies]
+    return [
+        _Scored(predictions, tally, {name: next(evidence) for name in names})
+        for predictions, tally in zip(found.predictions, tallies, strict=True)
+    ]
+
+
+def differing(predictions: Numbers, others: Numbers) -> NDArray[np.bool_]:
+    """(N,) which of the same examples are answered differently, in any of their words or choices."""
+    rows = flat(predictions) != flat(others)
+    if rows.ndim == 2:
+        rows = rows.any(axis=1)
+    return predictions.sums(rows) > 0 if isinstance(predictions, Ragged) else rows
 
 
 def verdict(low: float, high: float, differing: int) -> str:
