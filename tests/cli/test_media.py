@@ -93,6 +93,12 @@ def test_bad_files_are_refused(graft: Graft, tmp_path: Path, module: Path, role:
         ("train", ".", "--budget", "1min", "--runs", "../runs"),
         ("curve", ".", "--methods", "majority", "--runs", "../runs"),
         ("train", "..", "--method", "majority"),
+        ("train", ".", "--method", "majority", "--runs", "../runs", "--bank", "b.bank"),
+        ("train", ".", "--method", "majority", "--runs", "../runs", "--bank", "."),
+        ("train", "../../things", "--budget", "1min", "--runs", "../runs", "--bank", "b.bank"),
+        ("stream", ".", "other.csv", "--method", "majority", "--runs", "../runs", "--bank", "b.bank"),
+        ("stream", ".", "other.csv", "--method", "majority", "--bank", "../b.bank"),
+        ("stream", "../../things", "--method", "full-sequential", "--runs", "../runs"),
     ],
 )
 def test_nothing_is_written_among_class_folders(
@@ -105,7 +111,7 @@ def test_nothing_is_written_among_class_folders(
     before = sorted(folder.iterdir())
     done = graft(*command)
     assert (done.code, sorted(folder.iterdir())) == (2, before)
-    assert "runs and boards would lie among the class folders" in done.err
+    assert "runs, boards and banks would lie among the class folders" in done.err
     outside = graft("train", command[1], "--method", "majority", "--runs", ".runs")
     assert outside.code == 0, outside.err
 

@@ -125,15 +125,37 @@ def test_spans_of_doccano_in_its_three_forms(tmp_path: Path) -> None:
     assert (error.where, error.what) == (f"{path}:3", "not a row of doccano's spans")
 
 
-def test_a_column_beside_spans_of_doccano_is_refused_by_their_key(tmp_path: Path) -> None:
-    path, item = tmp_path / "a.jsonl", {"text": LOST, "category": "loss", "entities": [[0, 3, "PER"]]}
-    path.write_text(f"{json.dumps(item)}\n")
+def beside_spans(path: Path, words: bool = False) -> Path:
+    """Thirty texts of two categories, with spans of no use to a classification; `words` with tags of their own."""
+    lines: list[dict[str, Any]] = [
+        {"text": f"{LOST} {i}", "category": "ab"[i % 2], "entities": [[0, 3, "PER"]]} for i in range(30)
+    ]
+    more = [{"tags": ["lost"], "tokens": ["a", f"card{i}"], "case": ["X", "Y"]} if words else {} for i in range(30)]
+    path.write_text("".join(f"{json.dumps(line | own)}\n" for line, own in zip(lines, more, strict=True)))
+    return path
+
+
+def test_a_label_that_is_named_goes_before_spans(tmp_path: Path) -> None:
+    path = beside_spans(tmp_path / "a.jsonl")
+    for named in ({"text": "text"}, {}):
+        data = load(Task.from_file(path, label="category", **named))
+        assert data.task.labels == ("a", "b") and data.train.examples[0].inputs["text"].startswith(LOST)
+    assert load(Task.from_file(path, kind="tagging")).task.labels == ("B-PER", "O")
+    tagged = beside_spans(tmp_path / "b.jsonl", words=True)
+    assert load(Task.from_file(tagged, kind="tagging")).task.labels == ("B-PER", "O")
+    assert load(Task.from_file(tagged, kind="tagging", label="case")).task.labels == ("X", "Y")
+    assert load(Task.from_file(tagged, kind="multilabel", label="tags", text="text")).task.labels == ("lost",)
+
+
+def test_a_label_that_is_not_there_is_told_with_the_keys(tmp_path: Path) -> None:
+    path = beside_spans(tmp_path / "a.jsonl")
     with pytest.raises(GraftworkError) as caught:
-        load(Task.from_file(path, text="text", label="category"))
-    assert "made of the spans in 'entities'; without that key every other is a column" in caught.value.got
-    item.pop("entities")
-    path.write_text(f"{json.dumps(item)}\n")
-    assert rows(path, "text", "category", label="category") == [(LOST, "loss")]
+        load(Task.from_file(path, label="categori"))
+    assert "text, category, entities" in caught.value.got and "--label category" in caught.value.do
+    with pytest.raises(GraftworkError) as caught:
+        load(Task.from_file(path))
+    assert "made of the spans in 'entities'; where the label is another key, every key is a column" in caught.value.got
+    assert "--kind tagging" in caught.value.do and "--label KEY" in caught.value.do
 
 
 def test_labels_of_doccano_are_jsonl_like_any_other(tmp_path: Path) -> None:

@@ -135,6 +135,18 @@ def test_a_metric_of_another_kind_is_refused(name: str, dtype: type, shape: tupl
         metrics.get(name).statistics(values, values, TASK)
 
 
+@pytest.mark.parametrize("name", ["macro_f1", "matthews"])
+def test_statistics_of_many_classes_take_a_byte_a_number(name: str) -> None:
+    """And score to the last bit as the same numbers in eight bytes."""
+    random, metric = np.random.default_rng(5), metrics.get(name)
+    task = TASK.resolved(labels=tuple(map(str, range(151))))
+    targets = random.integers(0, 151, 3000)
+    predictions = np.where(random.random(3000) < 0.8, targets, random.integers(0, 151, 3000))
+    found = metric.statistics(targets, predictions, task)
+    assert found.nbytes == found.size
+    assert float(metric.value(found.mean(axis=0))) == float(metric.value(found.astype(np.float64).mean(axis=0)))
+
+
 def test_f1_without_a_positive_class_is_refused() -> None:
     values = np.zeros(3, dtype=np.int64)
     with pytest.raises(ConfigError, match="needs a positive class"):

@@ -12,9 +12,10 @@ import pytest
 
 import graftwork as gw
 from graftwork.core.task import Task
-from graftwork.errors import ConfigError, DataError
+from graftwork.errors import ConfigError, DataError, GraftworkError
 from graftwork.files import read_json, write_json
-from graftwork.run import bulk, trained_on
+from graftwork.run import bulk, scoring, trained_on
+from graftwork.run.answers import answer_file
 from graftwork.run.scoring import score, scores_on, verdict
 from graftwork.run.task_module import TaskModule
 from graftwork.run.trained_on import Overlap
@@ -89,6 +90,25 @@ def test_others_are_compared_on_the_same_rows(shelf: dict[str, TaskModule], tmp_
 def test_a_verdict_needs_rows_that_differ() -> None:
     assert [verdict(0.1, 0.3, 6), verdict(-0.3, -0.1, 6)] == ["better", "worse"]
     assert [verdict(0.1, 0.3, 5), verdict(0.0, 0.3, 9)] == ["cannot tell"] * 2
+
+
+def test_a_row_that_is_answered_alike_does_not_differ(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Three rows of forty change the ranks and the mean that all of them are scored by."""
+    data, settings = every_kind(tmp_path, "regression")
+    modules = [trained(tmp_path, data, method, **settings) for method in ("majority", "tfidf_svm")]
+    answers = np.arange(40, dtype=np.float64)[:, None] % 5 + 0.001 * np.arange(40)[:, None]
+    other = answers.copy()
+    other[:3] += 40.0
+    windows = bulk.logit_windows
+
+    def answered(*given: Any) -> Any:
+        for window, logits, longer in windows(*given):
+            yield window, [answers, other][: len(logits)], longer
+
+    monkeypatch.setattr(scoring, "logit_windows", answered)
+    gain = score(modules[0], data, also=[modules[1]])["also"][0]["gain"]
+    assert {name: one["differing"] for name, one in gain.items()} == {"pearson": 3, "spearman": 3}
+    assert {one["verdict"] for one in gain.values()} == {"cannot tell"}
 
 
 def test_labels_in_another_order_are_the_same_labels(shelf: dict[str, TaskModule], tmp_path: Path) -> None:
@@ -168,6 +188,25 @@ def test_an_empty_file_and_a_file_of_other_inputs(shelf: dict[str, TaskModule], 
     for named in ({"text_a": "text_a"}, {"count_from": "1"}, {"realign": True}):
         with pytest.raises(ConfigError):
             score(shelf["majority"], pairs, columns=named)
+
+
+def test_texts_beside_spans_are_scored_and_answered(tmp_path: Path) -> None:
+    """By the label that the module was trained on, or that is named: spans are not what it reads."""
+    rows = [{"text": text, "category": topic, "entities": [[0, 2, "X"]]} for text, topic in tickets(45)]
+    data = lines(tmp_path / "t.jsonl", rows)
+    module = trained(tmp_path, data, label="category")
+    assert score(module, data)["rows"]["scored"] == 45
+    other = lines(
+        tmp_path / "o.jsonl", [{"text": r["text"], "gold": r["category"], "entities": r["entities"]} for r in rows]
+    )
+    assert score(module, other, columns={"label": "gold"})["rows"]["scored"] == 45
+    with pytest.raises(DataError, match="no column 'label'") as caught:
+        score(module, other)
+    assert "text, gold, entities" in caught.value.got
+    spans = lines(tmp_path / "s.jsonl", [{"text": r["text"], "label": r["entities"]} for r in rows])
+    with pytest.raises(GraftworkError, match="made of the spans in 'label'"):
+        score(module, spans)
+    assert answer_file([module], other, tmp_path / "answers.tsv", print).rows == 45
 
 
 def test_columns_are_called_as_in_training_unless_they_are_named(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol, Unpack
@@ -16,7 +17,8 @@ from graftwork.config import DEFAULT_BACKBONE, Prices
 from graftwork.core.opening import require_kept
 from graftwork.core.progress import Progress, silent
 from graftwork.core.task import Task
-from graftwork.errors import ConfigError, GraftworkError
+from graftwork.data.split_folder import require_outside
+from graftwork.errors import ConfigError, DataError, GraftworkError, StorageError
 from graftwork.files import alone, require_writable
 from graftwork.run.methods import parse_method
 from graftwork.run.setup import Given, Setup, takes_settings
@@ -85,6 +87,7 @@ def stream(
     how = How(chosen, given, Setup.of(given), seed, learning_rate)
     Prices.from_file(how.setup.prices)
     folder = _folder(bank, out, contrast)
+    _require_outside(asked, [folder, how.setup.runs, *([] if bank is None else [bank])])
     require_writable(folder)
     with alone(
         folder / ".stream.claim",  # two that go on with one stream.json would each forget what the other has learnt
@@ -106,6 +109,13 @@ def _folder(bank: str | Path | None, out: str | Path | None, contrast: bool) -> 
         raise ConfigError("no bank to put the tasks in", do="name a folder: --bank DIR")
     beside = Path(bank).absolute().parent if bank is not None else Path()
     return Path(out) if out is not None else beside / CONTRAST if contrast else beside
+
+
+def _require_outside(asked: Sequence[Asked], made: Sequence[str | Path]) -> None:
+    """Raise `ConfigError` where something that will be `made` lies among the class folders of a task."""
+    for one in asked:
+        with suppress(DataError, StorageError):  # of a folder that can't be read the task tells when its turn comes
+            require_outside(one.task, made)
 
 
 def _read(tasks: Sequence[Task | str | Path], strict: bool) -> tuple[list[Asked], dict[str, str]]:

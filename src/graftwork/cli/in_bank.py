@@ -51,9 +51,9 @@ def place_in_bank(
 ) -> PlaceInBank:
     """Where `--bank` and `--task` mean. In a bank that has a backbone, it and its precision are the default.
 
-    Raises, before anything is trained, `ConfigError` for a bad name, `IncompatibleModule` for another backbone or
-    precision than the bank's, and `StorageError` for a bank that can't be read or written, or one whose backbone is
-    not on this machine and was not asked for by name.
+    Raises, before anything is trained, `ConfigError` for a bad name and for a bank among the task's class folders,
+    `IncompatibleModule` for another backbone or precision than the bank's, and `StorageError` for a bank that can't be
+    read or written, or one whose backbone is not on this machine and was not asked for by name.
     """
     if bank is None:
         if called is not None:
@@ -61,9 +61,11 @@ def place_in_bank(
         return PlaceInBank(None, "", backbone or DEFAULT_BACKBONE, precision)
     from graftwork.bank.store import BankFolder, State, require_name
     from graftwork.core.opening import require_kept
+    from graftwork.data.split_folder import require_outside
 
     name, folder = called or task.name, Path(bank)
     require_name(name)
+    require_outside(task, [folder])
     known = (folder / "bank.json").is_file()
     require_writable(folder if known else folder.absolute().parent)
     state = BankFolder(folder).state() if known else State()

@@ -8,7 +8,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from graftwork.compare import race
@@ -184,14 +183,12 @@ class _Runner:
             entry.dropped = entry.dropped or lost.get(entry.label)
         self.planned -= left * len(lost)
 
-    def _validation(self, result: RunResult) -> NDArray[np.float64]:
+    def _validation(self, result: RunResult) -> NDArray[Any]:
         folder = self.shop.store.root / result.id
         return split_statistics(self.shop.dataset, folder, "validation", [self.headline])[self.headline]
 
 
-def split_statistics(
-    dataset: Dataset, folder: Path, split: str, names: Iterable[str]
-) -> dict[str, NDArray[np.float64]]:
+def split_statistics(dataset: Dataset, folder: Path, split: str, names: Iterable[str]) -> dict[str, NDArray[Any]]:
     """Metric -> (N, K) per-example statistics of one run on a split, from its stored logits."""
     task = dataset.task
     predictions = kinds.get(task.kind).predictions(read_logits(folder, split), task)
@@ -235,7 +232,7 @@ def _row(entry: _Entry, shop: Shop) -> RowRuns:
     return RowRuns(entry.label, entry.item.config, status, runs, tuple(trials.values()), note)
 
 
-def _test(result: RunResult, shop: Shop, status: str) -> dict[str, NDArray[np.float64]]:
+def _test(result: RunResult, shop: Shop, status: str) -> dict[str, NDArray[Any]]:
     if status == "dropped" or result.status != "ok":
         return {}
     return split_statistics(shop.dataset, shop.store.root / result.id, "test", shop.dataset.task.metrics)

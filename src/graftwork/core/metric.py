@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,8 +17,11 @@ from graftwork.registry import metrics
 class Metric(Protocol):
     """Higher is better. `value(statistics(…).mean(0))` is the score."""
 
-    def statistics(self, targets: Numbers, predictions: Numbers, task: Task) -> NDArray[np.float64]:
-        """Encoded targets and predictions of N examples -> (N, K)."""
+    def statistics(self, targets: Numbers, predictions: Numbers, task: Task) -> NDArray[Any]:
+        """Encoded targets and predictions of N examples -> (N, K), float64, or int8 for whole numbers up to 127.
+
+        Means of these are float64 all the same; whoever adds or multiplies them converts them first.
+        """
 
     def value(self, means: NDArray[np.float64]) -> NDArray[np.float64]:
         """(…, K) means over a sample of examples -> (…) scores; undefined ones are 0, as in scikit-learn."""

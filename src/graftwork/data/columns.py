@@ -3,17 +3,31 @@
 from __future__ import annotations
 
 from collections import Counter
+from pathlib import Path
 
 from graftwork.core.media import MEDIA
 from graftwork.core.task import Task
 from graftwork.data import exports, formats
-from graftwork.data.table import Table
+from graftwork.data.table import Table, open_table
 from graftwork.errors import ConfigError, DataError, nearest
 
 COLUMNS = {False: ("text", "sentence"), True: ("tokens", "words")}  # names of a text's column, and of a list of words
 OTHERS = "; of a pair --text-a COLUMN --text-b COLUMN; of files --image COLUMN or --sound COLUMN"
 MOST_WORDS = 5  # from here on the name of a column is more likely a text
 TARGETS = {False: ("label",), True: ("tags", "upos", "label")}
+
+
+def table_of(path: Path, label: str | None, per_word: bool) -> Table:
+    """The table in `path`. Of JSONL with spans of texts it has words and their tags, unless the `label` is another key.
+
+    Where each word is answered it has to be one that is there, and no `tags`. Raises as `open_table`.
+    """
+    table = open_table(path)
+    if label is None or formats.format_of(path) is not formats.DOCCANO or label == exports.spans_key(path):
+        return table
+    plain = open_table(path, spans=False)
+    is_another = not per_word or (label in plain.header and label not in table.header)
+    return plain if is_another else table
 
 
 def find_columns(task: Task, table: Table, per_word: bool = False) -> Task:
@@ -66,7 +80,7 @@ def _text_columns(task: Task, table: Table, per_word: bool) -> dict[str, str]:
             f"the file has words, and the kind {task.kind!r} reads texts",
             where=f"{table.path}:1",
             got=columns_told(table),
-            do="to tag each word: --kind tagging",
+            do=f"to tag each word: --kind tagging{'; to classify texts: --label KEY' if _of_spans(table) else ''}",
         )
     if len(found) > 1:
         raise DataError(
@@ -101,6 +115,11 @@ def column_of(table: Table, role: str, name: str, setting: str | None) -> str:
 def columns_told(table: Table) -> str:
     """Those that there are, for a message; of doccano's spans also what they are made of."""
     told = f"columns: {', '.join(table.header)}"
-    if formats.format_of(table.path) is formats.DOCCANO:
-        told += f", made of the spans in {exports.spans_key(table.path)!r}; without that key every other is a column"
+    if _of_spans(table):
+        key = exports.spans_key(table.path)
+        told += f", made of the spans in {key!r}; where the label is another key, every key is a column"
     return told
+
+
+def _of_spans(table: Table) -> bool:
+    return formats.format_of(table.path, table.spans) is formats.DOCCANO

@@ -24,8 +24,11 @@ class Format:
     # (path, its header, the columns wanted, the column of the target, the column that may hold lists)
 
 
-def format_of(path: Path) -> Format | None:
-    """The format of a file, a folder or a set of the hub; None for CSV, TSV and plain JSONL."""
+def format_of(path: Path, spans: bool = True) -> Format | None:
+    """The format of a file, a folder or a set of the hub; None for CSV, TSV and plain JSONL.
+
+    Without `spans` JSONL is plain, also where it has spans of texts.
+    """
     if hub.is_hub(path):
         return HUB
     if path.is_dir():
@@ -34,7 +37,7 @@ def format_of(path: Path) -> Format | None:
         return None
     suffix = Path(path.name.lower().removesuffix(".gz")).suffix
     if suffix == ".jsonl":
-        return DOCCANO if exports.spans_key(path) else None
+        return DOCCANO if spans and exports.spans_key(path) else None
     return BY_SUFFIX.get(suffix)
 
 

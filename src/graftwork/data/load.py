@@ -18,7 +18,7 @@ from graftwork.core.metric import require_scorable
 from graftwork.core.task import OF_SOME_KINDS, SPLITS, Dataset, Split, Task
 from graftwork.data.checks import report
 from graftwork.data.choices import choice_rows, find_choice_columns
-from graftwork.data.columns import column_of, find_columns
+from graftwork.data.columns import column_of, find_columns, table_of
 from graftwork.data.folder import media_of
 from graftwork.data.formats import ROUNDED
 from graftwork.data.hub import with_splits
@@ -27,7 +27,7 @@ from graftwork.data.rejects import Bad, Rejects, require_apart, write_rejects
 from graftwork.data.repeats import leaking
 from graftwork.data.split import draw, require_drawn, salt_of, seed_words, with_every_label
 from graftwork.data.split_folder import with_split_files
-from graftwork.data.table import Row, Table, open_table
+from graftwork.data.table import Row, Table
 from graftwork.errors import ConfigError, DataError, clip, nearest
 from graftwork.files import canonical
 from graftwork.registry import kinds, metrics
@@ -75,7 +75,7 @@ def load(task: Task, checked: bool = True) -> Dataset:
         found, dropped = _without_leaks(task, kind, asked.examples)
         task = kind.resolve(task, [example.target for example in found["train"]])
         return _dataset(task, kind, found, files, asked.made, asked.mended, dropped, checked, rejects)
-    table = open_table(task.data)
+    table = table_of(task.data, task.label, kind.per_word)
     of_choices = isinstance(kind, OfChoices)
     task = find_choice_columns(task, table) if of_choices else find_columns(task, table, kind.per_word)
     with _kept_in(task, rejects, checked):
@@ -200,7 +200,7 @@ def read_records(task: Task, kind: Kind, path: Path, rejects: Rejects | None = N
 
 def records_of(task: Task, kind: Kind, path: Path, rejects: Rejects) -> Iterator[Record]:
     """As `read_records`, one row in memory at a time."""
-    table, read = open_table(path), 0
+    table, read = table_of(path, task.label, kind.per_word), 0
     of_choices = isinstance(kind, OfChoices)
     rows, roles = _rows_of_choices(table, task) if of_choices else _rows_of_columns(table, task, kind)
     for number, row in enumerate(rows, 1):

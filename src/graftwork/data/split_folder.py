@@ -66,10 +66,10 @@ def require_outside(task: Task, made: Iterable[str | Path]) -> None:
                 continue  # what begins with a dot is not looked at
             FOLDER.header_of(source)  # one that holds no classes is told as that
             raise ConfigError(
-                "runs and boards would lie among the class folders",
+                "runs, boards and banks would lie among the class folders",
                 where=str(source),
                 got=str(folder),
-                do="start in another folder, or give --runs and --out outside of it",
+                do="start in another folder, or give --runs, --out and --bank outside of it",
             )
 
 

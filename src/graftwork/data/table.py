@@ -40,6 +40,7 @@ class Table:
 
     path: Path
     header: tuple[str, ...]  # JSONL: the keys of the first line
+    spans: bool = True  # JSONL with spans of texts is read as words and their tags
 
     def rows(self, columns: Sequence[str], label: str | None = None, words: str | None = None) -> Iterator[Row]:
         """As `readings`. Raises `DataError` with file:line at the first bad row too."""
@@ -60,7 +61,7 @@ class Table:
         line lacks is bad.
         Raises `DataError` for what is wrong with the whole file, and at the end of one that has no rows.
         """
-        own, empty = formats.format_of(self.path), True
+        own, empty = formats.format_of(self.path, self.spans), True
         found: Iterator[Row | Bad]
         if own is not None:
             of_format = own.rows(self.path, self.header, columns, label, words)
@@ -154,13 +155,13 @@ class Table:
         )
 
 
-def open_table(path: Path) -> Table:
-    """Read the header. The suffix decides the format.
+def open_table(path: Path, spans: bool = True) -> Table:
+    """Read the header. The suffix decides the format, and of JSONL with `spans` of texts these.
 
     Raises `StorageError` when the file cannot be read, `DataError` for an unknown suffix, an empty file, a header
     that names a column twice, or a first line that is broken.
     """
-    own = formats.format_of(path)
+    own = formats.format_of(path, spans)
     if not path.is_file() and own is None:
         _refuse_absent(path)
     suffix = _format(path) if path.is_file() else ""
@@ -178,7 +179,7 @@ def open_table(path: Path) -> Table:
             do="check that it was written whole",
         )
     _check_header(path, suffix, header)
-    return Table(path, header)
+    return Table(path, header, spans)
 
 
 def _keys(path: Path) -> tuple[str, ...] | None:

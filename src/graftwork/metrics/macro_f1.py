@@ -19,11 +19,14 @@ class MacroF1:
 
     def statistics(
         self, targets: NDArray[np.generic], predictions: NDArray[np.generic], task: Task
-    ) -> NDArray[np.float64]:
-        """(N,) classes or (N, C) labels -> (N, 3C): hits twice, targets + predictions, and whether the class counts."""
+    ) -> NDArray[np.int8]:
+        """(N,) classes or (N, C) labels -> (N, 3C): hits twice, targets + predictions, and whether the class counts.
+
+        Of each byte a whole number up to 2: with many classes these are most of what a board holds in memory.
+        """
         actual, predicted = indicators(targets, task, "macro_f1"), indicators(predictions, task, "macro_f1")
         counts = np.ones_like(actual) if targets.ndim == 2 else actual | predicted
-        hits, sums = 2.0 * (actual & predicted), actual.astype(np.float64) + predicted
+        hits, sums = 2 * (actual & predicted).astype(np.int8), actual.astype(np.int8) + predicted
         return np.concatenate([hits, sums, counts], axis=1)
 
     def value(self, means: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -17,12 +17,12 @@ class Matthews:
 
     def statistics(
         self, targets: NDArray[np.generic], predictions: NDArray[np.generic], task: Task
-    ) -> NDArray[np.float64]:
-        """(N,) classes -> (N, 1 + 2C): right or not, the target's class, the predicted class."""
+    ) -> NDArray[np.int8]:
+        """(N,) classes -> (N, 1 + 2C) ones and zeros: right or not, the target's class, the predicted class."""
         require_classes(targets, task, "matthews")
         actual, predicted = indicators(targets, task, "matthews"), indicators(predictions, task, "matthews")
         right = (targets == predictions)[:, None]
-        return np.concatenate([right, actual, predicted], axis=1).astype(np.float64)
+        return np.concatenate([right, actual, predicted], axis=1).astype(np.int8)
 
     def value(self, means: NDArray[np.float64]) -> NDArray[np.float64]:
         """(…, 1 + 2C) -> (…)."""

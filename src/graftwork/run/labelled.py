@@ -16,11 +16,10 @@ from graftwork.core.media import MEDIA
 from graftwork.core.progress import Progress, silent
 from graftwork.core.task import Task
 from graftwork.data.choices import JOINED, find_choice_columns
-from graftwork.data.columns import find_columns
+from graftwork.data.columns import find_columns, table_of
 from graftwork.data.load import records_of, require_of_kind
 from graftwork.data.questions import questions_of
 from graftwork.data.rejects import Rejects, require_apart, write_rejects
-from graftwork.data.table import open_table
 from graftwork.errors import ConfigError, DataError, GraftworkError, clip, nearest
 from graftwork.registry import kinds
 from graftwork.run.form import check_named, flag
@@ -143,7 +142,7 @@ def _asked(module: TaskModule, path: Path, named: Mapping[str, Any]) -> Task:
         check_named(columns, (), "context, question and answers in the file")
     else:
         check_named(columns, ("text",) if kind.per_word else roles)
-        header = open_table(path).header
+        header = table_of(path, named.get("label") or told.get("label", "label"), kind.per_word).header
         settings |= {role: role for role in roles if role in ("text_a", "text_b", *MEDIA)}
         settings |= {} if columns else _kept([role for role in INPUTS if role in told], told, header)
         settings |= _kept(["label"] if "label" in told else [], told, header)
@@ -164,7 +163,7 @@ def _with_columns(task: Task, path: Path) -> Task:
     kind: Kind = kinds.get(task.kind)
     if isinstance(kind, AsksPassages):
         return task
-    table = open_table(path)
+    table = table_of(path, task.label or "label", kind.per_word)
     return find_choice_columns(task, table) if isinstance(kind, OfChoices) else find_columns(task, table, kind.per_word)
 
 

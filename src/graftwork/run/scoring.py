@@ -13,13 +13,13 @@ from numpy.typing import NDArray
 
 from graftwork.core.metric import score as score_of
 from graftwork.core.progress import Progress, silent
-from graftwork.core.ragged import Numbers, Ragged, joined
+from graftwork.core.ragged import Numbers, Ragged, flat, joined
 from graftwork.core.task import Task
 from graftwork.errors import ConfigError
 from graftwork.files import canonical
 from graftwork.registry import kinds, metrics
 from graftwork.run.bulk import check_roles, logit_windows
-from graftwork.run.evidence import Evidence, weigh
+from graftwork.run.evidence import Evidence, Tally, weigh_together
 from graftwork.run.labelled import LabelledFile, labelled_for, open_labelled
 from graftwork.run.task_module import TaskModule
 from graftwork.run.thresholds import constant_answers
@@ -58,7 +58,7 @@ def score(
     tasks = [_asked_as(task, one.task) for one in opened]
     found = _answers(opened, tasks, source, list(overlaps.values()), progress)
     targets = found.targets[0]
-    first, *others = [_Scored.of(*answers) for answers in zip(tasks, found.targets, found.predictions, strict=True)]
+    first, *others = _weighed(tasks, found)
     told = [
         _described(one) | {"scores": scored.told(), "seen": overlaps[_trained_on(one)].told()}
         for one, scored in zip(opened, (first, *others), strict=True)
@@ -148,14 +148,9 @@ def _answers(
 class _Scored:
     """A module's answers, weighed by every metric."""
 
-    statistics: Mapping[str, NDArray[np.float64]]  # metric -> (N, K)
+    predictions: Numbers
+    tallies: Mapping[str, Tally]  # metric -> its statistics
     evidence: Mapping[str, Evidence]
-
-    @classmethod
-    def of(cls, task: Task, targets: Numbers, predictions: Numbers) -> _Scored:
-        """By the metrics of the task."""
-        found = {name: metrics.get(name).statistics(targets, predictions, task) for name in task.metrics}
-        return cls(found, {name: weigh(rows, metrics.get(name)) for name, rows in found.items()})
 
     def told(self) -> dict[str, Any]:
         """Metric -> score and its interval, null where all draws score alike, as JSON."""
@@ -166,19 +161,46 @@ class _Scored:
         }
 
     def gains_over(self, first: _Scored) -> dict[str, Any]:
-        """Metric -> what this one scores above the first, its interval, and the verdict, said of this one."""
-        gains = {}
+        """Metric -> what this one scores above the first, its interval, and the verdict, said of this one.
+
+        Differing are rows that are answered and scored differently. Of a correlation the one alone would not do: each
+        row is scored by its place among all, which others move.
+        """
+        gains, answered = {}, differing(self.predictions, first.predictions)
         for name, one in self.evidence.items():
             low, high = one.gain_over(first.evidence[name])
-            differing = int((self.statistics[name] != first.statistics[name]).any(axis=1).sum())
+            scored = self.tallies[name].differing(first.tallies[name])
+            rows = int((answered & scored).sum())
             gains[name] = {
                 "delta": one.score - first.evidence[name].score,
                 "low": low,
                 "high": high,
-                "differing": differing,
-                "verdict": verdict(low, high, differing),
+                "differing": rows,
+                "verdict": verdict(low, high, rows),
             }
         return gains
+
+
+def _weighed(tasks: Sequence[Task], found: _Answered) -> list[_Scored]:
+    """Every module by every metric of the tasks, which all have the same ones; the rows are drawn once for all."""
+    names = tasks[0].metrics
+    tallies = [
+        {name: Tally.of(metrics.get(name).statistics(targets, predictions, task)) for name in names}
+        for task, targets, predictions in zip(tasks, found.targets, found.predictions, strict=True)
+    ]
+    evidence = iter(weigh_together([(tally[name], metrics.get(name)) for tally in tallies for name in names]))
+    return [
+        _Scored(predictions, tally, {name: next(evidence) for name in names})
+        for predictions, tally in zip(found.predictions, tallies, strict=True)
+    ]
+
+
+def differing(predictions: Numbers, others: Numbers) -> NDArray[np.bool_]:
+    """(N,) which of the same examples are answered differently, in any of their words or choices."""
+    rows = flat(predictions) != flat(others)
+    if rows.ndim == 2:
+        rows = rows.any(axis=1)
+    return predictions.sums(rows) > 0 if isinstance(predictions, Ragged) else rows
 
 
 def verdict(low: float, high: float, differing: int) -> str:

@@ -46,7 +46,7 @@ class Choices:
     def rows(self, source: Path, task: Task, named: Mapping[str, str]) -> Rows:
         """Tables as they are read for training, without the labels."""
         check_named(named, self.roles)
-        table = open_table(source)
+        table = open_table(source, spans=False)
         choices = tuple(split_words(named.get("choices", "")))
         asked = replace(task, text=named.get("text"), choices=choices)
         found = find_choice_columns(asked, table, labelled=False)

@@ -61,7 +61,7 @@ class File:
     def rows(self, source: Path, task: Task, named: Mapping[str, str]) -> Rows:
         """A list of files, or a folder of them."""
         check_named(named, self.roles)
-        table = open_table(source)
+        table = open_table(source, spans=False)
         (column,) = columns_called(table, self.roles, named)
 
         def made(row: Row) -> Example:

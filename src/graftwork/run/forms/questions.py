@@ -59,7 +59,7 @@ class Questions:
                 else question_of(f"question/{number}", asked.question, Passage.of(asked.context))
                 for number, asked in enumerate(questions(source, labelled=False), 1)
             )
-        table = open_table(source)
+        table = open_table(source, spans=False)
         for column in COLUMNS:
             if column not in table.header:
                 near = nearest(column, table.header)

@@ -59,7 +59,7 @@ class Texts:
     def rows(self, source: Path, task: Task, named: Mapping[str, str]) -> Rows:
         """A column for each text; `sentence` serves for `text`."""
         check_named(named, self.roles)
-        table = open_table(source)
+        table = open_table(source, spans=False)
         one_sentence = self.roles == ("text",) and "text" not in table.header and "sentence" in table.header
         columns = ["sentence"] if one_sentence and not named else columns_called(table, self.roles, named)
 
