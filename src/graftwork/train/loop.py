@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from graftwork.core.backbone import Augments, Encoded, Inputs, towers_of
 from graftwork.core.example import Example
 from graftwork.core.head import PooledHead
-from graftwork.core.memory import in_halves
+from graftwork.core.memory import answers_in_halves
 from graftwork.core.method import FrozenPass, HasRate, Logits, Setting, Workbench
 from graftwork.core.model import Model
 from graftwork.core.seen import Part, Seen
@@ -71,7 +71,7 @@ def answer(
         found = counter.run(inputs["attention_mask"], forward, model.towers) if counter else forward()
         return np.asarray(found.double().cpu().numpy())  # (B, C), or (W, C)
 
-    parts = [part for rows in order for part in in_halves(rows.tolist(), logits)]
+    parts = [part for rows in order for part in answers_in_halves(rows.tolist(), logits)]
     return encoded.whole(np.concatenate(parts), np.concatenate(order), blind)
 
 
