@@ -193,6 +193,14 @@ def test_a_failed_run_fails_again(open_tiny: OpenShop) -> None:
     assert named(verified(folder)) == {("outcome", "failure")}
 
 
+def test_a_failed_run_in_parts_is_cut_again_where_it_was(open_tiny: OpenShop) -> None:
+    shop = replace(open_tiny(), cuts=[Cut(0, 40, "no memory")])
+    folder = run(shop, "adapter:learning_rate=1e30", recipe=Recipe(epochs=2, batch_size=8))
+    receipt = read_json(folder / "receipt.json")
+    assert receipt["outcome"]["failure"]["class"] == "Diverged" and receipt["numerics"]["accumulation"] > 1
+    assert verified(folder).verdict == EQUAL
+
+
 @pytest.mark.parametrize("words", ["dan:vectors=words.txt:epochs=2", "partial_input:by=dan:vectors=words.txt:epochs=2"])
 def test_a_method_s_file_is_read_again_where_it_was(
     words: str, open_tiny: OpenShop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -158,6 +158,7 @@ class _Execution:
                 raise storage_error(error, str(error.filename or self.folder)) from error
             name = type(error).__name__
             parts = {"status": _status(error), "error": str(error) or name, "failure": name}
+            parts["facts"] = self.memory.facts() | self.memory.in_parts()
             if not isinstance(error, GraftworkError):
                 self._log({"traceback": traceback.format_exc()})
         if self.attempts > 1:
