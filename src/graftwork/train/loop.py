@@ -194,14 +194,15 @@ def _train(training: Training, passes: Passes, blind: Sequence[float] | None) ->
 
     with bench.keeper.steps() as keep:
         if not training.history:
-            training.history.append(validate())
+            training.history.append(keep.through(training.checkpoint, validate))
         keep(training.checkpoint)
         while training.epoch <= recipe["epochs"]:
-            passes = training.open(passes)
+            passes = keep.through(training.checkpoint, partial(training.open, passes))
             for rows in bench.order(passes["train"].encoded.lengths, training.epoch)[training.done :]:
                 _take(training, passes["train"], rows)
                 keep(training.checkpoint)
-            epoch, reached, loss = training.epoch, validate(), sum(training.losses) / len(training.losses)
+            reached = keep.through(training.checkpoint, validate)
+            epoch, loss = training.epoch, sum(training.losses) / len(training.losses)
             training.validated(reached)
             bench.log({"epoch": epoch, "validation": reached, "loss": loss, "time": time.time()})
             keep(training.checkpoint)
