@@ -246,3 +246,9 @@ def test_batches_in_parts_are_noted() -> None:
     assert [note for note in made["notes"] if "memory" in note] == [
         "adapter: for want of memory 1,200 batches went through in up to 4 parts, whose gradients add up"
     ]
+    facts = {"passes_in_parts": {"train": 1}, "answers_in_parts": {"evaluate": 2}}
+    made = board([replace(parted, runs=((replace(result, facts=facts), stats), *parted.runs[1:]))])
+    assert [note for note in made["notes"] if "memory" in note] == [
+        "adapter: for want of memory the frozen network read its batches in parts, in 1 run; "
+        "batches were answered in parts, in 1 run"
+    ]

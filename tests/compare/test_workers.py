@@ -205,6 +205,32 @@ def test_a_worker_that_died_while_it_was_idle_is_given_nothing() -> None:
     assert crew._hear(lambda place, done, text: None) is None and crew._workers == [alive]
 
 
+def test_a_second_interrupt_ends_the_workers_at_once() -> None:
+    """The first one lets them keep what was done, as long as that takes."""
+    told: list[str] = []
+
+    class Worker:
+        order = object()
+
+        def __init__(self) -> None:
+            self.process = self
+
+        def terminate(self) -> None:
+            told.append("terminate")
+
+        def kill(self) -> None:
+            told.append("kill")
+
+        def end(self) -> None:
+            raise KeyboardInterrupt
+
+    crew = object.__new__(workers.Workers)
+    crew._workers = [Worker(), Worker()]  # type: ignore[list-item]
+    with pytest.raises(KeyboardInterrupt):
+        crew.end(interrupt=True)
+    assert told == ["terminate", "terminate", "kill", "kill"]
+
+
 def test_a_run_that_another_process_executes_comes_last(data: Path, tmp_path: Path) -> None:
     """The others go on meanwhile; when the other process dies, it is executed here."""
     expected = board(data, tmp_path / "alone", methods="majority,tfidf_svm", jobs=1)

@@ -10,7 +10,7 @@ import weakref
 import pytest
 import torch
 
-from graftwork.core.memory import Cut, Memory, OutOfMemory, attempt, in_halves, ran_out
+from graftwork.core.memory import Cut, Memory, OutOfMemory, Rows, answers_in_halves, attempt, in_halves, ran_out
 
 ROWS = list(range(10))
 CPU = "[enforce fail at alloc_cpu.cpp:127] err == 0. DefaultCPUAllocator: can't allocate memory: you tried to allocate"
@@ -96,6 +96,7 @@ def test_what_was_learnt_is_gone_on_with() -> None:
     memory.begin()
     memory.allow(0, 64, 40)
     memory.done(len(memory.parts(ROWS, tens)))
+    memory.passes["train"], memory.answers["fit"] = 2, 3
     again = Memory(bound=10**9)
     again.restore(json.loads(json.dumps(memory.state())))
     assert again.state() == memory.state() and again.parts(ROWS, tens) == memory.parts(ROWS, tens)
@@ -113,6 +114,21 @@ def test_answers_come_in_halves_in_their_order() -> None:
     assert [row for part in found for row in part] == ROWS and max(map(len, found)) == 3
     with pytest.raises(OutOfMemory, match="one example takes more"):
         in_halves(ROWS, lambda part: (_ for _ in ()).throw(MemoryError()))
+
+
+def test_answers_in_halves_are_counted_by_whoever_is_answering() -> None:
+    def work(part: Rows) -> int:
+        if len(part) > 3:
+            raise MemoryError
+        return len(part)
+
+    memory = Memory()
+    with memory.answering("fit"):
+        answers_in_halves(ROWS, work), answers_in_halves(ROWS[:2], work)
+    answers_in_halves(ROWS, work)
+    assert memory.in_parts() == {"answers_in_parts": {"fit": 1}} and not memory.facts()
+    memory.restore(Memory().state() | {"answers": {"fit": 2, "evaluate": 1}})
+    assert memory.answers == {"fit": 3, "evaluate": 1}, "of the attempts before too"
 
 
 def test_what_was_held_is_free_before_the_next_try() -> None:

@@ -33,7 +33,7 @@ from graftwork.run.methods import parse_method
 from graftwork.testing import tiny_bench, tiny_dataset
 from graftwork.testing.media import tiny_media
 from graftwork.testing.networks import write_network
-from graftwork.train import flops
+from graftwork.train import flops, loop, training
 from graftwork.train.checkpoint import FORMAT, Checkpoints
 from graftwork.train.signals import ending_cleanly
 
@@ -281,6 +281,62 @@ def test_a_signal_keeps_what_was_done(
     steps = json.loads((checkpoints / "1.json").read_text())["numbers"]["training"]["step"]
     losses = len((board.run("broken") / "log.jsonl").read_text().splitlines())
     assert steps >= 0.5 * (losses - 3) - 1
+
+
+@pytest.mark.parametrize("look", [1, 3])
+def test_a_signal_ends_a_look_at_validation_and_keeps_what_was_done(
+    look: int, board: Board, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Were it waited for, whoever asked for the end would lose patience; the first look is that before training."""
+    monkeypatch.setattr(keeping, "EVERY_SECONDS", 1e9)
+    real, looks = loop.answer, list[str]()
+
+    def answer(*given: Any) -> Any:
+        looks.append("begun")
+        if looks.count("begun") == look:
+            real(*given)  # what it has counted is forgotten
+            signal.raise_signal(signal.SIGTERM)
+        looks.append("done")
+        return real(*given)
+
+    with monkeypatch.context() as patched, ending_cleanly(), pytest.raises(KeyboardInterrupt):
+        patched.setattr(loop, "answer", answer)
+        board.run("broken")
+    assert looks == ["begun", "done"] * (look - 1) + ["begun"]
+    kept = read_json(next((tmp_path / "broken").glob(".*.checkpoint/1.json")))["numbers"]["training"]
+    broken = board.run("broken")
+    require_same_run(board.run("whole"), broken)
+    assert kept["step"] == read_json(broken / "result.json")["facts"]["steps"] * (look - 1) // 3
+
+
+def test_a_signal_ends_a_pass_between_stages_and_keeps_what_was_done(
+    board: Board, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(keeping, "EVERY_SECONDS", 1e9)
+    real, opened = training.open_passes, list[str]()
+
+    def open_passes(*given: Any) -> Any:
+        found = real(*given)
+        signal.raise_signal(signal.SIGINT)
+        opened.append("done")
+        return found
+
+    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+        patched.setattr(training, "open_passes", open_passes)
+        board.run("broken", "ulmfit")
+    assert not opened
+    require_same_run(board.run("whole", "ulmfit"), board.run("broken", "ulmfit"))
+
+
+def require_same_run(whole: Path, broken: Path) -> None:
+    for name in ("predictions.jsonl", "module/delta.safetensors"):
+        assert (whole / name).read_bytes() == (broken / name).read_bytes(), name
+    logs = [io.StringIO((folder / "log.jsonl").read_text()) for folder in (whole, broken)]
+    assert without_times(logs[0]) == without_times(logs[1])
+    one, other = (read_json(folder / "result.json") for folder in (whole, broken))
+    assert other["facts"] == {**one["facts"], "attempts": 2}
+    for name in ("train_flops", "padding_flops"):
+        assert one["costs"][name] == other["costs"][name], name
 
 
 def test_a_disk_that_takes_no_checkpoint_is_told_once(

@@ -17,6 +17,7 @@ import torch
 
 from graftwork.cli.verify import verdict_lines
 from graftwork.core.memory import Cut
+from graftwork.core.model import Model
 from graftwork.core.run import Recipe
 from graftwork.core.transformer import TransformerBackbone
 from graftwork.errors import ConfigError, StorageError
@@ -29,6 +30,7 @@ from graftwork.run.methods import parse_method
 from graftwork.run.receipt import sealed
 from graftwork.run.shop import Shop
 from graftwork.run.verify import DIFFERENT, EQUAL, HERE, IN_BAND, IN_TOLERANCE, Moved, Verification, keep, verifier
+from graftwork.train import answering
 
 OpenShop = Callable[..., Shop]
 SHORT = Recipe(epochs=1, batch_size=8)
@@ -130,6 +132,56 @@ def test_a_pass_in_parts_is_told_and_may_round(open_tiny: OpenShop, monkeypatch:
     assert verified(folder).holds
 
 
+@pytest.mark.parametrize(("method", "phases"), [("lora", ["fit", "evaluate", "save"]), ("linear_probe", None)])
+def test_answers_in_parts_are_told_and_may_round(
+    method: str, phases: list[str] | None, open_tiny: OpenShop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What goes through in halves has other last bits here, as batches of another size may have."""
+    real, asked, halved = Model.forward, answering.frozen_states, list[int]()
+
+    def needs(rows: int) -> None:
+        if rows > 3:
+            halved.append(rows)
+            raise MemoryError
+
+    def of_model(self: Model, inputs: Any, entering: Any = None) -> Any:
+        if torch.is_grad_enabled():
+            return real(self, inputs, entering)
+        needs(len(inputs["input_ids"]))
+        return real(self, inputs, entering) * (1 + 1e-6)
+
+    def of_backbone(backbone: Any, inputs: Any, depth: int, towers: int) -> Any:
+        needs(len(inputs["input_ids"]))
+        return tuple(state * (1 + 1e-6) for state in asked(backbone, inputs, depth, towers))
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Model, "forward", of_model)
+        patched.setattr(answering, "frozen_states", of_backbone)
+        folder = run(open_tiny(), method)
+    found = verified(folder)
+    assert halved and found.holds and {"predictions"} <= {one.about for one in found.differences}
+    told = read_json(folder / "receipt.json")["numerics"]["answers_in_parts"]
+    assert list(told) == (phases or ["evaluate", "save"]) and min(told.values()) > 0
+    assert read_json(folder / "result.json")["facts"]["answers_in_parts"] == told
+    reseal(folder, lambda content: content["numerics"].pop("answers_in_parts"))
+    assert verified(folder).verdict == DIFFERENT, "nothing else is other"
+
+
+def test_memory_that_is_short_when_it_is_verified_may_round(
+    open_tiny: OpenShop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, real = run(open_tiny(), "linear_probe"), answering.frozen_states
+
+    def short(backbone: Any, inputs: Any, depth: int, towers: int) -> Any:
+        if len(inputs["input_ids"]) > 3:
+            raise MemoryError
+        return tuple(state * (1 + 1e-6) for state in real(backbone, inputs, depth, towers))
+
+    monkeypatch.setattr(answering, "frozen_states", short)
+    found = verified(folder)
+    assert found.holds and {("surroundings", "memory"), ("outcome", "predictions")} <= named(found)
+
+
 def test_a_failed_run_fails_again(open_tiny: OpenShop) -> None:
     folder = run(open_tiny(), "adapter:learning_rate=1e30", recipe=Recipe(epochs=2, batch_size=8))
     receipt = read_json(folder / "receipt.json")
@@ -139,6 +191,14 @@ def test_a_failed_run_fails_again(open_tiny: OpenShop) -> None:
     assert named(verified(folder)) == {("outcome", "failure"), ("record", "failure")}
     change(folder / "result.json", lambda content: content.update(failure="MemoryError"))
     assert named(verified(folder)) == {("outcome", "failure")}
+
+
+def test_a_failed_run_in_parts_is_cut_again_where_it_was(open_tiny: OpenShop) -> None:
+    shop = replace(open_tiny(), cuts=[Cut(0, 40, "no memory")])
+    folder = run(shop, "adapter:learning_rate=1e30", recipe=Recipe(epochs=2, batch_size=8))
+    receipt = read_json(folder / "receipt.json")
+    assert receipt["outcome"]["failure"]["class"] == "Diverged" and receipt["numerics"]["accumulation"] > 1
+    assert verified(folder).verdict == EQUAL
 
 
 @pytest.mark.parametrize("words", ["dan:vectors=words.txt:epochs=2", "partial_input:by=dan:vectors=words.txt:epochs=2"])

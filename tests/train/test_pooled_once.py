@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from graftwork.core.memory import Memory
 from graftwork.core.opening import open_backbone
 from graftwork.run.methods import parse_method
 from graftwork.testing import tiny_bench, tiny_dataset
@@ -46,7 +47,11 @@ def test_what_finds_no_memory_goes_through_in_halves(monkeypatch: pytest.MonkeyP
         return real(self, inputs)
 
     monkeypatch.setattr(type(BACKBONE), "states", short)
-    np.testing.assert_allclose(PooledOnce(BACKBONE, DATA.test.examples).logits(fitted)[0], whole, atol=1e-5)
+    once = PooledOnce(BACKBONE, DATA.test.examples)
+    for _ in range(2):
+        with (memory := Memory()).answering("evaluate"):
+            np.testing.assert_allclose(once.logits(fitted)[0], whole, atol=1e-5)
+        assert memory.in_parts() == {"answers_in_parts": {"evaluate": 1}}, "it is told by every run that uses it"
     assert read[0] > 3 and sum(rows for rows in read if rows <= 3) == len(DATA.test.examples)
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import signal
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 
@@ -60,6 +62,65 @@ def test_two_of_different_sorts_wait_both_and_a_second_of_one_sort_does_not() ->
         signal.raise_signal(signal.SIGINT)
         done.append(2)
     assert done == [1]
+
+
+def test_during_work_that_may_be_ended_a_signal_acts_at_once() -> None:
+    done = []
+
+    def work() -> None:
+        signal.raise_signal(signal.SIGINT)
+        done.append("worked")
+
+    def ended() -> None:
+        signal.raise_signal(signal.SIGTERM)
+        done.append("kept")
+
+    with pytest.raises(Heard) as heard, waiting() as signals:
+        try:
+            signals.during(work, ended)
+        finally:
+            done.append("left")
+    assert done == ["kept", "left"] and heard.value.args == (signal.SIGINT,), "once, and no other one after it"
+
+
+def test_a_second_one_ends_what_comes_after_such_work_too() -> None:
+    done = []
+
+    def ended() -> None:
+        signal.raise_signal(signal.SIGINT)
+        done.append("kept")
+
+    with pytest.raises(Heard), waiting() as signals:
+        signals.during(lambda: signal.raise_signal(signal.SIGINT), ended)
+    assert not done
+
+
+def test_such_work_is_not_ended_by_what_ends_nothing() -> None:
+    heard, done = [], []
+    signal.signal(signal.SIGINT, lambda number, frame: heard.append(number))
+
+    def work() -> str:
+        signal.raise_signal(signal.SIGINT)
+        signal.raise_signal(signal.SIGINT)
+        return "found"
+
+    with waiting() as signals:
+        assert signals.during(work, lambda: done.append("kept")) == "found"
+        assert heard == [signal.SIGINT] * 2 and not done and not signals.came
+        with pytest.raises(ZeroDivisionError):
+            signals.during(lambda: 1 // 0, lambda: done.append("kept"))
+        signal.raise_signal(signal.SIGINT)
+        assert signals.came and not done, "afterwards they wait again"
+
+
+def test_what_nothing_was_set_for_ends_the_process_once_all_is_kept() -> None:
+    program = (
+        "import signal; from graftwork.train.signals import waiting\n"
+        "with waiting() as signals:\n"
+        "    signals.during(lambda: (signal.raise_signal(15), print('worked')), lambda: print('kept', flush=True))\n"
+    )
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert (ended.returncode, ended.stdout.strip(), ended.stderr) == (-signal.SIGTERM, "kept", "")
 
 
 def test_an_error_is_not_lost_without_a_signal() -> None:

@@ -294,13 +294,14 @@ def _parted(row: RowRuns) -> str:
     """That batches of a row were computed in parts, for want of memory."""
     passes = sum("passes_in_parts" in result.facts for result, _ in row.runs)
     runs = [result.facts["accumulation"] for result, _ in row.runs if "accumulation" in result.facts]
-    if not runs:
-        told = f"{row.method}: for want of memory the frozen network read its batches in parts, in {passes} runs"
-        return told if passes else ""
-    most, steps = max(run["parts"] for run in runs), sum(run["steps"] for run in runs)
-    return (
-        f"{row.method}: for want of memory {steps:,} batches went through in up to {most} parts, whose gradients add up"
-    )
+    answers = sum("answers_in_parts" in result.facts for result, _ in row.runs)
+    told = [f"batches were answered in parts, in {several(answers, 'run')}"] if answers else []
+    if runs:
+        most, steps = max(run["parts"] for run in runs), sum(run["steps"] for run in runs)
+        told = [f"{steps:,} batches went through in up to {most} parts, whose gradients add up", *told]
+    elif passes:
+        told = [f"the frozen network read its batches in parts, in {several(passes, 'run')}", *told]
+    return f"{row.method}: for want of memory {'; '.join(told)}" if told else ""
 
 
 def _diverged(entry: Mapping[str, Any]) -> str:

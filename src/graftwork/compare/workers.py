@@ -39,7 +39,7 @@ from graftwork.run.worker import Opening
 
 BYTES_PER_RUN = 4 << 30  # of memory, at least, for every run at once
 MOST_AT_ONCE = 8
-SECONDS_TO_END = 10  # that a worker is given to clean up
+SECONDS_TO_END = 60  # that a worker is given for the step that it is in, and its checkpoint
 Report = Callable[[int, float, str], None]  # place of the order, fraction of it, what goes on
 log = logging.getLogger("graftwork")
 
@@ -150,11 +150,19 @@ class Workers:
         self._warned: set[str] = set()
 
     def end(self, interrupt: bool = False) -> None:
-        """Let the processes end; with `interrupt` in the middle of their runs, which leave nothing behind."""
+        """Let the processes end; with `interrupt` in the middle of their runs, of which they keep what was done.
+
+        A further interrupt, while they are waited for, ends them at once.
+        """
         for worker in self._workers if interrupt else ():
             worker.process.terminate()
-        for worker in self._workers:
-            worker.end()
+        try:
+            for worker in self._workers:
+                worker.end()
+        except BaseException:
+            for worker in self._workers:
+                worker.process.kill()
+            raise
 
     def __call__(self, orders: Sequence[Order], report: Report) -> Iterator[Finished]:
         """Known runs first, the others as they end. Raises `GraftworkError` when a worker could not go on."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -19,7 +19,21 @@ class Checkpoint:
     tensors: Mapping[str, Tensor]
 
 
-Keep = Callable[[Callable[[], Checkpoint]], None]  # keeps what it is given, if one is due
+Made = Callable[[], Checkpoint]
+T = TypeVar("T")
+
+
+class Keep(Protocol):
+    """What a training calls while signals wait."""
+
+    def __call__(self, made: Made) -> None:
+        """Between two steps: keeps what is made, if one is due. A signal that waits acts now."""
+
+    def through(self, made: Made, work: Callable[[], T]) -> T:
+        """What `work` gives, which takes no step and may take minutes, such as a look at validation.
+
+        A signal ends it at once: what was made before it is kept, and the next attempt does it anew.
+        """
 
 
 class Keeper(Protocol):
@@ -31,7 +45,8 @@ class Keeper(Protocol):
     def steps(self) -> AbstractContextManager[Keep]:
         """Within it steps are taken; what it gives is called between any two of them.
 
-        SIGINT and SIGTERM wait for that call: what was done is kept before they end the process.
+        SIGINT and SIGTERM wait for that call, or for what goes `through` it: what was done is kept before they end the
+        process.
         """
 
 
@@ -43,4 +58,13 @@ class NothingKept:
 
     def steps(self) -> AbstractContextManager[Keep]:
         """Signals do what they did."""
-        return nullcontext(lambda made: None)
+        return nullcontext(_KeepsNothing())
+
+
+class _KeepsNothing:
+    def __call__(self, made: Made) -> None:
+        """Nothing."""
+
+    def through(self, made: Made, work: Callable[[], T]) -> T:
+        """`work` and nothing else."""
+        return work()

@@ -9,8 +9,9 @@ import ctypes
 import errno
 import gc
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from dataclasses import asdict, dataclass
 from typing import Any, TypeVar
 
@@ -20,10 +21,12 @@ from graftwork.errors import GraftworkError
 
 SIGNS = ("not enough memory", "can't allocate memory", "cannot allocate memory", "out of memory", "bad_alloc")
 KERNELS = "could not create a primitive"  # oneDNN, short of memory; what it can't do at all it calls a descriptor
+IN_PARTS = ("passes_in_parts", "answers_in_parts")  # facts of a run, where its whole batches round otherwise
 LONGER = 1.25  # what a position takes is measured again where an example is so much longer than the last measured
 T = TypeVar("T")
 Rows = Sequence[int]
 Positions = Callable[[Rows], int]  # of some rows of a batch: sequences x the longest of them, padding counted
+_COUNTED: ContextVar[tuple[dict[str, int], str] | None] = ContextVar("counted", default=None)  # counts, and which one
 
 
 class OutOfMemory(GraftworkError):
@@ -60,6 +63,7 @@ class Memory:
         self.cuts: list[Cut] = []
         self.steps, self.parted, self.most = 0, 0, 1  # steps so far, how many of them in parts, in at most how many
         self.passes: dict[str, int] = {}  # split -> batches of its frozen pass that went through in parts
+        self.answers: dict[str, int] = {}  # phase of the run -> batches that it answered in parts
         self._told = list(cuts)  # of the run that is done again
         self._replays = bool(self._told)
         self._measured: tuple[int, int] | None = None  # lowest trained block and tokens of the example
@@ -100,8 +104,22 @@ class Memory:
             raise alone(why, positions(largest))
         self.cuts.append(Cut(self.steps, max(map(positions, halves(largest))), why))
 
+    @contextmanager
+    def answering(self, phase: str) -> Iterator[None]:
+        """In this block batches that are answered in parts are counted, as of this phase of the run."""
+        token = _COUNTED.set((self.answers, phase))
+        try:
+            yield
+        finally:
+            _COUNTED.reset(token)
+
+    def in_parts(self) -> dict[str, Any]:
+        """For the receipt, of passes and answers, which nobody cuts again as they were; nothing of whole ones."""
+        told = zip(IN_PARTS, (self.passes, self.answers), strict=True)
+        return {name: dict(counts) for name, counts in told if counts}
+
     def facts(self) -> dict[str, Any]:
-        """For the receipt; nothing where every batch went through whole."""
+        """For the receipt, of training; nothing where every batch went through whole."""
         if not self.parted:
             return {}
         return {"accumulation": {"parts": self.most, "steps": self.parted, "cuts": [asdict(cut) for cut in self.cuts]}}
@@ -114,7 +132,7 @@ class Memory:
             "most": self.most,
             "measured": self._measured,
         }
-        told |= {"passes": self.passes}
+        told |= {"passes": self.passes, "answers": self.answers}
         return told | {"cuts": [asdict(cut) for cut in self.cuts]}
 
     def restore(self, state: Mapping[str, Any]) -> None:
@@ -123,6 +141,8 @@ class Memory:
         self.cuts = [Cut(**cut) for cut in state["cuts"]]
         self._measured = tuple(state["measured"]) if state["measured"] else None
         self.passes = {**state["passes"], **self.passes}
+        for phase, count in state["answers"].items():
+            self.answers[phase] = self.answers.get(phase, 0) + count
         self._told = [cut for cut in self._told if cut.step >= self.steps and cut not in self.cuts]
 
 
@@ -140,6 +160,21 @@ def in_halves(rows: Rows, work: Callable[[Rows], T]) -> list[T]:
     if len(rows) == 1:
         raise alone(why)
     return [one for half in halves(rows) for one in in_halves(half, work)]
+
+
+def answers_in_halves(rows: Rows, work: Callable[[Rows], T]) -> list[T]:
+    """As `in_halves`; the `Memory` that is `answering` counts a batch that did not go through whole."""
+    found = in_halves(rows, work)
+    count_answers(len(found) > 1)
+    return found
+
+
+def count_answers(batches: int) -> None:
+    """So many were answered in parts: for the `Memory` that is `answering`, if one is."""
+    counted = _COUNTED.get()
+    if counted is not None and batches:
+        counts, phase = counted
+        counts[phase] = counts.get(phase, 0) + batches
 
 
 def attempt(work: Callable[[], T]) -> tuple[T | None, str]:

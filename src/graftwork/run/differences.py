@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from graftwork.core.memory import IN_PARTS
 from graftwork.core.task import SPLITS
 from graftwork.run.environment import DECIDING
 from graftwork.run.recorded_code import other_versions
@@ -162,7 +163,16 @@ def surroundings_differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> 
         if values[0] != values[1]:
             shown = [f"{name}={value}" if value is not None else f"no {name}" for value in values]
             found.append(Difference("environment variable", SURROUNDINGS, *shown))
-    return found
+    return found + _short_of_memory(numbers, these)
+
+
+def _short_of_memory(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[Difference]:
+    """That the second execution ran out of memory where the first did not, so that its batches round otherwise."""
+    return [
+        Difference("memory", SURROUNDINGS, _plain(old.get(name, "whole batches")), f"{name} {_plain(new[name])}")
+        for name in (*IN_PARTS, "cuts")
+        if name in new and old.get(name) != new[name]
+    ]
 
 
 def _kernels(old: Sequence[Mapping[str, Any]], new: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
@@ -194,10 +204,10 @@ def outcome_differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[
 
 def may_round(old: Mapping[str, Any], found: Sequence[Difference]) -> bool:
     """Whether other bits are no fault: something around the run is another, or a GPU adds in any order; or memory ran
-    out in a pass of the frozen network. The same rows in other bytes change none."""
+    out in a pass of the frozen network or in answers. The same rows in other bytes change none."""
     around = [one for one in found if one.group == SURROUNDINGS and not one.about.startswith(DATA_FILE)]
     numerics = numerics_of(old)
-    return bool(around) or numerics["device"] != "cpu" or "passes_in_parts" in numerics
+    return bool(around) or numerics["device"] != "cpu" or any(name in numerics for name in IN_PARTS)
 
 
 def failed_alike(old: Mapping[str, Any], new: Mapping[str, Any] | None) -> bool:

@@ -139,6 +139,7 @@ class _Execution:
         self.readings = Readings(load, loaded_before=True, runs_at_once=shop.runs_at_once)
         self.log = io.StringIO()
         self.watch, self.profile = Stopwatch(), Profile()
+        self.memory = Memory(shop.max_memory, shop.cuts)
         self.keeping: Keeping | None = None
         self.earlier, self.attempts = Phase(), 1  # what attempts took that were interrupted, and how many there were
         self.shared = Phase()  # what work would have taken that was there already
@@ -157,6 +158,7 @@ class _Execution:
                 raise storage_error(error, str(error.filename or self.folder)) from error
             name = type(error).__name__
             parts = {"status": _status(error), "error": str(error) or name, "failure": name}
+            parts["facts"] = self.memory.facts() | self.memory.in_parts()
             if not isinstance(error, GraftworkError):
                 self._log({"traceback": traceback.format_exc()})
         if self.attempts > 1:
@@ -212,14 +214,14 @@ class _Execution:
             write_predictions(self.folder, answers, decoded)
             if not trial:
                 self._save(fitted, scores["test"], decoded)
-        passes = {"passes_in_parts": dict(bench.memory.passes)} if bench.memory.passes else {}
-        told = {"validation": scores["validation"], "facts": _small(fitted.facts) | passes}
+        parted = bench.memory.in_parts()
+        told = {"validation": scores["validation"], "facts": _small(fitted.facts) | parted}
         if trial:
             return told
         with self.profile.phase("meter"):
             self.readings = replace(self.readings, **predict_speed(fitted, data.test.examples))
             interval = evidence_of(data, "test", answers[-1][1]).spread
-        return told | {"scores": scores["test"], "interval": interval, "facts": self._facts(fitted) | passes}
+        return told | {"scores": scores["test"], "interval": interval, "facts": self._facts(fitted) | parted}
 
     def _tested(self, fitted: Fitted, test: Split) -> Logits:
         """The answers to the test split; what an earlier run computed of them is charged in full."""
@@ -249,7 +251,7 @@ class _Execution:
             profile=self.profile,
             shared=lambda name, work: self.shop.done.get(bench, name, work),
             held=self.spec.held,
-            memory=Memory(self.shop.max_memory, self.shop.cuts),
+            memory=self.memory,
         )
         return bench
 
@@ -311,7 +313,8 @@ class _Execution:
     def _phase(self, name: str) -> Iterator[None]:
         watch = Stopwatch()
         try:
-            yield
+            with self.memory.answering(name):
+                yield
         finally:
             self.readings.phases.setdefault(name, Phase()).add(watch.read())
 

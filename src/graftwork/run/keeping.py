@@ -6,21 +6,23 @@ import io
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict
-from typing import Any
+from dataclasses import asdict, dataclass
+from functools import partial
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
 
-from graftwork.core.checkpoint import Checkpoint, Keep
+from graftwork.core.checkpoint import Checkpoint, Keep, Made
 from graftwork.core.meter import Phase, Stopwatch
 from graftwork.core.method import Tally, Workbench
 from graftwork.run.environment import DISTRIBUTIONS, arithmetic, version
 from graftwork.run.recorded_code import PACKAGE, source_digest
 from graftwork.train.checkpoint import EVERY_SECONDS, Checkpoints, Interval
-from graftwork.train.signals import waiting
+from graftwork.train.signals import Waiting, waiting
 
 LOG = "log"  # the tensor that holds log.jsonl
+T = TypeVar("T")
 PassName = tuple[str, int | None]  # of a frozen pass: split and depth
 
 
@@ -59,22 +61,20 @@ class Keeping:
     def steps(self) -> Iterator[Keep]:
         """Between steps a checkpoint is written when it is due, or when a signal waits."""
         with waiting() as signals:
-
-            def keep(made: Callable[[], Checkpoint]) -> None:
-                if signals.came or self._interval.is_due():
-                    self._write(made())
-                if signals.came:
-                    signals.let_go()
-
-            yield keep
+            yield _Keep(self, signals)
 
     def is_paid(self, split: str, depth: int | None) -> bool:
         """Whether this pass is in the price already, by an earlier attempt; it is opened now."""
         self._opened.add((split, depth))
         return (split, depth) in self._paid
 
-    def _write(self, checkpoint: Checkpoint) -> None:
-        """A checkpoint that can't be written is no reason to end the run."""
+    @property
+    def is_due(self) -> bool:
+        """Whether a checkpoint is."""
+        return self._interval.is_due()
+
+    def with_account(self, checkpoint: Checkpoint) -> Checkpoint:
+        """And with log, price and profile as they are now."""
         spent = self._watch.read() + self.earlier
         account = {
             "attempts": self.attempts,
@@ -85,12 +85,34 @@ class Keeping:
             "passes": sorted(self._paid | self._opened, key=str),
         }
         lines = np.frombuffer(self.lines.getvalue().encode(), dtype=np.uint8)
+        tensors = {**checkpoint.tensors, LOG: torch.from_numpy(lines.copy())}
+        return Checkpoint({"account": account, "training": checkpoint.numbers}, tensors)
+
+    def write(self, whole: Checkpoint) -> None:
+        """One with its account. That it can't be written is no reason to end the run."""
         began = time.monotonic()
         with self.bench.profile.phase("write"):
-            self.checkpoints.try_write(
-                Checkpoint(
-                    {"account": account, "training": checkpoint.numbers},
-                    {**checkpoint.tensors, LOG: torch.from_numpy(lines.copy())},
-                )
-            )
+            self.checkpoints.try_write(whole)
         self._interval.wrote(time.monotonic() - began)
+
+
+@dataclass
+class _Keep:
+    """Implements `Keep`."""
+
+    keeping: Keeping
+    signals: Waiting
+
+    def __call__(self, made: Made) -> None:
+        """Written when one is due, or when a signal waits."""
+        if self.signals.came or self.keeping.is_due:
+            self.keeping.write(self.keeping.with_account(made()))
+        if self.signals.came:
+            self.signals.let_go()
+
+    def through(self, made: Made, work: Callable[[], T]) -> T:
+        """Of work that a signal ended nothing is in the account: what it opened and counted comes anew."""
+        if self.signals.came:
+            self(made)
+        whole = self.keeping.with_account(made())
+        return self.signals.during(work, partial(self.keeping.write, whole))

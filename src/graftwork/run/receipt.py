@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from graftwork.core.memory import IN_PARTS
 from graftwork.core.model_folder import hub_revision
 from graftwork.core.opening import FRESH, lasting_name
 from graftwork.core.run import ENGINE, RunResult, RunSpec
@@ -56,8 +57,7 @@ def write_receipt(
     resumes = result.facts.get("attempts", 1) - 1
     parted = result.facts.get("accumulation")
     content["numerics"] |= {"accumulation": parted["parts"], "cuts": parted["cuts"]} if parted else {}
-    passes = result.facts.get("passes_in_parts")
-    content["numerics"] |= {"passes_in_parts": passes} if passes else {}
+    content["numerics"] |= {name: result.facts[name] for name in IN_PARTS if name in result.facts}
     content["method"]["search"] = {
         "space": dict(search.space),
         "tried": list(search.tried),

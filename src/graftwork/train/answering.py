@@ -12,7 +12,7 @@ from torch import Tensor
 
 from graftwork.core.backbone import Backbone, Encoded, Inputs, StopsEarly
 from graftwork.core.equals import equals_of
-from graftwork.core.memory import in_halves
+from graftwork.core.memory import answers_in_halves
 from graftwork.core.method import THRESHOLDS_FACT, Logits, ReadsStates
 from graftwork.core.near_lengths import states_in_buckets
 from graftwork.core.ragged import added
@@ -51,7 +51,7 @@ def answer_together(backbone: Backbone, encoded: Encoded, fitted: Sequence[Reads
         return [one.read(seen).double().cpu().numpy() for one in fitted]  # each (B, C), or (W, C)
 
     for rows in order:
-        for found in in_halves(rows.tolist(), read):
+        for found in answers_in_halves(rows.tolist(), read):
             for answered, logits in zip(parts, found, strict=True):
                 answered.append(logits)
     examples = np.concatenate(order)

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from graftwork.core.backbone import Augments, Encoded, Inputs, towers_of
 from graftwork.core.example import Example
 from graftwork.core.head import PooledHead
-from graftwork.core.memory import in_halves
+from graftwork.core.memory import answers_in_halves
 from graftwork.core.method import FrozenPass, HasRate, Logits, Setting, Workbench
 from graftwork.core.model import Model
 from graftwork.core.seen import Part, Seen
@@ -71,7 +71,7 @@ def answer(
         found = counter.run(inputs["attention_mask"], forward, model.towers) if counter else forward()
         return np.asarray(found.double().cpu().numpy())  # (B, C), or (W, C)
 
-    parts = [part for rows in order for part in in_halves(rows.tolist(), logits)]
+    parts = [part for rows in order for part in answers_in_halves(rows.tolist(), logits)]
     return encoded.whole(np.concatenate(parts), np.concatenate(order), blind)
 
 
@@ -194,14 +194,15 @@ def _train(training: Training, passes: Passes, blind: Sequence[float] | None) ->
 
     with bench.keeper.steps() as keep:
         if not training.history:
-            training.history.append(validate())
+            training.history.append(keep.through(training.checkpoint, validate))
         keep(training.checkpoint)
         while training.epoch <= recipe["epochs"]:
-            passes = training.open(passes)
+            passes = keep.through(training.checkpoint, partial(training.open, passes))
             for rows in bench.order(passes["train"].encoded.lengths, training.epoch)[training.done :]:
                 _take(training, passes["train"], rows)
                 keep(training.checkpoint)
-            epoch, reached, loss = training.epoch, validate(), sum(training.losses) / len(training.losses)
+            reached = keep.through(training.checkpoint, validate)
+            epoch, loss = training.epoch, sum(training.losses) / len(training.losses)
             training.validated(reached)
             bench.log({"epoch": epoch, "validation": reached, "loss": loss, "time": time.time()})
             keep(training.checkpoint)

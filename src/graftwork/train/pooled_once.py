@@ -13,7 +13,7 @@ from torch import Tensor
 
 from graftwork.core.backbone import Backbone, Encoded
 from graftwork.core.example import Example
-from graftwork.core.memory import Rows, in_halves
+from graftwork.core.memory import Rows, count_answers, in_halves
 from graftwork.core.meter import Phase, Stopwatch
 from graftwork.core.method import Logits
 from graftwork.core.seen import Seen
@@ -30,6 +30,7 @@ class PooledOnce:
         self.backbone, self.examples = backbone, examples
         self._encoded: Encoded | None = None
         self._batches: list[_Batch] = []
+        self._parted = 0  # batches that were read in parts, for want of memory
         self._cost = Phase()
 
     def serves(self, backbone: Backbone, examples: Sequence[Example]) -> bool:
@@ -40,6 +41,7 @@ class PooledOnce:
         """What `probe.logits` gives, and what an earlier run has paid for it."""
         charged = self._cost if self._encoded is not None else Phase()
         encoded = self._encoded or self._compute()
+        count_answers(self._parted)
         with torch.inference_mode():
             parts = [probe.read(batch).double().cpu().numpy() for batch in self._batches]
         numbers = np.concatenate(batches(encoded))
@@ -61,8 +63,10 @@ class PooledOnce:
             seen = Seen(self.backbone, inputs, states, encoded.towers)
             return _Batch([seen.joined(block) for block in range(blocks + 1)])
 
-        found = [batch for rows in batches(encoded) for batch in in_halves(rows.tolist(), read)]
-        self._encoded, self._batches, self._cost = encoded, found, watch.read()  # a pass that failed leaves nothing
+        found = [in_halves(rows.tolist(), read) for rows in batches(encoded)]
+        self._parted = sum(len(parts) > 1 for parts in found)
+        self._batches, self._cost = [batch for parts in found for batch in parts], watch.read()
+        self._encoded = encoded  # last: a pass that failed leaves nothing
         return encoded
 
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
-from typing import Any
+from typing import Any, TypeVar
 
 ENDING = (signal.SIGINT, signal.SIGTERM)
+T = TypeVar("T")
 
 
 class Terminated(KeyboardInterrupt):
@@ -34,12 +35,17 @@ def _terminate(number: int, frame: FrameType | None) -> None:
     raise Terminated
 
 
+class _Ended(KeyboardInterrupt):
+    """A signal came for which nothing was set: it ends the process as soon as it is let go."""
+
+
 class Waiting:
     """The signals that came and have done nothing yet."""
 
     def __init__(self) -> None:
         self.came: list[int] = []
         self._before: dict[int, Any] = {}
+        self._acting = False
 
     def hold(self) -> None:
         """From now on they wait. A second one of the same sort does at once what it did before."""
@@ -48,6 +54,26 @@ class Waiting:
             if before not in (signal.SIG_IGN, None):  # None: not set from Python
                 self._before[number] = before
                 signal.signal(number, self._remember)
+
+    def during(self, work: Callable[[], T], ended: Callable[[], None]) -> T:
+        """What `work` gives. A signal does there at once what it did before; where that ends `work`, comes `ended`.
+
+        For that they wait again, but for a second one of the same sort.
+        """
+        try:
+            self._acting = bool(self._before)
+            found = work()
+            self._acting = False
+        except _Ended:
+            ended()
+            raise
+        except BaseException:
+            self._acting = False
+            if self.came:
+                ended()
+                self.came.clear()  # it has acted
+            raise
+        return found
 
     def let_go(self) -> None:
         """Those that came do what they did before; from now on they all do."""
@@ -59,8 +85,20 @@ class Waiting:
     def _remember(self, number: int, frame: FrameType | None) -> None:
         if number in self.came:
             self.let_go()
-        else:
-            self.came.append(number)
+            return
+        self.came.append(number)
+        if self._acting:
+            self._acting = False  # the others wait while this one acts
+            self._act(number, frame)
+            self.came.remove(number)  # it came back from it: nothing ends
+            self._acting = True
+
+    def _act(self, number: int, frame: FrameType | None) -> None:
+        """What it did before. Raises `_Ended` for one that would end the process here and now."""
+        before = self._before[number]
+        if not callable(before):
+            raise _Ended(number)
+        before(number, frame)
 
 
 @contextmanager
