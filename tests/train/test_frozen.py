@@ -19,7 +19,7 @@ from graftwork.core.task import Dataset, Split
 from graftwork.core.transformer import TransformerBackbone
 from graftwork.testing import tiny_bench, tiny_dataset
 from graftwork.train.cache_folder import CacheFolder
-from graftwork.train.frozen import FrozenStore, Pass
+from graftwork.train.frozen import FrozenStore, Pass, key_of
 from graftwork.train.prefix_store import PrefixStore
 
 DATA = tiny_dataset()
@@ -128,8 +128,8 @@ def test_a_pass_is_computed_once_and_charged_to_every_user(backbone: Backbone, s
     first, second = bench(backbone), bench(backbone)
     kept = store.get(backbone, "data", DATA.train, 1, first)
     assert store.get(backbone, "data", DATA.train, 1, second) is kept
-    assert first.charged == Phase() and second.charged == kept.kept.cost
-    assert second.charged.wall_seconds > 0
+    assert first.charged == Phase()
+    assert second.charged.wall_seconds > kept.kept.cost.wall_seconds > 0, "the reading of the texts is charged too"
     assert first.tally == second.tally and first.tally.flops == kept.kept.tally.flops > 0
     assert first.tally.padding_flops == pytest.approx(kept.kept.tally.padding_flops)
 
@@ -158,10 +158,10 @@ def test_reading_the_texts_is_part_of_the_charge(
     backbone: Backbone, store: FrozenStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     read_slowly(monkeypatch)
-    assert store.get(backbone, "data", DATA.train, None, bench(backbone)).kept.cost.wall_seconds > 0.05
+    kept = store.get(backbone, "data", DATA.train, None, bench(backbone))
     user = bench(backbone)
     store.get(backbone, "data", DATA.train, None, user)
-    assert user.charged.wall_seconds > 0.05
+    assert user.charged.wall_seconds >= kept.kept.cost.wall_seconds + 0.05
 
 
 def test_a_run_that_opens_several_passes_is_charged_for_one_reading(
@@ -171,10 +171,11 @@ def test_a_run_that_opens_several_passes_is_charged_for_one_reading(
     first, second = bench(backbone), bench(backbone)
     depths = range(1, backbone.card.blocks + 1)
     costs = [store.get(backbone, "data", DATA.train, depth, first).kept.cost.wall_seconds for depth in depths]
-    assert len(costs) > 1 and first.charged.wall_seconds == pytest.approx(0)
+    assert len(costs) > 1 and first.charged == Phase()
     for depth in depths:
         store.get(backbone, "data", DATA.train, depth, second)
-    assert second.charged.wall_seconds <= sum(costs) - 0.05 * (len(costs) - 1)
+    reading = store._encoded[key_of(backbone, "data", DATA.train)][1].wall_seconds
+    assert second.charged.wall_seconds == pytest.approx(sum(costs) + reading) and reading > 0.05
 
 
 def test_states_bring_the_pooled_features_along(backbone: Backbone, store: FrozenStore) -> None:
@@ -268,7 +269,8 @@ def test_tokens_read_before_the_run_are_charged_to_it(
     first, second = bench(backbone), bench(backbone)
     kept = store.get(backbone, "data", DATA.train, None, first)
     store.get(backbone, "data", DATA.train, None, second)
-    assert 0.05 < first.charged.wall_seconds < kept.kept.cost.wall_seconds == second.charged.wall_seconds
+    assert first.charged.wall_seconds > 0.05, "the pass itself it has computed"
+    assert second.charged.wall_seconds == pytest.approx(first.charged.wall_seconds + kept.kept.cost.wall_seconds)
 
 
 def test_a_pass_that_finds_no_memory_goes_through_in_halves_and_is_not_kept_for_others(

@@ -9,7 +9,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -25,6 +25,7 @@ from graftwork.core.meter import Phase
 from graftwork.core.method import Tally, Workbench
 from graftwork.core.opening import open_backbone
 from graftwork.core.task import Split
+from graftwork.core.transformer import TransformerBackbone
 from graftwork.files import header_of
 from graftwork.locks import try_lock
 from graftwork.testing import tiny_bench, tiny_dataset
@@ -133,6 +134,30 @@ def test_a_hit_is_charged_what_the_miss_took(root: Path) -> None:
     assert first.charged == Phase() and second.charged == cold.kept.cost == warm.kept.cost
     assert second.charged.wall_seconds > 0
     assert first.tally == second.tally and first.tally.flops > first.tally.padding_flops > 0
+
+
+@pytest.mark.parametrize("read_before", [False, True], ids=["read by the run", "read before it"])
+def test_a_run_that_finds_its_passes_pays_for_one_reading_of_its_texts(
+    root: Path, read_before: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = TransformerBackbone.encode
+
+    def slowly(self: TransformerBackbone, examples: Sequence[Example]) -> Encoded:
+        time.sleep(0.2)
+        return real(self, examples)
+
+    monkeypatch.setattr(TransformerBackbone, "encode", slowly)
+    passes = sum(get(store(root), depth)[0].kept.cost.wall_seconds for depth in (1, 2))
+    opened, user = store(root), tiny_bench(DATA, BACKBONE)
+    if read_before:
+        opened.encoded(BACKBONE, "data", DATA.train)
+    began = time.perf_counter()
+    for depth in (1, 2):
+        opened.get(BACKBONE, "data", DATA.train, depth, user)
+    spent = time.perf_counter() - began
+    reading = opened._encoded[frozen.key_of(BACKBONE, "data", DATA.train)][1].wall_seconds
+    assert (spent > 0.2) is not read_before
+    assert user.charged.wall_seconds == pytest.approx(passes + reading * read_before) and reading >= 0.2
 
 
 def test_an_entry_of_any_depth_has_the_pooled_features(root: Path, no_computing: Callable[[], None]) -> None:

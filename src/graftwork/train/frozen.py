@@ -98,14 +98,14 @@ class FrozenStore:
 
         Work done earlier is charged to `bench` in full: a price tag says what a run would cost alone.
         """
+        encoded = self._read(backbone, data, split, bench)
         key = (backbone.card.revision, data, split.name, depth)
         key = self._held(*key) or key
         known = self._passes.get(key)
         if known is None:
-            known = self._passes[key] = self._opened(backbone, data, split, depth, bench)
+            known = self._passes[key] = self._opened(backbone, encoded, depth, bench)
         else:
             bench.charged.add(known.kept.cost)
-        self._tokens_once(key_of(backbone, data, split), bench)
         if known.kept.parted:
             bench.memory.passes[split.name] = known.kept.parted
         tally = known.kept.tally
@@ -115,12 +115,16 @@ class FrozenStore:
             self._passes.popitem(last=False)
         return known
 
-    def _tokens_once(self, split: tuple[str, str, str], bench: Workbench) -> None:
-        """Every pass has the reading of its texts in its cost; a run alone reads them for the first of its passes."""
-        if split in bench.tokenised:
-            reading = self._encoded[split][1]
-            bench.charged.add(Phase(-reading.wall_seconds, -reading.cpu_seconds))
-        bench.tokenised.add(split)
+    def _read(self, backbone: Backbone, data: str, split: Split, bench: Workbench) -> Encoded:
+        """The tokens, in the price of a run once: it reads them for the first of its passes, or is charged for that."""
+        key = key_of(backbone, data, split)
+        read_before = key in self._encoded
+        with bench.profile.phase("tokenise"):
+            encoded, reading = self._tokens(backbone, data, split)
+        if read_before and key not in bench.tokenised:
+            bench.charged.add(reading)
+        bench.tokenised.add(key)
+        return encoded
 
     def forget_all_but(self, data: str) -> None:
         """Drop from memory the tokens and passes of every other data set than `data` (its digest)."""
@@ -147,11 +151,8 @@ class FrozenStore:
                 return key
         return None
 
-    def _opened(self, backbone: Backbone, data: str, split: Split, depth: int | None, bench: Workbench) -> Pass:
-        """A pass from the disk, charged in full; or computed, where only the tokens may be older than the run."""
-        read_before = key_of(backbone, data, split) in self._encoded
-        with bench.profile.phase("tokenise"):
-            encoded, reading = self._tokens(backbone, data, split)
+    def _opened(self, backbone: Backbone, encoded: Encoded, depth: int | None, bench: Workbench) -> Pass:
+        """A pass from the disk, charged in full; or computed."""
         wanted, batches = self._wanted(backbone, encoded, depth)
         waited = Phase()
 
@@ -166,10 +167,8 @@ class FrozenStore:
         if isinstance(found, Kept):
             bench.charged.add(found.cost)
             return Pass(encoded, found)
-        if read_before:
-            bench.charged.add(reading)
         with bench.profile.phase("prefix"):
-            return Pass(encoded, self._computed(backbone, encoded, wanted, batches, reading, found))
+            return Pass(encoded, self._computed(backbone, encoded, wanted, batches, found))
 
     def _wanted(
         self, backbone: Backbone, encoded: Encoded, depth: int | None
@@ -184,7 +183,6 @@ class FrozenStore:
         encoded: Encoded,
         wanted: Wanted,
         batches: list[NDArray[np.int64]],
-        reading: Phase,
         draft: Draft | None,
     ) -> Kept:
         watch = Stopwatch()
@@ -193,13 +191,13 @@ class FrozenStore:
             pooled, states = tensors["pooled"], tensors.get("states")
             mapped = draft is not None
             tally, parted = fill(backbone, encoded, batches, wanted.by_block(pooled), states, wanted.depth, mapped)
-            cost = self._finish(None if parted else draft, watch, reading, tally)
+            cost = self._finish(None if parted else draft, watch, tally)
         finally:
             if draft:
                 draft.close()
         return Kept(wanted.by_block(pooled), states, cost, tally, mapped=draft is not None, parted=parted)
 
-    def _finish(self, draft: Draft | None, watch: Stopwatch, reading: Phase, tally: Tally) -> Phase:
+    def _finish(self, draft: Draft | None, watch: Stopwatch, tally: Tally) -> Phase:
         """What the pass took, writing included; the draft is kept, or the disk's trouble told.
 
         A pass in parts is not kept: it may differ in its last bits from what others would compute.
@@ -208,14 +206,12 @@ class FrozenStore:
             if draft:
                 draft.flush()
             cost = watch.read()
-            cost.add(reading)
             if draft:
                 draft.keep(cost, tally)
         except OSError as error:
             assert self.disk is not None
             self.disk.trouble(error)
             cost = watch.read()
-            cost.add(reading)
         return cost
 
     def _tokens(self, backbone: Backbone, data: str, split: Split) -> tuple[Encoded, Phase]:

@@ -7,7 +7,8 @@ arithmetic; labels are no part of it, so tasks over the same texts in the same s
 
 An entry is one safetensors file: `pooled` (L + 1, F, R) fp32, or (F, sum of R) where blocks differ in width: what is
 read of each sequence or, for a sample of the examples, of each word; `states` (tokens, D) in the backbone's own dtype
-where a depth was asked for; and `cost` (4,): what the pass took, so that a later user is charged for it in full.
+where a depth was asked for; and `cost` (4,): what the pass took, so that a later user is charged for it in full. The
+reading of the texts is no part of it: who looks for an entry has read them.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ from graftwork.tensor_file import Header, end_to_end
 from graftwork.train.cache_folder import BeingFilled, CacheFolder
 from graftwork.units import scaled
 
-FORMAT = 1
+FORMAT = 2  # 2: the reading of the texts is no part of the cost
 ZEROS = bytes(1 << 20)
 Batches = Sequence[NDArray[np.int64]]  # row numbers, batch by batch
 
