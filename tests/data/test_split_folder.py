@@ -93,3 +93,14 @@ def test_what_is_not_plain_is_refused(tmp_path: Path) -> None:
         with pytest.raises(DataError, match=what) as caught:
             with_split_files(Task.from_file(tmp_path / name))
         assert caught.value.do and caught.value.got
+
+
+@pytest.mark.parametrize("path", ["..", ".", "../../mood"])
+def test_a_folder_is_called_what_it_is_called_wherever_one_stands(
+    path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The name of a folder above, too, is not what stands before the first dot of `..`."""
+    inner = tmp_path / "mood" / "inner"
+    inner.mkdir(parents=True)
+    monkeypatch.chdir(tmp_path / "mood" if path == "." else inner)
+    assert Task.from_file(path).name == "mood"

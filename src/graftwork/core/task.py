@@ -129,7 +129,8 @@ def builtin_names() -> list[str]:
 def _stem(path: Path) -> str:
     """`data/tickets.csv.gz` is `tickets`, `hub:glue:cola` is `hub-glue-cola`; `mrpc/train.tsv` is `mrpc`: what every
     data set calls one of its files would put the board of one over that of another."""
-    name = (path.name or path.resolve().name).split(".")[0].replace(":", "-")
+    own = path.name if path.name not in ("", "..") else path.resolve().name
+    name = own.split(".")[0].replace(":", "-")
     return path.absolute().parent.name or name if name.lower() in SPLIT_NAMES["train"] else name
 
 
