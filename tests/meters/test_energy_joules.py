@@ -42,7 +42,9 @@ def spend(powercap: Path) -> None:
         count(powercap, number, 1_000_000 + joules * 1_000_000)
 
 
-def read(mark: energy_joules.Mark, readings: Readings = SPENT, prices: Prices | None = None) -> Cost:
+def read(
+    mark: energy_joules.Mark | energy_joules.Drawn, readings: Readings = SPENT, prices: Prices | None = None
+) -> Cost:
     return meters.get("energy_joules")().end(mark, readings, TOTAL, prices or Prices())
 
 
@@ -50,6 +52,18 @@ def test_packages_and_memory_are_added_and_nothing_twice(powercap: Path) -> None
     mark = meters.get("energy_joules")().begin()
     spend(powercap)
     assert read(mark) == Cost(42.0, "J", "counter")
+
+
+def test_what_is_drawn_after_the_work_has_ended_is_not_counted(powercap: Path) -> None:
+    meter = meters.get("energy_joules")()
+    mark = meter.begin()
+    spend(powercap)
+    ended = meter.stop(mark)
+    count(powercap, "0", 900_000_000)
+    assert read(ended) == Cost(42.0, "J", "counter") and read(ended, CHARGED) == Cost(63.0, "J", "model")
+    assert read(meter.stop(mark)) == Cost(901.0, "J", "counter"), "the last stop counts"
+    (powercap / "intel-rapl:0" / "energy_uj").unlink()
+    assert read(ended).grade == "counter" and read(meter.stop(mark)).grade == "guess"
 
 
 def test_charged_work_is_scaled_in_by_core_seconds(powercap: Path) -> None:

@@ -15,13 +15,14 @@ import pytest
 import torch
 
 from graftwork import locks
-from graftwork.core.meter import Phase
+from graftwork.core.meter import Cost, Phase
 from graftwork.core.method import Workbench
 from graftwork.core.metric import score
 from graftwork.core.run import Recipe, RunResult
 from graftwork.core.transformer import TransformerBackbone
 from graftwork.errors import StorageError
 from graftwork.files import file_digest, read_json, safe_load
+from graftwork.meters import energy_joules
 from graftwork.registry import kinds, meters, metrics
 from graftwork.run import execute as module
 from graftwork.run.execute import execute
@@ -239,6 +240,47 @@ def test_a_test_pass_of_an_earlier_run_is_charged_and_not_measured(
     found = run(shop, "linear_probe", seed=1)[0]
     assert seen[0].charged_evaluate == Phase(50.0, 40.0) and seen[0].phases["evaluate"].wall_seconds < 40
     assert found.costs["total_seconds"].value > 50 and found.shared.wall_seconds >= 50
+
+
+@pytest.fixture
+def draw(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
+    """The machine has a counter, and draws so many joules at each call."""
+    zone = tmp_path / "powercap" / "intel-rapl:0"
+    zone.mkdir(parents=True)
+    monkeypatch.setattr(energy_joules, "POWERCAP", zone.parent)
+    for name, told in (("name", "package-0"), ("max_energy_range_uj", "262143000000"), ("energy_uj", "5")):
+        (zone / name).write_text(f"{told}\n")
+
+    def more(joules: int) -> None:
+        counted = int((zone / "energy_uj").read_text())
+        (zone / "energy_uj").write_text(f"{counted + 1_000_000 * joules}\n")
+
+    return more
+
+
+def test_counted_energy_is_that_of_the_phases_and_not_of_the_metering(
+    open_tiny: OpenShop, during: During, draw: Callable[[int], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def while_it(name: str, joules: int) -> None:
+        real = getattr(module, name)
+        monkeypatch.setattr(module, name, lambda *given: (draw(joules), real(*given))[1])
+
+    during["draw"] = lambda bench: draw(40)
+    while_it("write_predictions", 2)
+    for metering in ("predict_speed", "evidence_of", "environment", "write_receipt"):
+        while_it(metering, 1000)
+    shop = open_tiny()
+    found = run(shop, "staged:act=draw")[0]
+    assert found.costs["energy_joules"] == Cost(42.0, "J", "counter")
+    assert found.costs["predict_latency_seconds"].value is not None
+
+    def fail(bench: Workbench) -> None:
+        draw(7)
+        raise RuntimeError("no more")
+
+    during["fail"] = fail
+    failed = run(shop, "staged:act=fail")[0]
+    assert (failed.status, failed.costs["energy_joules"]) == ("failed", Cost(7.0, "J", "counter"))
 
 
 def test_the_log_has_a_line_per_step(kept_shop: OpenShop) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from graftwork.config import Prices
 from graftwork.errors import UnknownName
@@ -89,7 +89,7 @@ class Readings:
 class Meter(Protocol):
     """Registered under the name of its cost. `begin` before the run's first work, `end` after its last.
 
-    It may have a `meaning` too.
+    It may have a `meaning` too, and be one that `Stops`.
     """
 
     needs: tuple[str, ...]  # costs that must be known first
@@ -99,6 +99,14 @@ class Meter(Protocol):
 
     def end(self, mark: Any, readings: Readings, costs: dict[str, Cost], prices: Prices) -> Cost:
         """The cost; `costs` holds those named in `needs`, `prices` is the user's."""
+
+
+@runtime_checkable
+class Stops(Protocol):
+    """A meter that shows what was drawn until it is read: it counts the phases, and not the metering after them."""
+
+    def stop(self, mark: Any) -> Any:
+        """Asked after each phase; what it said last is the mark that `end` gets."""
 
 
 def meaning_of(cost: str) -> Meaning:

@@ -40,7 +40,7 @@ from graftwork.run.environment import environment
 from graftwork.run.evidence import evidence_of
 from graftwork.run.keeping import Keeping, computed_in
 from graftwork.run.methods import Named
-from graftwork.run.price_tag import begin_all, read_costs, repriced
+from graftwork.run.price_tag import begin_all, read_costs, repriced, stopped
 from graftwork.run.receipt import NOTHING_TRIED, Search, data_of, write_receipt
 from graftwork.run.shop import Shop
 from graftwork.run.speed import predict_speed
@@ -142,11 +142,13 @@ class _Execution:
         self.keeping: Keeping | None = None
         self.earlier, self.attempts = Phase(), 1  # what attempts took that were interrupted, and how many there were
         self.shared = Phase()  # what work would have taken that was there already
+        self.begun: dict[str, Any] = {}  # the marks of the meters
+        self.marks: dict[str, Any] = {}  # the same, as they stood after the last phase
 
     def run(self) -> RunResult:
         """Everything, failures caught: a failed run has a price tag too."""
         with self.profile.phase("meter"):
-            marks = begin_all()
+            self.begun = self.marks = begin_all()
         parts: dict[str, Any] = {"status": "ok"}
         try:
             parts |= self._work()
@@ -162,7 +164,7 @@ class _Execution:
         if self.attempts > 1:
             parts["facts"] = {**parts.get("facts", {}), "attempts": self.attempts}
         with self.profile.phase("meter"):
-            costs = read_costs(marks, self.readings, self.shop.prices)
+            costs = read_costs(self.marks, self.readings, self.shop.prices)
             surroundings = environment() | {"runs_at_once": self.shop.runs_at_once} | self.shop.prices.told()
         with self.profile.phase("write"):
             write_text(self.folder / "log.jsonl", self.log.getvalue())
@@ -314,6 +316,8 @@ class _Execution:
             yield
         finally:
             self.readings.phases.setdefault(name, Phase()).add(watch.read())
+            with self.profile.phase("meter"):
+                self.marks = stopped(self.begun)
 
     def _log(self, line: Mapping[str, Any]) -> None:
         self.log.write(json.dumps(line) + "\n")

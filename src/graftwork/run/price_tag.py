@@ -8,7 +8,7 @@ from graphlib import TopologicalSorter
 from typing import Any
 
 from graftwork.config import Prices
-from graftwork.core.meter import Cost, Meter, Readings, meaning_of
+from graftwork.core.meter import Cost, Meter, Readings, Stops, meaning_of
 from graftwork.core.run import RunResult
 from graftwork.errors import UnknownName
 from graftwork.registry import meters
@@ -17,6 +17,13 @@ from graftwork.registry import meters
 def begin_all() -> dict[str, Any]:
     """Start every meter; the marks are for `read_costs`."""
     return {name: meters.get(name)().begin() for name in meters.names()}
+
+
+def stopped(marks: Mapping[str, Any]) -> dict[str, Any]:
+    """The marks for `read_costs`, as after a phase that may be the run's last: what is done from now on is metering."""
+    parts: dict[str, Meter] = {name: meters.get(name)() for name in marks}
+    can_stop = {name: meter for name, meter in parts.items() if isinstance(meter, Stops)}
+    return {name: can_stop[name].stop(mark) if name in can_stop else mark for name, mark in marks.items()}
 
 
 def read_costs(marks: Mapping[str, Any], readings: Readings, prices: Prices) -> dict[str, Cost]:

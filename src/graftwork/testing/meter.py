@@ -6,7 +6,7 @@ import math
 from dataclasses import asdict
 
 from graftwork.config import Prices
-from graftwork.core.meter import GRADES, Cost, Phase, Readings
+from graftwork.core.meter import GRADES, Cost, Phase, Readings, Stops
 from graftwork.registry import meters
 from graftwork.testing.require import require
 
@@ -28,8 +28,9 @@ def check_meter(name: str) -> None:
         for prices in (listed, Prices()):
             before = asdict(readings)
             costs = {need: Cost(1.0, "s", "meter") for need in meter.needs}
-            cost = meter.end(meter.begin(), readings, costs, prices)
-            _check_cost(cost, prices)
+            mark = meter.begin()
+            for given in (mark, meter.stop(mark)) if isinstance(meter, Stops) else (mark,):
+                _check_cost(meter.end(given, readings, costs, prices), prices)
             require(asdict(readings) == before, "the meter changed the readings")
 
 
