@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
+from collections.abc import Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 import pytest
+from torch import Tensor
 
 import graftwork as gw
+from graftwork.core.run import RunResult
 from graftwork.errors import ConfigError
 from graftwork.meters import energy_joules
 from graftwork.pretrain import pretraining
 from graftwork.pretrain.material import Asked, Texts, open_texts
-from graftwork.pretrain.parallel import JointWatch, Peers
+from graftwork.pretrain.parallel import Peers
 
 SIZE = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 32}
 
@@ -26,15 +31,38 @@ def how(tmp_path: Path) -> dict[str, Any]:
     return {"size": str(tmp_path / "size.json"), "recipe": recipe, "validation": 0.1, "runs": tmp_path / "runs"}
 
 
-def test_the_price_is_of_all_processes(corpus: Path, how: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    def meet(watch: JointWatch, peers: Peers) -> None:
-        watch._others += 100.0
+class Pair(Peers):
+    """Another process, that spends 100 processor seconds between any two exchanges."""
 
-    monkeypatch.setattr(JointWatch, "meet", meet)
-    costs = gw.pretrain(corpus, steps=6, **how).result.costs
-    fit = costs["train_cpu_seconds"].value or 0
-    assert fit == pytest.approx(700, abs=90)  # they meet after every step and at the end
-    assert (costs["energy_joules"].value or 0) > fit
+    def __init__(self) -> None:
+        super().__init__(0, 2)
+        object.__setattr__(self, "exchanges", [])
+
+    def add_up(self, tensors: Sequence[Tensor]) -> None:
+        self.__dict__["exchanges"].append("add up")
+        tensors[-1].add_(100.0 * self.__dict__["exchanges"].count("add up"))  # its seconds so far come last
+
+    def told(self, number: float) -> float:
+        self.__dict__["exchanges"].append("told")
+        return number
+
+    def wait(self) -> None:
+        pass
+
+
+def test_the_price_is_of_all_processes_at_no_exchange_of_its_own(
+    corpus: Path, how: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def ran(steps: int) -> tuple[RunResult, Counter[str]]:
+        pair = Pair()
+        monkeypatch.setattr(pretraining, "peers", lambda: nullcontext(pair))
+        return gw.pretrain(corpus, steps=steps, **how).result, Counter(pair.__dict__["exchanges"])
+
+    (_, few), (result, many) = ran(2), ran(6)
+    assert many - few == Counter({"add up": 4}), "one a step, of the gradients"
+    fit = result.costs["train_cpu_seconds"].value or 0
+    assert fit == pytest.approx(700, abs=90)  # it is heard of at every step and at the end
+    assert (result.costs["energy_joules"].value or 0) > fit
 
 
 def test_what_was_spent_before_the_first_step_is_of_the_budget(

@@ -163,6 +163,7 @@ def _course(order: Order, objective: ByGradient, recipe: PretrainingRecipe, mate
         bf16=order.session.computed_in["precision"] == "bf16",
         device=order.session.computed_in["device"],
         peers=order.session.peers,
+        watch=order.session.watch,
         prompt=order.prompt,
     )
 
@@ -260,8 +261,7 @@ def _keeping(order: Order, filling: Filling, allowance: Allowance | None) -> Kee
     leads = order.session.peers.leads
 
     def spent() -> bool:
-        order.session.watch.meet(order.session.peers)
-        return allowance is not None and allowance.is_spent()
+        return allowance is not None and bool(order.session.peers.told(allowance.is_spent()))
 
     def price() -> str:
         return price_so_far(order.session.marks, filling.spent(), order.session.prices)

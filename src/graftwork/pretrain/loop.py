@@ -6,7 +6,7 @@ import math
 import time
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -26,7 +26,7 @@ from graftwork.pretrain.objective import (
     Rows,
     Writes,
 )
-from graftwork.pretrain.parallel import ALONE, Peers
+from graftwork.pretrain.parallel import ALONE, JointWatch, Peers
 from graftwork.pretrain.schedule import length_at, parts, positions, rate
 from graftwork.pretrain.validation import Held, validate
 from graftwork.pretrain.vocabulary import Vocabulary
@@ -52,6 +52,7 @@ class Course:
     bf16: bool = False  # products in bf16; weights, their sums and what is stored stay in fp32
     device: str = "cpu"
     peers: Peers = ALONE
+    watch: JointWatch = field(default_factory=JointWatch)  # hears of the peers whenever gradients are added up
     prompt: str = ""  # what samples begin with
 
 
@@ -62,7 +63,7 @@ class Keeping:
     log: Callable[[Mapping[str, Any]], None]  # a line of log.jsonl
     checkpoint: Callable[[Reached, Callable[[], Mapping[str, Tensor]], bool], None]  # if one is due, or wanted now
     tell: Callable[[Reached, float], None]  # how far, and the loss
-    spent: Callable[[], bool]  # whether no more may be spent
+    spent: Callable[[], bool]  # whether no more may be spent: the same for all processes, who ask at the same time
 
 
 class Training:
@@ -139,7 +140,8 @@ class Training:
             for weight in self.parameters:
                 if weight.grad is None:
                     weight.grad = torch.zeros_like(weight)
-            self.course.peers.add_up([weight.grad for weight in self.parameters if weight.grad is not None] + numbers)
+            gradients = [weight.grad for weight in self.parameters if weight.grad is not None]
+            self.course.watch.meet(self.course.peers, gradients + numbers)
 
     def count(self, step: int, steps: int) -> tuple[float, float]:
         """FLOP of a step and seconds of its passes here, each by one pass whose gradient is thrown away."""
@@ -232,7 +234,7 @@ def _take(training: Training, progress: Reached, validate_every: int, keeping: K
     seen = positions(training.course.recipe, progress.step, progress.steps)
     keeping.log({**line, "tokens": seen})
     keeping.tell(progress, line["loss"])
-    if training.course.peers.told(keeping.spent()) and progress.step < progress.steps:
+    if keeping.spent() and progress.step < progress.steps:
         progress.facts["stopped"] = f"the budget was spent after {progress.step:,} of {progress.steps:,} steps"
         progress.facts["planned"], progress.steps = progress.steps, progress.step
     if progress.step % validate_every == 0 or progress.step == progress.steps:

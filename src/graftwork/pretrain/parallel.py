@@ -69,11 +69,11 @@ class JointWatch:
         """Seconds since the start."""
         return self._own.read() + Phase(cpu_seconds=self._others)
 
-    def meet(self, peers: Peers) -> None:
-        """Hear of the others; every process does at the same time."""
+    def meet(self, peers: Peers, tensors: Sequence[Tensor] = ()) -> None:
+        """Hear of the others; every process does at the same time. `tensors` are added up on the same way."""
         own = self._own.read().cpu_seconds
         total = torch.tensor([own], dtype=torch.float64)
-        peers.add_up([total])
+        peers.add_up([*tensors, total])
         self._others = float(total) - own
 
 
