@@ -38,11 +38,13 @@ from graftwork.backbones import hf_decoder, hf_text
 from graftwork.core.attention_weights import attention_weights
 from graftwork.core.backbone import ROLES
 from graftwork.core.example import Example
+from graftwork.core.model import Model
 from graftwork.core.opening import open_backbone
 from graftwork.core.transformer import TransformerBackbone, site_size
 from graftwork.errors import ConfigError
 from graftwork.methods.adapter import Adapter
 from graftwork.methods.lora import Lora
+from graftwork.registry import kinds
 from graftwork.testing import tiny_dataset
 
 WORDS = ["[UNK]", "[PAD]", "[CLS]", "[SEP]", "the", "a", "film", "was", "good", "bad", "very", "not"]
@@ -155,6 +157,31 @@ def test_states_are_the_networks_own(backbone: TransformerBackbone) -> None:
         torch.testing.assert_close(ours[real], own[real], atol=2e-6, rtol=2e-6)
     torch.testing.assert_close(states[-1][real], expected.last_hidden_state[real], atol=2e-6, rtol=2e-6)
     assert states[0].std() > 0.01 and (states[0] - states[-1]).abs().max() > 0.01
+
+
+PLACED = {  # parts outside the three blocks -> how many blocks below the highest their rate is that of
+    "mpnet": {"embeddings": 3, "encoder.relative_attention_bias": 3},
+    "deberta-v2": {"embeddings": 3, "encoder.rel_embeddings": 3, "encoder.LayerNorm": 3, "encoder.conv": 2},
+    "gpt2": {"wte": 3, "wpe": 3, "ln_f": 0},
+    "modernbert": {"embeddings": 3, "final_norm": 0},
+    "electra": {"embeddings": 3, "embeddings_project": 3},
+}
+
+
+@pytest.mark.parametrize("model_type", PLACED)
+def test_what_is_outside_the_blocks_learns_at_the_rate_of_its_depth(
+    model_type: str, opened: Callable[[str], TransformerBackbone]
+) -> None:
+    task = tiny_dataset().task
+    model = Model(opened(model_type), kinds.get(task.kind), task, towers=1)
+    model.own_blocks(0, decay=0.5)
+    blocks = list(model.backbone.sites("block"))
+    for name, share in model.rates.items():
+        path = name.removeprefix("network.")
+        below = next((2 - place for place, block in enumerate(blocks) if path.startswith(f"{block}.")), None)
+        if below is None:
+            below = next(below for part, below in PLACED[model_type].items() if path.startswith(f"{part}."))
+        assert share == 0.5**below, name
 
 
 def test_starting_at_a_block_equals_the_whole_run(backbone: TransformerBackbone) -> None:

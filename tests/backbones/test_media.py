@@ -16,12 +16,14 @@ from graftwork.core.backbone import Backbone
 from graftwork.core.chained import ChainedBackbone
 from graftwork.core.decoding import decode_sound
 from graftwork.core.example import Example
+from graftwork.core.model import Model
 from graftwork.core.opening import open_backbone
 from graftwork.errors import ConfigError
 from graftwork.methods.adapter import Adapter
 from graftwork.methods.bitfit import BitFit
 from graftwork.methods.lora import Lora
-from graftwork.testing import check_backbone, check_method, networks
+from graftwork.registry import kinds
+from graftwork.testing import check_backbone, check_method, networks, tiny_dataset
 from graftwork.testing.media import tiny_media
 from graftwork.testing.networks import write_network
 
@@ -162,3 +164,17 @@ def test_augmentation_is_a_function_of_seed_epoch_and_example(tmp_path: Path) ->
     assert np.array_equal(first, shown([3, 0], 7, 1)[::-1])
     assert not np.array_equal(first[0], shown([0], 7, 2)[0])
     assert not np.array_equal(first[0], shown([0], 8, 1)[0])
+
+
+@pytest.mark.parametrize("model_type", ["wav2vec2", "wavlm", "hubert"])
+@pytest.mark.parametrize("stable", [False, True], ids=["plain", "stable"])
+def test_a_norm_learns_at_the_rate_of_where_it_works(
+    model_type: str, stable: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    changed = networks.CONFIGS[model_type] | {"do_stable_layer_norm": stable, "feat_extract_norm": "layer"}
+    monkeypatch.setitem(networks.CONFIGS, model_type, changed)
+    model = Model(opened(tmp_path, model_type), kinds.get("classification"), tiny_dataset().task, towers=1)
+    model.own_blocks(0, decay=0.5)
+    assert model.rates["network.encoder.layer_norm.weight"] == (1.0 if stable else 0.25)
+    assert model.rates["network.feature_projection.projection.weight"] == 0.25
+    assert model.rates["network.encoder.layers.0.layer_norm.weight"] == 0.5

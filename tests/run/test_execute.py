@@ -15,6 +15,7 @@ import pytest
 import torch
 
 from graftwork import locks
+from graftwork.cli.show import run_lines
 from graftwork.core.meter import Cost, Phase
 from graftwork.core.method import Workbench
 from graftwork.core.metric import score
@@ -25,9 +26,11 @@ from graftwork.files import file_digest, read_json, safe_load
 from graftwork.meters import energy_joules
 from graftwork.registry import kinds, meters, metrics
 from graftwork.run import execute as module
+from graftwork.run.checklist import Row, paragraph
 from graftwork.run.execute import execute
 from graftwork.run.methods import parse_method
 from graftwork.run.receipt import read_receipt
+from graftwork.run.receipt_fields import problems
 from graftwork.run.shop import Shop
 from graftwork.run.store import read_logits, read_result
 from graftwork.run.task_module import TaskModule
@@ -240,6 +243,29 @@ def test_a_test_pass_of_an_earlier_run_is_charged_and_not_measured(
     found = run(shop, "linear_probe", seed=1)[0]
     assert seen[0].charged_evaluate == Phase(50.0, 40.0) and seen[0].phases["evaluate"].wall_seconds < 40
     assert found.costs["total_seconds"].value > 50 and found.shared.wall_seconds >= 50
+
+
+def test_rates_by_depth_are_another_run_only_where_depth_is_not_the_order(open_tiny: OpenShop) -> None:
+    shop = open_tiny()
+    assert isinstance(shop.backbone, TransformerBackbone)
+    elsewhere = shop.backbone.copy()
+    elsewhere.learns_like = {"embeddings.LayerNorm": "encoder.layer.0"}
+    moved = dataclasses.replace(shop, backbone=elsewhere)
+
+    def other(words: str) -> bool:
+        method = parse_method(words)
+        return shop.spec(method, SHORT, 0).id != moved.spec(method, SHORT, 0).id
+
+    decaying = ("full", "ulmfit", "contrastive:decay=0.5", "no_transfer:by=full")
+    assert [other(words) for words in decaying] == [True] * 4
+    level = ("full:decay=1", "ulmfit:divisor=1", "contrastive", "lora", "top_layers:k=1", "linear_probe", "tfidf_svm")
+    assert [other(words) for words in level] == [False] * 7
+
+    result, folder = run(moved, "contrastive:decay=0.5:steps=2")  # its recipe says nothing else
+    receipt = read_receipt(folder)
+    assert receipt["method"]["recipe"] == {"rates": "of all parts by depth"} and not problems(receipt)
+    assert result.status == "ok" and not any(line.startswith("recipe") for line in run_lines(folder))
+    assert "Training took 2 steps, as the method has them" in paragraph(Row([receipt]))
 
 
 @pytest.fixture

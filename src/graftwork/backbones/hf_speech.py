@@ -35,6 +35,7 @@ def wav2vec2(network: Any) -> Chain:
         blocks={f"encoder.layers.{n}": partial(_masked, layer) for n, layer in enumerate(network.encoder.layers)},
         finish=_last_norm(network),
         beside=partial(_padding, network),
+        learns_like=_last_learns_like(network),
     )
 
 
@@ -52,6 +53,7 @@ def wavlm(network: Any) -> Chain:
         },
         finish=_last_norm(network),
         beside=lambda inputs: inputs["attention_mask"].sum(dim=1),
+        learns_like=_last_learns_like(network),
     )
 
 
@@ -91,6 +93,12 @@ def _of_places(convolution: Any, state: Tensor, real: Tensor) -> Tensor:
 
 def _last_norm(network: Any) -> Any:
     return network.encoder.layer_norm if network.config.do_stable_layer_norm else nn.Identity()
+
+
+def _last_learns_like(network: Any) -> Mapping[str, str]:
+    """A stable norm follows the highest layer, and is registered before the lowest."""
+    highest = f"encoder.layers.{len(network.encoder.layers) - 1}"
+    return {"encoder.layer_norm": highest} if network.config.do_stable_layer_norm else {}
 
 
 def _padding(network: Any, inputs: Inputs) -> Tensor:

@@ -53,6 +53,7 @@ MPNET = Layout(
     },
     positions_after_padding=True,
     tuple_blocks=True,
+    learns_like={"encoder.relative_attention_bias": "embeddings"},  # one table for all blocks
 )
 DEBERTA_V2 = Layout(
     "encoder.layer.*",
@@ -69,6 +70,11 @@ DEBERTA_V2 = Layout(
     token_types=True,
     tuple_blocks=True,
     mixes_rows=True,
+    learns_like={
+        "encoder.rel_embeddings": "embeddings",  # one table for all blocks
+        "encoder.LayerNorm": "embeddings",  # of that table
+        "encoder.conv": "encoder.layer.0",
+    },
 )
 MODERNBERT = Layout(
     "layers.*",

@@ -76,7 +76,7 @@ def run_lines(folder: Path, found: RunResult | None = None) -> list[str]:
     lines.append(f"method     {method['name']}{f' ({settings})' if settings else ''}, seed {result['seed']}")
     if result["error"]:
         lines.append(f"error      {result['error']}")
-    if recipe:
+    if "epochs" in recipe:
         lines.append(
             f"recipe     {several(recipe['epochs'], 'epoch')} of {recipe['batch_size']} rows a step, "
             f"{recipe['steps']} steps{_trial(recipe)}"

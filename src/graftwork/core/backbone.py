@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
@@ -257,6 +257,20 @@ class Backbone(Protocol):
 
     def twin(self) -> Backbone:
         """The same weights under modules of its own: what is hooked onto these reaches no other user of the weights."""
+
+
+@runtime_checkable
+class Placed(Protocol):
+    """A backbone that says at which depth its parts outside the blocks work, where they are registered elsewhere."""
+
+    @property
+    def learns_like(self) -> Mapping[str, str]:
+        """Path of such a part -> that of a part at its depth, at whose learning rate it learns. Empty where none is."""
+
+
+def learns_like(backbone: Backbone) -> Mapping[str, str]:
+    """What it says of its parts outside the blocks, if it does."""
+    return backbone.learns_like if isinstance(backbone, Placed) else {}
 
 
 @runtime_checkable

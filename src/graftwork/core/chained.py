@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
 import torch
@@ -26,6 +26,7 @@ class Chain:
     blocks: Mapping[str, Step]  # path of the block's module -> what it does
     finish: Callable[[Tensor], Tensor]  # what follows the last block
     beside: Callable[[Inputs], Any] = lambda inputs: None  # what every block is told, such as where padding is
+    learns_like: Mapping[str, str] = field(default_factory=dict)  # as `Placed.learns_like`
 
 
 @dataclass(frozen=True)
@@ -61,7 +62,7 @@ class AugmentingReader(Reader, Protocol):
 
 @dataclass
 class ChainedBackbone:
-    """Implements `Backbone`, `StopsEarly` and `Augments`."""
+    """Implements `Backbone`, `StopsEarly`, `Augments` and `Placed`."""
 
     card: BackboneCard
     module: nn.Module  # a network without a head
@@ -77,6 +78,11 @@ class ChainedBackbone:
     def chain(self) -> Chain:
         """Of the modules as they are now: those of a copy are other ones."""
         return self.architecture.unroll(self.module)
+
+    @property
+    def learns_like(self) -> Mapping[str, str]:
+        """What is registered elsewhere than it works, and whose rate it has."""
+        return self.chain.learns_like
 
     def encode(self, examples: Sequence[Example]) -> Encoded:
         """Tokenise these examples, or decode their files."""

@@ -29,6 +29,7 @@ class Layout:
     shared_blocks: bool = False  # every block has the same weights
     mixes_rows: bool = False  # some map is given what is not of one sequence (DeBERTa's relative positions)
     options: Mapping[str, bool] = field(default_factory=dict)  # what else its forward must be told
+    learns_like: Mapping[str, str] = field(default_factory=dict)  # as `Placed.learns_like`, of what a network may have
 
     def first_position(self, pad: int) -> int:
         """The position of the first token, where `pad` is the padding's number."""

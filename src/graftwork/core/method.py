@@ -199,6 +199,15 @@ class Method(Protocol):
 
 
 @runtime_checkable
+class Decays(Protocol):
+    """What a method is too whose lower blocks learn more slowly."""
+
+    @property
+    def decay(self) -> float:
+        """Rate of a block as a share of the rate of the one above it."""
+
+
+@runtime_checkable
 class HasRate(Protocol):
     """What a method is too that is trained at a learning rate, for as long as a recipe says."""
 

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.nn.functional import normalize
 from torch.utils.hooks import RemovableHandle
 
-from graftwork.core.backbone import Backbone, Features, Inputs, device_of
+from graftwork.core.backbone import Backbone, Features, Inputs, device_of, learns_like
 from graftwork.core.kind import Kind
 from graftwork.core.near_lengths import read_in_buckets
 from graftwork.core.task import Task
@@ -106,7 +106,8 @@ class Model(nn.Module):
         """
         assert not self._hooks, "blocks are owned before adapters are plugged into them"
         self._move_to(self.backbone.copy())
-        self.rates = _decaying(self.network, list(self.backbone.sites("block")), decay)
+        blocks = list(self.backbone.sites("block"))
+        self.rates = _decaying(self.network, blocks, decay, learns_like(self.backbone))
         self.train_from(first)
         for table in self.backbone.sites("embedding").values():
             if first == 0 and isinstance(table, nn.Embedding):
@@ -200,13 +201,11 @@ class Model(nn.Module):
                 parameter.copy_(delta[name])
 
 
-def _decaying(network: nn.Module, blocks: list[str], decay: float) -> dict[str, float]:
+def _decaying(network: nn.Module, blocks: list[str], decay: float, placed: Mapping[str, str]) -> dict[str, float]:
     """Parameter -> share of the rate: 1 for the highest block, `decay` less for each one below.
 
-    What belongs to no block goes with the block that it is registered after, or below all: in nearly every network
-    embeddings learn slowest and a final norm like the highest block. Tables of relative positions that are registered
-    behind the blocks learn like the highest too (DeBERTa, MPNet), and a final norm before them like the embeddings
-    (wav2vec2 and HuBERT with a stable norm).
+    What belongs to no block goes with what `placed` says, else with the block that it is registered after, or
+    below all: embeddings learn slowest and a final norm like the highest block.
     """
     rates = {}
     share = decay ** len(blocks)
@@ -214,5 +213,8 @@ def _decaying(network: nn.Module, blocks: list[str], decay: float) -> dict[str, 
         place = next((i for i, path in enumerate(blocks) if name.startswith(f"{path}.")), None)
         if place is not None:
             share = decay ** (len(blocks) - 1 - place)
-        rates[f"network.{name}"] = share
-    return rates
+        rates[name] = share
+    for path, like in placed.items():
+        known = next(share for name, share in rates.items() if name.startswith(f"{like}."))
+        rates |= {name: known for name in rates if name.startswith(f"{path}.")}
+    return {f"network.{name}": share for name, share in rates.items()}

@@ -23,7 +23,7 @@ from graftwork.errors import ConfigError
 
 @dataclass
 class TransformerBackbone:
-    """Implements `Backbone`. The tokenizer must cut at `card.max_length` and pad nothing."""
+    """Implements `Backbone` and `Placed`. The tokenizer must cut at `card.max_length` and pad nothing."""
 
     card: BackboneCard
     module: nn.Module  # a transformers model without a head
@@ -36,6 +36,7 @@ class TransformerBackbone:
         paths = [path for path, _ in self.module.named_modules()]
         self._block_paths = [path for path in paths if pattern.fullmatch(path)]
         self._skipped_paths = [path for path in self.layout.skipped if path in paths]
+        self.learns_like = {path: like for path, like in self.layout.learns_like.items() if path in paths}
 
     @property
     def rows_apart(self) -> bool:

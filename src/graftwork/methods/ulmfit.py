@@ -72,7 +72,12 @@ class Ulmfit:
 
     def attach(self, model: Model) -> None:
         """Own everything, embeddings included; what trains when is said by `lowest_blocks`."""
-        model.own_blocks(0, 1 / self.divisor)
+        model.own_blocks(0, self.decay)
+
+    @property
+    def decay(self) -> float:
+        """Rate of a block as a share of the rate of the one above it."""
+        return 1 / self.divisor
 
     @property
     def scheduled(self) -> Mapping[str, Any]:

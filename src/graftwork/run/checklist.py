@@ -184,7 +184,7 @@ def _trained(row: Row) -> str:
     steps = receipt["outcome"]["log"]["steps"]
     if not steps:
         return f"{_passes(row)}; "
-    if not recipe:
+    if "epochs" not in recipe:
         return f"Training took {number(steps)} steps, as the method has them; "
     rate = recipe["learning_rate"] if recipe["learning_rate"] is not None else config.get("learning_rate")
     speed = f" at a peak learning rate of {number(rate)}" if rate is not None else ""

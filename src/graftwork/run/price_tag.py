@@ -21,8 +21,9 @@ def begin_all() -> dict[str, Any]:
 
 def stopped(marks: Mapping[str, Any]) -> dict[str, Any]:
     """The marks for `read_costs`, as after a phase that may be the run's last: what is done from now on is metering."""
-    parts = {name: meters.get(name)() for name in marks}
-    return {name: parts[name].stop(mark) if isinstance(parts[name], Stops) else mark for name, mark in marks.items()}
+    parts: dict[str, Meter] = {name: meters.get(name)() for name in marks}
+    can_stop = {name: meter for name, meter in parts.items() if isinstance(meter, Stops)}
+    return {name: can_stop[name].stop(mark) if name in can_stop else mark for name, mark in marks.items()}
 
 
 def read_costs(marks: Mapping[str, Any], readings: Readings, prices: Prices) -> dict[str, Cost]:

@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from graftwork.config import Prices
-from graftwork.core.backbone import Augments, Backbone
+from graftwork.core.backbone import Augments, Backbone, learns_like
 from graftwork.core.memory import Cut
 from graftwork.core.meter import Phase, Stopwatch
+from graftwork.core.method import Decays
 from graftwork.core.opening import open_backbone
 from graftwork.core.over import beginning, innermost, takes_a_recipe
 from graftwork.core.ragged import flat
@@ -67,7 +68,7 @@ class Shop:
             data=self.dataset.digest,
             backbone=self.backbone.card.revision if uses and self.backbone else None,
             method=method.identity,
-            recipe=resolved if takes_a_recipe(method.method) else {},
+            recipe=(resolved if takes_a_recipe(method.method) else {}) | (self._rates(method) if uses else {}),
             seed=seed,
             numerics=self.numerics if uses else {"threads": self.numerics["threads"]},
             held=() if recipe.varied is None else held_of(recipe.varied, seed),
@@ -80,6 +81,16 @@ class Shop:
         schedule, answers = schedule_of(innermost(method.method)), len(flat(train.targets))
         begun = beginning(method.method, self.backbone.card if self.backbone else None)
         return resolve(recipe, rows, outputs, schedule, answers, **begun) | self._augmented(recipe)
+
+    def _rates(self, method: Named) -> dict[str, Any]:
+        """For a backbone with parts that are registered elsewhere than they work: their rates are of where they work.
+
+        Nothing where no rate hangs on depth.
+        """
+        below = innermost(method.method)
+        placed = self.backbone is not None and bool(learns_like(self.backbone))
+        decay = below.decay if isinstance(below, Decays) else 1
+        return {"rates": "of all parts by depth"} if placed and decay != 1 else {}
 
     def _augmented(self, recipe: Recipe) -> dict[str, Any]:
         """For a backbone that can augment, how it does."""
