@@ -135,13 +135,14 @@ def test_a_worker_that_cannot_go_on_ends_the_comparison(
 
 
 HELD = """
-import sys
+import json, sys
 lines = iter(sys.stdin)
-next(lines), next(lines)
-print('{"warning": "nothing can be kept"}')
-print('{"held": true}', flush=True)
 next(lines)
-print('{"error": {"what": "asked again"}}', flush=True)
+print('{"warning": "nothing can be kept"}')
+for number, line in enumerate(lines):
+    refused = json.loads(line).get("refused")
+    again = refused or number == 6  # there are six runs
+    print(json.dumps({"error": {"what": f"asked again, {refused}"}} if again else {"held": 17}), flush=True)
 """
 
 
@@ -155,7 +156,7 @@ def test_a_worker_s_run_that_another_process_has_is_asked_for_again(
         return subprocess.Popen([command[0], "-c", HELD], **flags)
 
     monkeypatch.setattr(workers, "subprocess", _Replaced(popen))
-    with pytest.raises(GraftworkError, match="asked again"):
+    with pytest.raises(GraftworkError, match="asked again, 17"):
         board(data, tmp_path, jobs=2)
     assert [record.getMessage() for record in caplog.records] == ["nothing can be kept"]
 
@@ -261,6 +262,26 @@ def test_a_finished_run_that_is_removed_meanwhile_is_one_message(data: Path, tmp
     with pytest.raises(StorageError, match=r"predictions.jsonl: no such file or folder"):
         board(data, tmp_path, methods="majority,tfidf_svm", jobs=1, progress=remove)
     assert len(RunStore(tmp_path / "runs").ids()) == 4
+
+
+def test_a_run_that_fails_in_another_process_meanwhile_is_not_executed_again(data: Path, tmp_path: Path) -> None:
+    """Whichever worker is asked for it then; a later command tries it again."""
+    (tmp_path / "runs").mkdir()
+    line = json.dumps(opening(data, tmp_path).line())
+    order = {"method": {"name": "bitfit", "version": 1, "learning_rate": 1e30}, "recipe": {"epochs": 1}, "seed": 0}
+    said: list[Mapping[str, Any]] = []
+
+    def ask(**more: Any) -> Mapping[str, Any]:
+        work(iter([line, json.dumps(order | more)]), said.append)
+        return said[-1]
+
+    failed = ask()
+    assert not failed["known"] and RunStore(tmp_path / "runs").find(failed["done"]) is None
+    with RunStore(tmp_path / "runs").claim(failed["done"]) as ours:
+        assert ours
+        held = ask()
+    assert ask(refused=held["held"]) == failed, "what had failed before is tried"
+    assert ask(refused=held["held"]) == {**failed, "known": True}
 
 
 class _Replaced:

@@ -58,6 +58,7 @@ class Order:
     search: Search = NOTHING_TRIED  # what was tried before it
     shop: int = 0  # which of the shops
     drawn: Dataset | None = None  # the rows, where they are not all that there are
+    refused: tuple[()] | tuple[int | None] = ()  # `RunStore.refused` of the worker that found another process at it
 
     @property
     def like(self) -> tuple[str, int]:
@@ -67,8 +68,9 @@ class Order:
     def line(self) -> dict[str, Any]:
         """As JSON, for a worker."""
         asked = {"method": dict(self.item.config), "recipe": asdict(self.recipe), "seed": self.seed}
-        draw = self.drawn.report["draw"] if self.drawn else None
-        return asked | {"search": asdict(self.search), "shop": self.shop, "draw": draw}
+        asked |= {"search": asdict(self.search), "shop": self.shop}
+        asked |= {"draw": self.drawn.report["draw"] if self.drawn else None}
+        return asked | ({"refused": self.refused[0]} if self.refused else {})
 
 
 Crew = Callable[[Sequence[Order], Report], Iterator[Finished]]  # executes orders, in any order
@@ -231,7 +233,7 @@ class Workers:
             return None
         order, worker.order = worker.order, None
         if "held" in said:
-            self._held.append((worker.place, order))
+            self._held.append((worker.place, replace(order, refused=(said["held"],))))
             self._again = time.monotonic() + SECONDS_BETWEEN_LOOKS
             return None
         result = read_result(self.store.root / said["done"] / "result.json")

@@ -70,8 +70,19 @@ class RunStore:
                 if ours:
                     self._clean(run_id)
             if ours is False:
-                self._refused.setdefault(run_id, self._stamp(run_id))
+                self.refuse(run_id, self._stamp(run_id))
             yield ours is not False
+
+    def refuse(self, run_id: str, stamp: int | None) -> None:
+        """Another process executes the run, and `stamp` told then what stood in its place: what is placed later counts.
+
+        It is what `refused` gave, here or in a process that works for the same command.
+        """
+        self._refused.setdefault(run_id, stamp)
+
+    def refused(self, run_id: str) -> int | None:
+        """The stamp of what stood there when another process was first found to execute the run; None: of nothing."""
+        return self._refused[run_id]
 
     def sweep(self) -> None:
         """Remove what killed processes left of runs that nobody executes now. Raises `StorageError`."""

@@ -1,8 +1,8 @@
 """A process that executes runs one by one for another: `python -m graftwork.run.worker`, JSON lines in and out.
 
 The first line is an `Opening`, every further one a run. Out go signs of progress and warnings, then `done` with the
-run's id: its receipt is in the store; or `held`, where another process executes it. An error that is no run's ends the
-process.
+run's id: its receipt is in the store; or `held`, where another process executes it, with what stood there then: whoever
+is asked for it later is told by `refused`. An error that is no run's ends the process.
 """
 
 from __future__ import annotations
@@ -94,9 +94,12 @@ def work(lines: Iterator[str], say: Callable[[Line], None]) -> None:
     for line in lines:
         order = json.loads(line)
         shop = opening.shop_of(order, shops)
-        item, recipe = named_from_config(order["method"]), Recipe(**order["recipe"])
-        done = execute_if_free(shop, item, recipe, order["seed"], _signs(say), Search.read(order.get("search", {})))
-        say({"held": True} if done is None else {"done": done[0].id, "known": done[1]})
+        item, recipe, seed = named_from_config(order["method"]), Recipe(**order["recipe"]), order["seed"]
+        run = shop.spec(item, recipe, seed).id
+        if "refused" in order:
+            shop.store.refuse(run, order["refused"])
+        done = execute_if_free(shop, item, recipe, seed, _signs(say), Search.read(order.get("search", {})))
+        say({"held": shop.store.refused(run)} if done is None else {"done": done[0].id, "known": done[1]})
 
 
 def _signs(say: Callable[[Line], None]) -> Progress:
