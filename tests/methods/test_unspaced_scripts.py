@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,13 +14,17 @@ import torch
 
 from graftwork.core.example import Example
 from graftwork.core.method import Fitted, Setting
-from graftwork.core.task import Dataset
-from graftwork.core.words import UNSPACED_APART
+from graftwork.core.run import Recipe
+from graftwork.core.task import Dataset, Task
+from graftwork.core.words import FIRST_RULE, RULE, UNSPACED_APART
 from graftwork.methods.bm25 import Bm25
 from graftwork.methods.dan import Dan
 from graftwork.methods.partial_input import PartialInput
 from graftwork.methods.tfidf_svm import TfidfSvm
 from graftwork.registry import kinds
+from graftwork.run.methods import parse_method
+from graftwork.run.setup import Setup
+from graftwork.run.shop import open_shop
 from graftwork.testing import tiny_bench, tiny_dataset
 from graftwork.testing.tiny import BAD, FILLER, GOOD
 
@@ -147,3 +152,24 @@ def test_a_stored_dan_reads_as_it_did() -> None:
     before = QUICK.restore(setting(data), delta, {name: facts[name] for name in facts if name != UNSPACED_APART})
     asked = [Example("x", {"text": "我的银行卡，银行卡丢了"})]
     assert before.bags(asked) == [[2]] and now.bags(asked) == [[1, 2]]
+
+
+@pytest.mark.parametrize("method", ["tfidf_svm", "dan", "majority", "linear_probe", "partial_input:by=tfidf_svm"])
+@pytest.mark.parametrize(
+    ("extra", "otherwise"), [("", False), ("é 😀 ❤\ufe0f 한국", False), ("我", True), ("e\u0301", True)]
+)
+def test_a_run_is_known_by_the_rule_where_that_cuts_otherwise(
+    method: str, extra: str, otherwise: bool, tmp_path: Path
+) -> None:
+    """Runs that the first rule had cut are not taken for these; all others keep their ids."""
+    pair, named = "partial" in method, parse_method(method)
+    columns = ["text_a", "text_b"] if pair else ["text"]
+    rows = [[*(f"a row {number} of {name}" for name in columns), "yes" if number % 2 else "no"] for number in range(40)]
+    rows[7][0] += f" {extra}"
+    path = tmp_path / "rows.csv"
+    path.write_text("\n".join(",".join(row) for row in [[*columns, "label"], *rows]), encoding="utf-8")
+    shop = open_shop(Task.from_file(path), [named], Setup("tiny_text", runs=str(tmp_path / "runs"), precision="fp32"))
+    spec = shop.spec(named, Recipe(), 0)
+    marked = otherwise and method not in ("majority", "linear_probe")
+    assert spec.content().get("words") == (RULE if marked else None)
+    assert (spec.id == replace(spec, words=FIRST_RULE).id) is not marked

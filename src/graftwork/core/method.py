@@ -231,6 +231,13 @@ class FreshWeights(Protocol):
 
 
 @runtime_checkable
+class CutsWords(Protocol):
+    """What a method is too that says whether it cuts texts into words by `core.words`; others leave them whole."""
+
+    CUTS_WORDS: ClassVar[bool]
+
+
+@runtime_checkable
 class Over(Protocol):
     """What a method is too that is over another one."""
 

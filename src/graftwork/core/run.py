@@ -38,6 +38,7 @@ class RunSpec:
     seed: int
     numerics: Mapping[str, Any]  # {"precision": "bf16", "threads": 2, "device": "cpu"}
     held: tuple[str, ...] = ()  # sources of variation drawn as by seed 0, where `seed` is another
+    words: int = 1  # the rule of `core.words` that texts are cut by; 1 too where nothing depends on which it is
 
     @property
     def id(self) -> str:
@@ -45,8 +46,10 @@ class RunSpec:
         return digest({"engine": ENGINE} | self.content())[:12]
 
     def content(self) -> dict[str, Any]:
-        """As JSON; `held` stands there only where something is."""
-        return {name: value for name, value in asdict(self).items() if name != "held" or value}
+        """As JSON; what came after the first runs stands there only where it is not as it was for them."""
+        return {
+            name: value for name, value in asdict(self).items() if (name, value) not in (("held", ()), ("words", 1))
+        }
 
 
 @dataclass(frozen=True)

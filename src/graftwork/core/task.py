@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from graftwork.core.example import Example
+from graftwork.core.example import Example, text_of
 from graftwork.core.settings import split_words
 from graftwork.errors import ConfigError, UnknownName, clip
 from graftwork.files import read_toml
@@ -227,3 +227,10 @@ class Dataset:
     def test(self) -> Split:
         """The examples that scores are reported on; looked at once per run."""
         return self.splits["test"]
+
+
+def texts_of(dataset: Dataset) -> Iterator[str]:
+    """Every text of every split; words and choices with a space between them."""
+    for split in dataset.splits.values():
+        for example in split.examples:
+            yield from map(text_of, example.inputs.values())

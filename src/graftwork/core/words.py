@@ -46,6 +46,8 @@ WORD = rf"{LETTERS}|{LETTER}"
 TOKEN = rf"{WORD}|[^\w\s](?:{_BEHIND})?+"  # a word, or a punctuation mark
 APART = re.compile(rf"({LETTER})")
 _MARK = re.compile(f"[{MARKS}]")
+FIRST_RULE, RULE = 1, 2  # how words are cut; the first one knew neither unspaced scripts nor combining marks
+_NOT_OF_THE_FIRST = re.compile(f"[{UNSPACED}{MARKS}]")
 UNSPACED_APART = "unspaced_apart"  # among a method's facts: its words are cut so; modules from before it do not have it
 
 
@@ -69,6 +71,11 @@ def cut_words(text: str) -> tuple[str, ...]:
             words.append(char)
             goes_on = True
     return tuple(apart(words))
+
+
+def rule_of(texts: Iterable[str]) -> int:
+    """`RULE`, or `FIRST_RULE` where no text holds anything that it cuts otherwise."""
+    return RULE if any(not text.isascii() and _NOT_OF_THE_FIRST.search(text) for text in texts) else FIRST_RULE
 
 
 def apart(words: Iterable[str]) -> list[str]:

@@ -98,6 +98,7 @@ class Bm25:
 
     VERSION: ClassVar[int] = 1
     uses_backbone: ClassVar[bool] = False
+    CUTS_WORDS: ClassVar[bool] = True
     LADDER: ClassVar[Entries] = AS_IT_COMES
     CURVE: ClassVar[Entries] = AS_IT_COMES
 

@@ -185,6 +185,7 @@ class Dan:
 
     VERSION: ClassVar[int] = 2
     uses_backbone: ClassVar[bool] = False
+    CUTS_WORDS: ClassVar[bool] = True
 
     def unfit(self, task: Task, card: BackboneCard | None) -> str:
         """Fits a text, or a pair of texts, that is answered as a whole."""

@@ -88,6 +88,7 @@ class TfidfSvm:
 
     VERSION: ClassVar[int] = 1
     uses_backbone: ClassVar[bool] = False
+    CUTS_WORDS: ClassVar[bool] = True
     LADDER: ClassVar[Entries] = AS_IT_COMES
     CURVE: ClassVar[Entries] = AS_IT_COMES
 

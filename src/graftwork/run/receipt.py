@@ -16,6 +16,7 @@ from graftwork.core.memory import IN_PARTS
 from graftwork.core.model_folder import hub_revision
 from graftwork.core.opening import FRESH, lasting_name
 from graftwork.core.run import ENGINE, RunResult, RunSpec
+from graftwork.core.words import FIRST_RULE
 from graftwork.errors import ConfigError, StorageError
 from graftwork.files import digest, file_digest, finite, read_json, safe_load, write_json
 from graftwork.run.environment import ARITHMETIC
@@ -129,7 +130,8 @@ def inputs_of(shop: Shop, spec: RunSpec) -> dict[str, Any]:
             "question": dict(spec.question),
             "selection": {"metric": shop.dataset.task.metrics[0], "split": "validation"},
             "early_stopping": spec.recipe.get("kept", "no recipe: as the method does it"),
-        },
+        }
+        | ({"words": spec.words} if spec.words != FIRST_RULE else {}),
         "randomness": randomness_of(spec, shop.dataset.report.get("split_seed")),
         "numerics": recorded_numerics(shop, spec) | {"arithmetic": ARITHMETIC},
     }

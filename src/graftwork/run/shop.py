@@ -11,12 +11,13 @@ from graftwork.config import Prices
 from graftwork.core.backbone import Augments, Backbone, learns_like
 from graftwork.core.memory import Cut
 from graftwork.core.meter import Phase, Stopwatch
-from graftwork.core.method import Decays
+from graftwork.core.method import CutsWords, Decays, Method
 from graftwork.core.opening import open_backbone
 from graftwork.core.over import beginning, innermost, takes_a_recipe
 from graftwork.core.ragged import flat
 from graftwork.core.run import Recipe, RunSpec
-from graftwork.core.task import Dataset, Task
+from graftwork.core.task import Dataset, Task, texts_of
+from graftwork.core.words import FIRST_RULE, rule_of
 from graftwork.data.load import load
 from graftwork.data.split_folder import require_outside
 from graftwork.files import noting_digests, require_writable
@@ -72,7 +73,18 @@ class Shop:
             seed=seed,
             numerics=self.numerics if uses else {"threads": self.numerics["threads"]},
             held=() if recipe.varied is None else held_of(recipe.varied, seed),
+            words=self._words(innermost(method.method)),
         )
+
+    def _words(self, method: Method) -> int:
+        """The rule that a method cuts these texts by: the first one for what it cuts in the same way."""
+        if not (isinstance(method, CutsWords) and method.CUTS_WORDS):
+            return FIRST_RULE
+        known = f"words of {self.dataset.digest}"
+        if known not in self.recorded:
+            self.recorded[known] = rule_of(texts_of(self.dataset))
+        rule: int = self.recorded[known]
+        return rule
 
     def resolved(self, method: Named, recipe: Recipe) -> dict[str, Any]:
         """What `recipe` comes to on these data, whether or not `method` takes one. Raises `ConfigError`."""
