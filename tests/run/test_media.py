@@ -13,6 +13,7 @@ from graftwork.core.opening import open_backbone
 from graftwork.core.task import Task
 from graftwork.errors import ConfigError
 from graftwork.run.methods import parse_method
+from graftwork.run.receipt import read_receipt
 from graftwork.run.setup import Setup
 from graftwork.run.shop import open_shop
 from graftwork.run.store import read_logits
@@ -62,7 +63,10 @@ def test_the_receipt_says_what_was_augmented(tmp_path: Path) -> None:
     assert not np.array_equal(read_logits(plain.folder, "test"), read_logits(full.folder, "test"))
     top = trained(tmp_path, "vit", "top_layers:k=1")
     assert top.result.facts["augmentation"] == "none: training starts from the kept states entering block 1"
-    assert "augmentation" not in trained(tmp_path, "vit", "linear_probe").result.facts
+    for method in ("linear_probe", "contrastive:steps=2"):
+        run = trained(tmp_path, "vit", method)
+        assert "augmentation" not in run.result.facts
+        assert not read_receipt(run.folder)["method"]["recipe"], "a plan of its own, which shows every image as it is"
 
 
 def test_batch_norms_keep_their_statistics(tmp_path: Path) -> None:
