@@ -11,9 +11,13 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
+from graftwork.core.checkpoint import Keep, Made
+
+T = TypeVar("T")
 MARK = struct.Struct("<qqd")
 BEFORE, STEPPING, AFTER = range(3)  # the first step, between two, and the last
 
@@ -40,6 +44,21 @@ class Marks:
         os.close(self._handle)
 
 
+@dataclass(frozen=True)
+class _Marked:
+    """A `Keep` that marks every step."""
+
+    keep: Keep
+    step: Callable[[], None]
+
+    def __call__(self, made: Made) -> None:
+        self.step()
+        self.keep(made)
+
+    def through(self, made: Made, work: Callable[[], T]) -> T:
+        return self.keep.through(made, work)
+
+
 def watched(marks: Marks, every: float) -> None:
     """From now on this process' runs and pre-trainings checkpoint that often, and mark every step."""
     from graftwork.pretrain.folder import Filling
@@ -58,12 +77,7 @@ def watched(marks: Marks, every: float) -> None:
     @contextmanager
     def stepping(self: keeping.Keeping) -> Iterator[Any]:
         with steps(self) as keep:
-
-            def marked(made: Callable[[], Any]) -> None:
-                step()
-                keep(made)
-
-            yield marked
+            yield _Marked(keep, step)
         marks.write(AFTER, done)
 
     def marked_checkpoint(self: Filling, *rest: Any) -> None:
