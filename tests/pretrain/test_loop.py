@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -173,3 +174,43 @@ def test_a_signal_waits_for_the_end_of_a_step_and_its_checkpoint(
     finally:
         signal.signal(signal.SIGTERM, before)
     assert kept == {1: False, 2: False, 3: True}
+
+
+def test_a_signal_in_a_validation_gives_it_up_and_it_comes_anew(
+    tokens: TokenisedCorpus, vocabulary: Vocabulary, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def gone_through(made: Training, progress: Reached, lines: list[Any]) -> list[tuple[Reached, dict[str, Any], Any]]:
+        kept: list[tuple[Reached, dict[str, Any], Any]] = []
+
+        def keep(progress: Reached, tensors: Any, now: bool) -> None:
+            if now:
+                kept.append((Reached.of(progress.checkpoint({})), clones(tensors()), list(lines)))
+
+        with suppress(KeyboardInterrupt):
+            go_on(made, progress, 3, Keeping(lines.append, keep, lambda p, loss: None, lambda: False))
+        return kept
+
+    validated, until = Training.validated, [0]
+
+    def interrupted(self: Training) -> dict[str, dict[str, float]]:
+        until[0] -= 1
+        if until[0] == 0:
+            signal.raise_signal(signal.SIGINT)
+        return validated(self)
+
+    whole: list[Any] = []
+    assert gone_through(training(tokens, vocabulary, Causal(), {}), Reached(steps=STEPS), whole) == []
+    monkeypatch.setattr(Training, "validated", interrupted)
+    for number, step in ((1, 0), (2, 3), (3, STEPS)):
+        until[0], lines = number, list[Any]()
+        [(progress, tensors, so_far)] = gone_through(
+            training(tokens, vocabulary, Causal(), {}), Reached(steps=STEPS), lines
+        )
+        assert (progress.step, progress.owes_validation, so_far) == (step, True, lines)
+        again = training(tokens, vocabulary, Causal(), {})
+        again.restore(tensors)
+        assert gone_through(again, progress, lines) == [] and lines == whole and not progress.owes_validation
+
+
+def clones(tensors: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    return {name: tensor.clone() for name, tensor in tensors.items()}

@@ -19,6 +19,7 @@ class Reached:
 
     step: int = 0  # steps done
     steps: int = 0  # of how many
+    owes_validation: bool = False  # the one that is due after them is still to come
     log_bytes: int = 0  # of log.jsonl, written by then
     fit: Phase = field(default_factory=Phase)  # what it took so far, all attempts together
     attempts: int = 1

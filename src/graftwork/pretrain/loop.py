@@ -34,7 +34,7 @@ from graftwork.train.flops import counted
 from graftwork.train.loop import Diverged
 from graftwork.train.optim import BETAS, FlatAdamW
 from graftwork.train.seeds import derive
-from graftwork.train.signals import waiting
+from graftwork.train.signals import Waiting, waiting
 
 SAMPLE_LENGTH = 40  # tokens of a sample
 
@@ -215,20 +215,23 @@ class Training:
 def go_on(training: Training, progress: Reached, validate_every: int, keeping: Keeping) -> None:
     """Steps from `progress.step` on, to the end or until no more may be spent; `progress` is kept up to date.
 
-    SIGINT and SIGTERM wait for the end of a step, and for the checkpoint that it leaves.
+    SIGINT and SIGTERM wait for the end of a step, and for the checkpoint that it leaves. In a validation they do not
+    wait: a checkpoint is left of where it began, and it comes anew when the training goes on.
     """
-    if progress.step == 0:
-        _validate(training, progress, keeping)
     with waiting() as signals:
+        if progress.step == 0 or progress.owes_validation:
+            _validate(training, progress, keeping, signals)
         while progress.step < progress.steps:
-            _take(training, progress, validate_every, keeping)
+            _take(training, progress, keeping)
+            if progress.step % validate_every == 0 or progress.step == progress.steps:
+                _validate(training, progress, keeping, signals)
             keeping.checkpoint(progress, training.tensors, bool(signals.came))
             if signals.came:
                 signals.let_go()
 
 
-def _take(training: Training, progress: Reached, validate_every: int, keeping: Keeping) -> None:
-    """One step, and what is due after it."""
+def _take(training: Training, progress: Reached, keeping: Keeping) -> None:
+    """One step, told; where no more may be spent it is the last one."""
     line = training.step(progress.step, progress.steps)
     progress.step += 1
     seen = positions(training.course.recipe, progress.step, progress.steps)
@@ -237,13 +240,16 @@ def _take(training: Training, progress: Reached, validate_every: int, keeping: K
     if keeping.spent() and progress.step < progress.steps:
         progress.facts["stopped"] = f"the budget was spent after {progress.step:,} of {progress.steps:,} steps"
         progress.facts["planned"], progress.steps = progress.steps, progress.step
-    if progress.step % validate_every == 0 or progress.step == progress.steps:
-        _validate(training, progress, keeping)
 
 
-def _validate(training: Training, progress: Reached, keeping: Keeping) -> None:
+def _validate(training: Training, progress: Reached, keeping: Keeping, signals: Waiting) -> None:
     """A line of the log with every held-out score, and one with a sample."""
-    scores = training.validated()
+    progress.owes_validation = True
+    if signals.came:
+        keeping.checkpoint(progress, training.tensors, True)
+        signals.let_go()
+    scores = signals.during(training.validated, lambda: keeping.checkpoint(progress, training.tensors, True))
+    progress.owes_validation = False
     if progress.step and isinstance(training.optimiser, Averages):
         training.optimiser.validated(scores["validation"]["nats"])
     progress.facts.setdefault("before", scores)
