@@ -31,3 +31,7 @@ def test_the_mark_is_brought_down_when_the_run_begins(monkeypatch: pytest.Monkey
     monkeypatch.setattr(torch.cuda, "reset_peak_memory_stats", lambda: peak.__setitem__(0, 70))
     monkeypatch.setattr(torch.cuda, "max_memory_allocated", lambda: peak[0])
     assert measured() == Cost(70, "bytes", "counter")
+    meter = meters.get("peak_accelerator_bytes")()
+    stopped = meter.stop(meter.begin())
+    peak[0] = 5_000  # by what comes after the last phase
+    assert meter.end(stopped, Readings(), {}, Prices()) == Cost(70, "bytes", "counter")

@@ -50,6 +50,13 @@ def test_an_allocation_before_the_run_is_not() -> None:
     assert peak - after > 0.9 * MEGABYTES_64
 
 
+def test_what_comes_after_the_last_phase_is_not() -> None:
+    meter = meters.get("peak_memory_bytes")()
+    stopped = meter.stop(begin())
+    touch(MEGABYTES_64)
+    assert meter.end(stopped, Readings(), {}, Prices()) == stopped and stopped.grade == "counter"
+
+
 def test_without_a_reset_the_life_of_the_process_counts(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(peak_memory_bytes, "RESET", tmp_path / "no" / "clear_refs")
     meter = meters.get("peak_memory_bytes")()

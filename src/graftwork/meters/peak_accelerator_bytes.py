@@ -21,9 +21,13 @@ class PeakAcceleratorBytes:
         if in_use():
             torch.cuda.reset_peak_memory_stats()
 
-    def end(self, mark: None, readings: Readings, costs: dict[str, Cost], prices: Prices) -> Cost:
-        """The cost in bytes."""
+    def stop(self, mark: None) -> Cost:
+        """What was held at most until now: the measuring of the answers' speed is not part of it."""
         return Cost(torch.cuda.max_memory_allocated() if in_use() else None, "bytes", "counter")
+
+    def end(self, mark: Cost | None, readings: Readings, costs: dict[str, Cost], prices: Prices) -> Cost:
+        """The cost in bytes."""
+        return mark if mark is not None else self.stop(None)
 
 
 def in_use() -> bool:

@@ -28,12 +28,16 @@ class PeakMemoryBytes:
             return False
         return True
 
-    def end(self, mark: bool, readings: Readings, costs: dict[str, Cost], prices: Prices) -> Cost:
-        """The cost in bytes; graded "model" when it may date from before the run."""
+    def stop(self, mark: bool) -> Cost:
+        """What was held at most until now: the measuring of the answers' speed is not part of it."""
         since_begin = high_water_bytes() if mark else None
         if since_begin is not None:
             return Cost(since_begin, "bytes", "counter")
         return Cost(lifetime_bytes(), "bytes", "model")
+
+    def end(self, mark: bool | Cost, readings: Readings, costs: dict[str, Cost], prices: Prices) -> Cost:
+        """The cost in bytes; graded "model" when it may date from before the run."""
+        return mark if isinstance(mark, Cost) else self.stop(mark)
 
 
 def high_water_bytes() -> int | None:
