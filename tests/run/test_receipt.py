@@ -96,6 +96,21 @@ def test_a_value_of_another_form_is_a_problem(receipts: dict[str, dict[str, Any]
     assert [line.partition(" ")[0] for line in missing(receipt)] == ["data.digest", "numerics.threads"]
 
 
+def test_what_is_recorded_where_memory_ran_out_has_its_form(receipts: dict[str, dict[str, Any]]) -> None:
+    cut = {"step": 2, "positions": 640, "why": "--max-memory 400000000"}
+    good = {"passes_in_parts": {"train": 3}, "answers_in_parts": {"evaluate": 1}, "cuts": [cut]}
+    receipt = deepcopy(receipts["trained"])
+    receipt["numerics"] |= good
+    receipt["method"]["words"] = 2
+    assert missing(receipt) == []
+    for bad in ({"passes_in_parts": {"train": "3"}}, {"answers_in_parts": 1}, {"cuts": [cut | {"step": None}]}):
+        assert missing(receipt | {"numerics": receipt["numerics"] | bad}), bad
+    for odd in ([{"step": 2}], [cut | {"rows": 3}], [[2, 640, ""]], "2"):
+        assert missing(receipt | {"numerics": receipt["numerics"] | {"cuts": odd}}), odd
+    receipt["method"]["words"] = "second"
+    assert [line.partition(" ")[0] for line in missing(receipt)] == ["method.words"]
+
+
 def test_a_meter_that_came_later_makes_no_receipt_less_whole(
     receipts: dict[str, dict[str, Any]], monkeypatch: pytest.MonkeyPatch
 ) -> None:

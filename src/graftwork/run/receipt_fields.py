@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from graftwork.core.memory import IN_PARTS
 from graftwork.core.task import SPLITS
 from graftwork.run.receipt import sealed
 from graftwork.train.seeds import SOURCES
@@ -31,6 +32,17 @@ def _hash(value: Any) -> bool:
 def _all(check: Check) -> Check:
     """A table whose every value is so."""
     return lambda value: isinstance(value, dict) and all(map(check, value.values()))
+
+
+def _cuts(value: Any) -> bool:
+    """Where batches were cut."""
+    return isinstance(value, list) and all(
+        isinstance(cut, dict)
+        and cut.keys() == {"step", "positions", "why"}
+        and COUNT(cut["step"])
+        and COUNT(cut["positions"])
+        for cut in value
+    )
 
 
 TEXT, COUNT, NUMBER, FLAG, TABLE, LIST = _is(str), _is(int), _is(int, float), _is(bool), _is(dict), _is(list)
@@ -74,6 +86,7 @@ FIELDS: Mapping[str, Check] = {
 SINCE: Mapping[str, Check] = {  # not in older ones
     "outcome.weights.files": _all(_hash), "rerun.method": _all(TEXT), "outcome.interval": _or_none(LIST),
     "data.test_in_validation": COUNT, "outcome.log.epochs": COUNT, "numerics.max_memory": _or_none(COUNT),
+    "numerics.cuts": _cuts, **{f"numerics.{name}": _all(COUNT) for name in IN_PARTS}, "method.words": COUNT,
 }  # fmt: skip
 OF_A_MODEL: Mapping[str, Check] = {
     "id": TEXT, "revision": _hash, "family": TEXT, "modality": TEXT, "seed": COUNT, "folder": _or_none(TEXT),
