@@ -39,7 +39,12 @@ def test_a_task_is_called_by_what_tells_it_from_others(monkeypatch: pytest.Monke
     """So the boards of two files called train stand in two folders."""
     named = {"a/tickets.csv.gz": "tickets", "mrpc/train.tsv": "mrpc", "rte/Training.jsonl": "rte", "a/dev.tsv": "dev"}
     assert {path: Task.from_file(path).name for path in named} == named
+    named = {"rows.2024.csv": "rows.2024", "mrpc.train.tsv.gz": "mrpc", "hub:glue:cola": "hub-glue-cola"}
+    named |= {"hub:of/rows-v1.5": "rows-v1.5", ".train.csv": ".train"}
+    assert {path: Task.from_file(path).name for path in named} == named
     (tmp_path / "wnli").mkdir()
+    (tmp_path / "v1.2").mkdir()
+    assert Task.from_file(tmp_path / "v1.2").name == "v1.2"
     monkeypatch.chdir(tmp_path / "wnli")
     assert Task.from_file("train.tsv").name == "wnli"
     assert Task.from_file("train.tsv", name="mine").name == "mine"

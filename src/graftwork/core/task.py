@@ -127,11 +127,17 @@ def builtin_names() -> list[str]:
 
 
 def _stem(path: Path) -> str:
-    """`data/tickets.csv.gz` is `tickets`, `hub:glue:cola` is `hub-glue-cola`; `mrpc/train.tsv` is `mrpc`: what every
-    data set calls one of its files would put the board of one over that of another."""
+    """`data/tickets.csv.gz` is `tickets`, the folder `v1.2` is `v1.2`, `hub:glue:cola` is `hub-glue-cola`.
+
+    What every data set calls one of its files is none of it, or the board of one would stand over that of another:
+    `mrpc/train.tsv` and `mrpc.train.tsv` are `mrpc`.
+    """
     own = path.name if path.name not in ("", "..") else path.resolve().name
-    name = own.split(".")[0].replace(":", "-")
-    return path.absolute().parent.name or name if name.lower() in SPLIT_NAMES["train"] else name
+    name = own if path.is_dir() or str(path).startswith("hub:") else Path(own.removesuffix(".gz")).stem
+    if name.lower() in SPLIT_NAMES["train"]:
+        return path.absolute().parent.name or name
+    before, _, last = name.rpartition(".")
+    return (before if before and last.lower() in SPLIT_NAMES["train"] else name).replace(":", "-")
 
 
 _TASK_KEYS: Mapping[str, type] = {
