@@ -239,9 +239,9 @@ def test_what_more_tries_bring() -> None:
 def test_batches_in_parts_are_noted() -> None:
     parted = row("adapter", 0.9, 1.0)
     result, stats = parted.runs[0]
-    facts = {"accumulation": {"parts": 4, "steps": 1200, "cuts": []}}
+    cut = {"accumulation": {"parts": 4, "steps": 1200, "cuts": []}}
     made = board(
-        [replace(parted, runs=((replace(result, facts=facts), stats), *parted.runs[1:])), row("full", 0.8, 9.0)]
+        [replace(parted, runs=((replace(result, facts=cut), stats), *parted.runs[1:])), row("full", 0.8, 9.0)]
     )
     assert [note for note in made["notes"] if "memory" in note] == [
         "adapter: for want of memory 1,200 batches went through in up to 4 parts, whose gradients add up"
@@ -251,4 +251,9 @@ def test_batches_in_parts_are_noted() -> None:
     assert [note for note in made["notes"] if "memory" in note] == [
         "adapter: for want of memory the frozen network read its batches in parts, in 1 run; "
         "batches were answered in parts, in 1 run"
+    ]
+    made = board([replace(parted, runs=((replace(result, facts=facts | cut), stats), *parted.runs[1:]))])
+    assert [note for note in made["notes"] if "memory" in note] == [
+        "adapter: for want of memory 1,200 batches went through in up to 4 parts, whose gradients add up; "
+        "the frozen network read its batches in parts, in 1 run; batches were answered in parts, in 1 run"
     ]

@@ -295,12 +295,14 @@ def _parted(row: RowRuns) -> str:
     passes = sum("passes_in_parts" in result.facts for result, _ in row.runs)
     runs = [result.facts["accumulation"] for result, _ in row.runs if "accumulation" in result.facts]
     answers = sum("answers_in_parts" in result.facts for result, _ in row.runs)
-    told = [f"batches were answered in parts, in {several(answers, 'run')}"] if answers else []
+    told = []
     if runs:
         most, steps = max(run["parts"] for run in runs), sum(run["steps"] for run in runs)
-        told = [f"{steps:,} batches went through in up to {most} parts, whose gradients add up", *told]
-    elif passes:
-        told = [f"the frozen network read its batches in parts, in {several(passes, 'run')}", *told]
+        told.append(f"{steps:,} batches went through in up to {most} parts, whose gradients add up")
+    if passes:
+        told.append(f"the frozen network read its batches in parts, in {several(passes, 'run')}")
+    if answers:
+        told.append(f"batches were answered in parts, in {several(answers, 'run')}")
     return f"{row.method}: for want of memory {'; '.join(told)}" if told else ""
 
 
