@@ -240,9 +240,7 @@ def test_batches_in_parts_are_noted() -> None:
     parted = row("adapter", 0.9, 1.0)
     result, stats = parted.runs[0]
     cut = {"accumulation": {"parts": 4, "steps": 1200, "cuts": []}}
-    made = board(
-        [replace(parted, runs=((replace(result, facts=cut), stats), *parted.runs[1:])), row("full", 0.8, 9.0)]
-    )
+    made = board([replace(parted, runs=((replace(result, facts=cut), stats), *parted.runs[1:])), row("full", 0.8, 9.0)])
     assert [note for note in made["notes"] if "memory" in note] == [
         "adapter: for want of memory 1,200 batches went through in up to 4 parts, whose gradients add up"
     ]
