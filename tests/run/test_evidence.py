@@ -14,7 +14,7 @@ from graftwork.core.run import Recipe
 from graftwork.core.task import Task
 from graftwork.registry import metrics
 from graftwork.run import evidence
-from graftwork.run.evidence import DRAWS, Tally, evidence_of, validation_evidence, weigh, weigh_together
+from graftwork.run.evidence import DRAWS, Evidence, Tally, evidence_of, validation_evidence, weigh, weigh_together
 from graftwork.run.execute import execute
 from graftwork.run.methods import parse_method
 from graftwork.run.shop import Shop
@@ -52,6 +52,14 @@ def test_a_gain_is_paired() -> None:
 def test_rows_that_are_all_alike_are_no_certainty() -> None:
     alike = weigh(np.ones((7, 1)), metrics.get("accuracy"))
     assert alike.interval == (1.0, 1.0) and alike.spread is None
+
+
+def test_rounding_is_no_gain() -> None:
+    draws = np.linspace(0.5, 0.6, DRAWS)
+    one, other = Evidence(0.55, draws + 1e-16), Evidence(0.55, draws)
+    assert (one.draws > other.draws).all()
+    assert one.gain_over(other) == (0.0, 0.0) and not one.beats(other)
+    assert Evidence(0.55, np.where(draws < 0.52, 0.55, 0.55 + 1e-16)).spread is None
 
 
 def scored(rows: int, classes: int = 5) -> dict[str, NDArray[np.float64]]:

@@ -18,6 +18,7 @@ from graftwork.run.store import read_logits
 
 DRAWS = 1_000
 INTERVAL = (2.5, 97.5)  # percentiles
+ROUNDING = 1e-12  # of a score: what a sum of numbers that are no counts makes of nothing
 BLOCK_BYTES = 24_000_000  # of the draws that are held at once
 
 
@@ -38,11 +39,12 @@ class Evidence:
     def spread(self) -> tuple[float, float] | None:
         """The interval; None where all draws score alike (every answer right, one row): that is no certainty."""
         low, high = self.interval
-        return (low, high) if low < high else None
+        return (low, high) if high - low > ROUNDING else None
 
     def gain_over(self, other: Evidence) -> tuple[float, float]:
         """The 95 % interval of what this run scores above `other`, paired: both are scored on the same rows."""
-        low, high = np.percentile(self.draws - other.draws, INTERVAL)
+        gains = self.draws - other.draws
+        low, high = np.percentile(np.where(np.abs(gains) > ROUNDING, gains, 0.0), INTERVAL)
         return float(low), float(high)
 
     def beats(self, other: Evidence) -> bool:
