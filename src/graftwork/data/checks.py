@@ -121,7 +121,10 @@ def _words_of(example: Example) -> int:
 
 
 def _words(given: Input | Media) -> int:
-    return len(given) if isinstance(given, tuple) else len(APART.sub(r" \1 ", text_of(given)).split())
+    if isinstance(given, tuple):
+        return len(given)
+    text = text_of(given)
+    return len((text if text.isascii() else APART.sub(r" \1 ", text)).split())
 
 
 def lengths(counts: Iterable[int], limit: int | None = None) -> dict[str, int]:

@@ -19,6 +19,7 @@ import scipy.sparse as sparse
 from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components
 
+from graftwork.core.distinct import distinct
 from graftwork.core.words import WORD
 
 AT_LEAST = 0.8  # resemblance of near rows; of a pair, that of both texts
@@ -90,16 +91,16 @@ def _portions(texts: Sequence[str]) -> Iterator[list[list[str]]]:
 
 def _hashed(listed: Sequence[Sequence[str]]) -> tuple[NDArray[np.int32], Rows]:
     """The shingles of these texts, end to end, and how many each has. They depend on the texts' words alone."""
-    known: dict[str, int] = {}
-    ids = np.array([known.setdefault(word, len(known)) for words in listed for word in words], dtype=np.int64)
-    single = np.array([_hash(word) for word in known], dtype=np.uint64)[ids]
+    every = list(itertools.chain.from_iterable(listed))
+    hashes = {word: _hash(word) for word in dict.fromkeys(every)}
+    single = np.fromiter(map(hashes.__getitem__, every), dtype=np.uint64, count=len(every))
     owners = np.repeat(np.arange(len(listed)), [len(words) for words in listed])
     beside = owners[1:] == owners[:-1]
     double = (single[:-1] * _MIX + single[1:])[beside]
     double = (double ^ (double >> np.uint64(29))) * _MIX
     values = np.concatenate([single, double]) >> np.uint64(64 - BITS)
     places = np.concatenate([owners, owners[1:][beside]]).astype(np.uint64)
-    codes = np.unique(places << np.uint64(32) | values)
+    codes = distinct(places << np.uint64(32) | values)
     flat = (codes & np.uint64(0xFFFFFFFF)).astype(np.int32)
     return flat, np.bincount((codes >> np.uint64(32)).astype(np.int64), minlength=len(listed)).astype(np.int64)
 
@@ -262,5 +263,5 @@ def _partnered(keys: NDArray[np.uint64], asking: Rows, asked: Rows, most: int) -
 
 def _distinct(pairs: Pairs) -> Pairs:
     """Each once, in order."""
-    codes = np.unique(pairs[:, 0] << 32 | pairs[:, 1])
+    codes = distinct(pairs[:, 0] << 32 | pairs[:, 1])
     return np.stack([codes >> 32, codes & 0xFFFFFFFF], axis=1)

@@ -20,6 +20,7 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
+from graftwork.core.distinct import distinct
 from graftwork.errors import StorageError
 from graftwork.files import digest, read_json, storage_errors, sync_folder, write_json
 from graftwork.locks import holding
@@ -224,8 +225,8 @@ def _duplicates(path: Path) -> int:
     """How many hashes of a file equal another one, the first of each left out; a share of them in memory at a time."""
     keys = _mapped(path, "<u8")
     shares = len(keys) // KEYS_AT_ONCE + 1
-    distinct = 0
+    found = 0
     for share in range(shares):
         own = [block[block % shares == share] for block in np.array_split(keys, shares)]
-        distinct += len(np.unique(np.concatenate(own)))
-    return len(keys) - distinct
+        found += len(distinct(np.concatenate(own)))
+    return len(keys) - found
