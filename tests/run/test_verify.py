@@ -265,6 +265,17 @@ def test_what_changed_in_the_data_is_named(about: str, edit: Callable[[Any], Any
     assert named(found) == {("input", about), ("input", "data file of train")}
 
 
+@pytest.mark.parametrize(("method", "cuts"), [("tfidf_svm", True), ("majority", False)])
+def test_a_rule_that_cuts_the_words_of_these_texts_otherwise_is_named(
+    method: str, cuts: bool, open_tiny: OpenShop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = run(open_tiny(), method)
+    monkeypatch.setattr("graftwork.run.shop.rule_of", lambda texts: 2)
+    found = verified(folder)
+    assert named(found) == ({("input", "word rule")} if cuts else set())
+    assert found.verdict == (DIFFERENT if cuts else EQUAL)
+
+
 def test_the_same_rows_in_other_bytes_are_said_and_no_fault(open_tiny: OpenShop) -> None:
     shop = open_tiny()
     folder = run(shop)

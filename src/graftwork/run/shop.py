@@ -11,7 +11,7 @@ from graftwork.config import Prices
 from graftwork.core.backbone import Augments, Backbone, learns_like
 from graftwork.core.memory import Cut
 from graftwork.core.meter import Phase, Stopwatch
-from graftwork.core.method import CutsWords, Decays, Method
+from graftwork.core.method import CutsWords, Decays
 from graftwork.core.opening import open_backbone
 from graftwork.core.over import beginning, innermost, takes_a_recipe
 from graftwork.core.ragged import flat
@@ -73,12 +73,13 @@ class Shop:
             seed=seed,
             numerics=self.numerics if uses else {"threads": self.numerics["threads"]},
             held=() if recipe.varied is None else held_of(recipe.varied, seed),
-            words=self._words(innermost(method.method)),
+            words=self.word_rule(method),
         )
 
-    def _words(self, method: Method) -> int:
+    def word_rule(self, method: Named) -> int:
         """The rule that a method cuts these texts by: the first one for what it cuts in the same way."""
-        if not (isinstance(method, CutsWords) and method.CUTS_WORDS):
+        below = innermost(method.method)
+        if not (isinstance(below, CutsWords) and below.CUTS_WORDS):
             return FIRST_RULE
         known = f"words of {self.dataset.digest}"
         if known not in self.recorded:

@@ -141,6 +141,8 @@ class Verifier:
                     raise
                 return self._verdict(folder, spec, receipt, [*found, *changed])
             found += self._shop_differences(shop, spec, receipt)
+            if (rule := shop.word_rule(item)) != spec.words:
+                found.append(Difference("word rule", INPUT, f"rule {spec.words}", f"rule {rule}"))
             if _inputs(found):
                 return self._verdict(folder, spec, receipt, found)
             return self._again(folder, spec, receipt, found, item, shop, progress)
