@@ -98,7 +98,7 @@ def _files(folder: Path) -> list[Path]:
             "a folder inside a class folder",
             where=str(inner),
             expected=f"images or sounds in {folder.name!r}",
-            do="name the folder whose folders are the classes",
+            do="name the folder whose folders are the classes, and move out of it what is none: runs, boards, a bank",
         )
     odd = next((file for file in kept if _role(file) is None), None)
     if odd is not None:
