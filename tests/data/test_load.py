@@ -40,7 +40,7 @@ def test_a_task_is_called_by_what_tells_it_from_others(monkeypatch: pytest.Monke
     named = {"a/tickets.csv.gz": "tickets", "mrpc/train.tsv": "mrpc", "rte/Training.jsonl": "rte", "a/dev.tsv": "dev"}
     assert {path: Task.from_file(path).name for path in named} == named
     named = {"rows.2024.csv": "rows.2024", "mrpc.train.tsv.gz": "mrpc", "hub:glue:cola": "hub-glue-cola"}
-    named |= {"hub:of/rows-v1.5": "rows-v1.5", ".train.csv": ".train"}
+    named |= {"hub:of/rows-v1.5": "rows-v1.5", ".train.csv": ".train", "ROWS.TSV.GZ": "ROWS"}
     assert {path: Task.from_file(path).name for path in named} == named
     (tmp_path / "wnli").mkdir()
     (tmp_path / "v1.2").mkdir()

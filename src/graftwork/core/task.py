@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
@@ -126,6 +127,9 @@ def builtin_names() -> list[str]:
     return sorted(path.stem for path in BUILTIN.glob("*.csv"))
 
 
+_PACKED = re.compile(r"\.gz$", re.IGNORECASE)
+
+
 def _stem(path: Path) -> str:
     """`data/tickets.csv.gz` is `tickets`, the folder `v1.2` is `v1.2`, `hub:glue:cola` is `hub-glue-cola`.
 
@@ -133,7 +137,7 @@ def _stem(path: Path) -> str:
     `mrpc/train.tsv` and `mrpc.train.tsv` are `mrpc`.
     """
     own = path.name if path.name not in ("", "..") else path.resolve().name
-    name = own if path.is_dir() or str(path).startswith("hub:") else Path(own.removesuffix(".gz")).stem
+    name = own if path.is_dir() or str(path).startswith("hub:") else Path(_PACKED.sub("", own)).stem
     if name.lower() in SPLIT_NAMES["train"]:
         return path.absolute().parent.name or name
     before, _, last = name.rpartition(".")
