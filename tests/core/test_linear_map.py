@@ -72,6 +72,8 @@ def test_maps_of_one_weight_pack_it_once(monkeypatch: pytest.MonkeyPatch) -> Non
     assert first is not None and all(one.packed(x) is first for one in (*twins, layer))
     assert other.packed(x) is not first and layer.packed(x) is first
     assert made_of == [layer.weight.data_ptr(), other.weight.data_ptr()]
+    monkeypatch.setattr(torch.backends.mkldnn, "enabled", False)
+    assert layer.packed(x) is None
 
 
 def test_a_weight_that_changes_is_packed_anew() -> None:

@@ -50,6 +50,14 @@ def test_other_errors_are_other_errors(error: Exception) -> None:
         attempt(lambda: (_ for _ in ()).throw(error))
 
 
+def test_after_want_of_memory_for_a_kernel_there_are_none_of_onednn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And only then: the thread that found none could build no other."""
+    monkeypatch.setattr(torch.backends.mkldnn, "enabled", True)
+    for told, goes_on in ((CPU, True), ("could not create a primitive", False)):
+        assert attempt(lambda told=told: (_ for _ in ()).throw(RuntimeError(told))) == (None, told)
+        assert torch.backends.mkldnn.enabled is goes_on
+
+
 def test_nothing_is_cut_unless_something_ran_out() -> None:
     memory = Memory()
     memory.begin()

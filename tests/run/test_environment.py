@@ -206,6 +206,14 @@ def test_another_gpu_is_another_arithmetic(cuda: None, monkeypatch: pytest.Monke
     assert arithmetic(numerics("fp32", "cuda")) != before
 
 
+def test_a_library_that_is_off_is_recorded_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MKLDNN", True)
+    for on in (True, False):
+        monkeypatch.setattr(torch.backends.mkldnn, "enabled", on)
+        assert arithmetic(numerics("fp32"))["mkldnn"] is on
+        assert environment()["torch"]["mkldnn"] is on
+
+
 def test_without_the_library_bf16_is_not_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MKLDNN", False)
     assert not multiplies_bf16({"avx512_bf16": True})

@@ -166,6 +166,8 @@ print(facts.get("accumulation", {}).get("parts", 1), facts["validation_by_epoch"
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="the limit is that of Linux")
 def test_under_a_limit_of_the_system_a_batch_is_halved_and_the_run_ends_well() -> None:
+    """Also where the kernels of oneDNN find none: no limit, that of half of one batch or of a tenth, ends the run."""
+
     def ended(limit: int) -> tuple[int, float]:
         done = subprocess.run(
             [sys.executable, "-c", LIMITED, str(limit)], capture_output=True, text=True, timeout=120, check=False
@@ -175,6 +177,5 @@ def test_under_a_limit_of_the_system_a_batch_is_halved_and_the_run_ends_well() -
         return int(parts), float(score)
 
     whole = ended(0)
-    limited = map(ended, (85_000_000, 65_000_000, 45_000_000))  # whole it takes about 120 MB, some already at hand
-    parts = next(found for found in limited if found[0] > 1)
-    assert whole[0] == 1 and abs(whole[1] - parts[1]) < 0.02
+    limited = [ended(limit) for limit in (60_000_000, 40_000_000, 25_000_000)]  # whole it takes about 120 MB
+    assert whole[0] == 1 and all(parts > 1 and abs(whole[1] - score) < 0.02 for parts, score in limited)

@@ -96,7 +96,8 @@ class LinearMap(nn.Linear):
         if weight.requires_grad or (bias is not None and bias.requires_grad):
             self._packed = Packed()  # an optimiser may change the weight unseen
             return None
-        if not AVAILABLE or not (input.dtype == weight.dtype == torch.bfloat16) or input.device.type != "cpu":
+        there = AVAILABLE and torch.backends.mkldnn.enabled and input.device.type == "cpu"
+        if not there or not (input.dtype == weight.dtype == torch.bfloat16):
             return None
         found = self._packed.of(weight)
         if found is None:

@@ -178,13 +178,19 @@ def count_answers(batches: int) -> None:
 
 
 def attempt(work: Callable[[], T]) -> tuple[T | None, str]:
-    """What `work` gives; or None and what was said when memory ran out, once all that it held is free again."""
+    """What `work` gives; or None and what was said when memory ran out, once all that it held is free again.
+
+    Where a kernel of oneDNN could not be built, no other can be in that thread: its error stays, however much memory
+    there is by then. The process goes on without oneDNN, which rounds otherwise and, in bf16, takes longer.
+    """
     try:
         return work(), ""
     except Exception as error:
         if not ran_out(error) or isinstance(error, OutOfMemory):
             raise
         why = (str(error).strip() or "no memory left").splitlines()[0][:200]
+    if why.lower() == KERNELS:
+        torch.backends.mkldnn.enabled = False  # type: ignore[assignment]
     _give_back()
     return None, why
 

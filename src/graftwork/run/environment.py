@@ -72,7 +72,7 @@ def environment() -> dict[str, Any]:
             "threads": torch.get_num_threads(),
             "interop_threads": torch.get_num_interop_threads(),
             "cpu_capability": torch.backends.cpu.get_cpu_capability(),
-            "mkldnn": MKLDNN,
+            "mkldnn": uses_onednn(),
             "deterministic": torch.are_deterministic_algorithms_enabled(),
         },
         "variables": {name: os.environ[name] for name in VARIABLES if name in os.environ},
@@ -124,7 +124,7 @@ def arithmetic(computed_in: Mapping[str, Any]) -> dict[str, Any]:
         "transformers": version("transformers"),
         "processor": processor(),
         "cpu_capability": torch.backends.cpu.get_cpu_capability(),
-        "mkldnn": MKLDNN,
+        "mkldnn": uses_onednn(),
         "matmul": torch.get_float32_matmul_precision(),
         "deterministic": torch.are_deterministic_algorithms_enabled(),
         "variables": {name: os.environ[name] for name in DECIDING if name in os.environ},
@@ -132,6 +132,11 @@ def arithmetic(computed_in: Mapping[str, Any]) -> dict[str, Any]:
     if computed_in["device"] == "cuda":
         deciding |= {"accelerator": torch.cuda.get_device_name(), "cuda": torch.version.cuda}
     return deciding
+
+
+def uses_onednn() -> bool:
+    """Whether torch was built with it and it is on: it is off once memory was too short for one of its kernels."""
+    return MKLDNN and bool(torch.backends.mkldnn.enabled)
 
 
 def multiplies_bf16(capabilities: Mapping[str, Any]) -> bool:

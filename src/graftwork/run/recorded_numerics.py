@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from graftwork.core.run import RunSpec
-from graftwork.run.environment import MKLDNN, VARIABLES, accelerator, blas, processor, usable_cores
+from graftwork.run.environment import VARIABLES, accelerator, blas, processor, usable_cores, uses_onednn
 from graftwork.run.shop import Shop
 
 _LIBRARIES = re.compile(r"^ +- ((?:Intel\(R\) (?:oneAPI )?M|OpenBLAS|NNPACK|LAPACK).*)$", flags=re.MULTILINE)
@@ -44,7 +44,7 @@ def recorded_numerics(shop: Shop, spec: RunSpec) -> dict[str, Any]:
         "accelerator": None if device == "cpu" else accelerator(),
         "cuda": torch.version.cuda if on_cuda else None,
         "cudnn": torch.backends.cudnn.version() if on_cuda else None,
-        "mkldnn": MKLDNN,
+        "mkldnn": uses_onednn(),
         "built_with": _built_with(),
         "blas": blas(),
         "variables": {name: os.environ[name] for name in VARIABLES if name in os.environ},
