@@ -83,6 +83,14 @@ def test_during_work_that_may_be_ended_a_signal_acts_at_once() -> None:
     assert done == ["kept", "left"] and heard.value.args == (signal.SIGINT,), "once, and no other one after it"
 
 
+def test_one_that_waits_already_acts_before_such_work() -> None:
+    done = []
+    with pytest.raises(Heard), waiting() as signals:
+        signal.raise_signal(signal.SIGINT)
+        signals.during(lambda: done.append("worked"), lambda: done.append("kept"))
+    assert done == ["kept"]
+
+
 def test_a_second_one_ends_what_comes_after_such_work_too() -> None:
     done = []
 

@@ -245,9 +245,6 @@ def _take(training: Training, progress: Reached, keeping: Keeping) -> None:
 def _validate(training: Training, progress: Reached, keeping: Keeping, signals: Waiting) -> None:
     """A line of the log with every held-out score, and one with a sample."""
     progress.owes_validation = True
-    if signals.came:
-        keeping.checkpoint(progress, training.tensors, True)
-        signals.let_go()
     scores = signals.during(training.validated, lambda: keeping.checkpoint(progress, training.tensors, True))
     progress.owes_validation = False
     if progress.step and isinstance(training.optimiser, Averages):

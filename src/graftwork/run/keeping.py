@@ -112,7 +112,5 @@ class _Keep:
 
     def through(self, made: Made, work: Callable[[], T]) -> T:
         """Of work that a signal ended nothing is in the account: what it opened and counted comes anew."""
-        if self.signals.came:
-            self(made)
         whole = self.keeping.with_account(made())
         return self.signals.during(work, partial(self.keeping.write, whole))

@@ -58,8 +58,11 @@ class Waiting:
     def during(self, work: Callable[[], T], ended: Callable[[], None]) -> T:
         """What `work` gives. A signal does there at once what it did before; where that ends `work`, comes `ended`.
 
-        For that they wait again, but for a second one of the same sort.
+        For that they wait again, but for a second one of the same sort. One that waits already acts first.
         """
+        if self.came:
+            ended()
+            self.let_go()
         try:
             self._acting = bool(self._before)
             found = work()
