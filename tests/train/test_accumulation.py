@@ -166,7 +166,7 @@ print(facts.get("accumulation", {}).get("parts", 1), facts["validation_by_epoch"
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="the limit is that of Linux")
 def test_under_a_limit_of_the_system_a_batch_is_halved_and_the_run_ends_well() -> None:
-    """Also where the kernels of oneDNN find none: no limit, that of half of one batch or of a tenth, ends the run."""
+    """Also where the kernels of oneDNN find none: no limit ends the run."""
 
     def ended(limit: int) -> tuple[int, float]:
         done = subprocess.run(

@@ -284,7 +284,7 @@ def test_a_pass_that_finds_no_memory_goes_through_in_halves_and_is_not_kept_for_
         return real(self, inputs)
 
     monkeypatch.setattr(TransformerBackbone, "states", short)
-    store, used = FrozenStore(disk=PrefixStore(CacheFolder(tmp_path), {})), bench(backbone)
+    store, used = FrozenStore(disk=PrefixStore(CacheFolder(tmp_path), dict)), bench(backbone)
     kept = store.get(backbone, "data", DATA.train, 1, used)
     assert used.memory.passes == {"train": 1} and not list(tmp_path.glob("*.safetensors"))
     torch.testing.assert_close(kept.pooled(2), whole.pooled(2), atol=1e-5, rtol=0)

@@ -28,6 +28,9 @@ from graftwork.core.task import Split
 from graftwork.core.transformer import TransformerBackbone
 from graftwork.files import header_of
 from graftwork.locks import try_lock
+from graftwork.run import environment
+from graftwork.run.setup import Setup
+from graftwork.run.shop import _disk as disk_of
 from graftwork.testing import tiny_bench, tiny_dataset
 from graftwork.train import frozen, prefix_store
 from graftwork.train.cache_folder import CacheFolder
@@ -48,7 +51,7 @@ def root(tmp_path: Path) -> Path:
 
 def store(root: Path, cap: int = CAP, numerics: Any = None) -> FrozenStore:
     """What a new process would open."""
-    return FrozenStore(disk=PrefixStore(CacheFolder(root, cap), numerics or NUMERICS))
+    return FrozenStore(disk=PrefixStore(CacheFolder(root, cap), lambda: numerics or NUMERICS))
 
 
 def get(
@@ -423,10 +426,23 @@ def between_looks(monkeypatch: pytest.MonkeyPatch, then: Callable[[], None]) -> 
     return waits
 
 
+def test_what_changes_while_a_shop_is_open_is_another_pass(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Such as oneDNN, which a process goes on without where memory was too short for one of its kernels."""
+    monkeypatch.setattr(environment, "MKLDNN", True)
+    monkeypatch.setattr(torch.backends.mkldnn, "enabled", True)
+    opened = disk_of(Setup(cache=str(root)), NUMERICS)
+    assert opened is not None
+    with_it = FrozenStore(disk=opened)
+    get(with_it)
+    for on in (False, True):
+        monkeypatch.setattr(torch.backends.mkldnn, "enabled", on)
+        assert with_it.holds(BACKBONE, "other", DATA.train, 1) is on
+
+
 def test_a_pass_that_another_process_computes_is_waited_for(
     root: Path, monkeypatch: pytest.MonkeyPatch, no_computing: Callable[[], None]
 ) -> None:
-    other = PrefixStore(CacheFolder(root), NUMERICS)
+    other = PrefixStore(CacheFolder(root), lambda: NUMERICS)
     drafts: list[Any] = []
     obtain = PrefixStore.obtain
 
@@ -513,7 +529,7 @@ from graftwork.train.prefix_store import PrefixStore
 
 torch.set_num_threads(1)
 data, backbone = tiny_dataset(), open_backbone("tiny_text", precision="bf16")
-disk = PrefixStore(CacheFolder(Path(sys.argv[1])), {"precision": "bf16", "threads": 1, "device": "cpu"})
+disk = PrefixStore(CacheFolder(Path(sys.argv[1])), lambda: {"precision": "bf16", "threads": 1, "device": "cpu"})
 real, bench = frozen.fill, tiny_bench(data, backbone)
 bench.progress = lambda done, text: print(text, flush=True)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -199,4 +200,4 @@ def reopened(shop: Shop, by: OpenedBy) -> Shop:
 def _disk(setup: Setup, computed_in: Mapping[str, Any]) -> PrefixStore | None:
     """Where passes are kept between processes; None when the user wants none kept."""
     cap = parse_bytes(setup.cache_size)
-    return PrefixStore(CacheFolder(cache_folder(setup.cache), cap), arithmetic(computed_in)) if cap else None
+    return PrefixStore(CacheFolder(cache_folder(setup.cache), cap), partial(arithmetic, computed_in)) if cap else None

@@ -175,7 +175,7 @@ class FrozenStore:
     ) -> tuple[Wanted, list[NDArray[np.int64]]]:
         """What a pass is looked for by, and the batches that compute it."""
         batches = batches_of_pass(encoded, depth)
-        return Wanted.of(backbone, encoded, depth, batches, self.disk.numerics if self.disk else {}), batches
+        return Wanted.of(backbone, encoded, depth, batches, self.disk.numerics() if self.disk else {}), batches
 
     def _computed(
         self,

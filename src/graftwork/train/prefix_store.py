@@ -155,9 +155,10 @@ class Kept:
 class PrefixStore:
     """Finds and keeps passes in a folder. Trouble with the disk is a warning, said once, and never an error."""
 
-    def __init__(self, folder: CacheFolder, numerics: Mapping[str, Any]):
+    def __init__(self, folder: CacheFolder, numerics: Callable[[], Mapping[str, Any]]):
+        """`numerics` tells all that decides the bits of a result, as it is now, beside the tokens and the weights."""
         self.folder = folder
-        self.numerics = numerics  # all that decides the bits of a result beside the tokens and the weights
+        self.numerics = numerics
         self._warned = False
 
     def find(self, wanted: Wanted) -> Kept | None:
