@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -110,6 +111,7 @@ def main() -> None:
     torch.set_num_threads(chosen.threads)
     results = chosen.results.absolute()
     os.chdir(chosen.data)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the process with setfit ends too
     with ExitStack() as stack:
         peer = SetFit(chosen.python, chosen.threads, stack)
         settings = [] if "missing" in peer.said else chosen.settings.split(",")
