@@ -7,6 +7,7 @@ import gc
 import os
 import signal
 import socket
+import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -17,6 +18,9 @@ os.environ["TOKENIZERS_PARALLELISM"] = "false"
 
 import pytest
 import torch
+
+sys.path.insert(0, str(Path(__file__).parent))  # `shops` and `second_device` are importable whatever the import mode
+pytest_plugins = ("shops",)  # fixtures of runs
 
 CHECKOUT = Path(__file__).resolve().parents[1]
 LOOPBACK = ("127.0.0.1", "::1")

@@ -27,7 +27,8 @@ DOCUMENTS = sorted([*CHECKOUT.glob("*.md"), *(CHECKOUT / "docs").rglob("*.md")])
 PARTS = ("backbones", "kinds", "methods", "metrics", "meters", "suites")
 LAYERS = (  # an import points to a lower line
     ("__init__", "__main__", "testing"),
-    ("cli",), ("serve",), ("doctor",), ("pretrain",), ("benchmark",), ("compare",), ("bank",), ("run",),
+    ("cli",), ("serve",), ("doctor",), ("pretrain",), ("benchmark",), ("compare",), ("bank",), ("budget",),
+    ("decision",), ("run",),
     *((part,) for part in PARTS),
     ("data",), ("train",), ("core",),
     (

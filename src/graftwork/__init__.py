@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from graftwork.bank.bank import Bank
     from graftwork.bank.stream import stream
     from graftwork.benchmark.run import benchmark
+    from graftwork.budget.ladder import climb
     from graftwork.compare.curve import curve
     from graftwork.compare.leaderboard import compare
     from graftwork.compare.many_tasks import compare_tasks
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     from graftwork.run.bulk import predict_many
     from graftwork.run.data_report import data_report
     from graftwork.run.domain_shift import shift
-    from graftwork.run.ladder import climb
     from graftwork.run.scoring import score
     from graftwork.run.task_module import TaskModule
     from graftwork.run.train import train
@@ -64,7 +64,7 @@ _HOMES = {
     "Task": "graftwork.core.task",
     "TaskModule": "graftwork.run.task_module",
     "benchmark": "graftwork.benchmark.run",
-    "climb": "graftwork.run.ladder",
+    "climb": "graftwork.budget.ladder",
     "compare": "graftwork.compare.leaderboard",
     "compare_tasks": "graftwork.compare.many_tasks",
     "curve": "graftwork.compare.curve",

@@ -10,18 +10,18 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from second_device import second_device
 
+from graftwork.budget.ladder import climb
 from graftwork.core.backbone import device_of
 from graftwork.core.method import Logits
 from graftwork.core.model import Model
 from graftwork.files import read_json
 from graftwork.run import environment, task_module
 from graftwork.run.bulk import predict_many
-from graftwork.run.ladder import climb
 from graftwork.run.task_module import TaskModule
 from graftwork.run.train import Run, train
 from graftwork.train.cache_folder import CacheFolder, cache_folder
+from second_device import second_device
 
 Write = Callable[..., Path]
 Trained = Callable[..., Run]

@@ -13,12 +13,12 @@ import pytest
 
 from graftwork.bank.stream import stream
 from graftwork.benchmark.run import benchmark
+from graftwork.budget.ladder import climb
 from graftwork.cli.main import main
 from graftwork.compare.curve import curve
 from graftwork.compare.leaderboard import compare
 from graftwork.compare.many_tasks import compare_tasks
 from graftwork.core.run import Recipe
-from graftwork.run.ladder import climb
 from graftwork.run.setup import WHAT, Given, Setup, over
 from graftwork.run.train import train
 

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from graftwork.budget.ladder import climb
 from graftwork.compare.leaderboard import compare
 from graftwork.core.ragged import Ragged
 from graftwork.core.run import Recipe
@@ -19,7 +20,6 @@ from graftwork.errors import ConfigError
 from graftwork.run.answers import answer_file
 from graftwork.run.bulk import predict_many
 from graftwork.run.execute import execute
-from graftwork.run.ladder import climb
 from graftwork.run.methods import parse_method
 from graftwork.run.setup import Setup
 from graftwork.run.shop import Shop, open_shop

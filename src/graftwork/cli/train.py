@@ -132,7 +132,7 @@ def _climb(
     as_json: bool,
     profile: bool,
 ) -> None:
-    from graftwork.run.ladder import climb
+    from graftwork.budget.ladder import climb
 
     with progress_bar() as progress:
         ladder = climb(task, budget, out=out, progress=progress, watch=watch, **shared)

@@ -13,6 +13,7 @@ from typing import Any, cast
 
 import torch
 
+from graftwork.budget.purse import Purse
 from graftwork.config import Prices
 from graftwork.core.meter import Phase, Readings
 from graftwork.core.model_folder import READ_WITH
@@ -31,7 +32,6 @@ from graftwork.pretrain.objective import ByGradient, InOrder, Objective, Opened,
 from graftwork.pretrain.parallel import JointWatch, Peers
 from graftwork.pretrain.schedule import positions, summed
 from graftwork.pretrain.vocabulary import Vocabulary
-from graftwork.run.budget import Purse
 from graftwork.run.environment import environment
 from graftwork.run.keeping import computed_in
 from graftwork.run.price_tag import read_costs

@@ -8,13 +8,13 @@ import time
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from graftwork.budget.purse import Watch
 from graftwork.config import Prices
 from graftwork.core.meter import Phase, Readings
 from graftwork.files import finite, storage_errors
 from graftwork.pretrain.checkpoint import Reached
 from graftwork.pretrain.objective import PretrainingRecipe
 from graftwork.pretrain.schedule import positions
-from graftwork.run.budget import Watch
 from graftwork.run.price_tag import read_costs
 from graftwork.train.checkpoint import Checkpoints, Interval
 from graftwork.units import scaled, show

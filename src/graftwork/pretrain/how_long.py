@@ -6,10 +6,10 @@ import math
 import re
 from dataclasses import asdict, dataclass
 
+from graftwork.budget.purse import Budget, Purse, Watch, parse_budget
 from graftwork.config import Prices
 from graftwork.errors import ConfigError
 from graftwork.pretrain.objective import PretrainingRecipe
-from graftwork.run.budget import Budget, Purse, Watch, parse_budget
 from graftwork.units import show
 
 FLOP = re.compile(r"(\d+(?:\.\d+)?(?:e\d+)?) ?([kMGTPE]?)FLOP")

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from graftwork.budget.forecast import FILES
 from graftwork.doctor.check import Asked, Check, Finding
 from graftwork.doctor.places import existing
 from graftwork.doctor.rates import sync_seconds, write_rate
 from graftwork.registry import checks
-from graftwork.run.forecast import FILES
 from graftwork.units import duration, show
 
 SLOW_BYTES_PER_SECOND = 20e6  # a pass of a million tokens of minilm, 0.8 GB, then takes 40 s to keep

@@ -1,10 +1,9 @@
-"""What the tests of runs share: toy data as files, and an open shop over them."""
+"""What tests of runs share: toy data as files, and an open shop over them."""
 
 from __future__ import annotations
 
 import csv
 import functools
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,8 +19,6 @@ from graftwork.run.methods import parse_method
 from graftwork.run.setup import Setup
 from graftwork.run.shop import Shop, open_shop
 from graftwork.testing import tiny_dataset
-
-sys.path.insert(0, str(Path(__file__).parent))  # `second_device.py` is importable whatever the import mode
 
 Write = Callable[..., Path]
 OpenShop = Callable[..., Shop]

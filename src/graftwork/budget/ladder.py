@@ -8,6 +8,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Protocol, Unpack
 
+from graftwork.budget.forecast import Forecast, Forecaster
+from graftwork.budget.purse import OverBudget, Purse, Watch, hard_stop, parse_budget
 from graftwork.config import Prices
 from graftwork.core.meter import Stopwatch
 from graftwork.core.over import innermost
@@ -17,11 +19,9 @@ from graftwork.core.settings import split_words
 from graftwork.core.task import Task
 from graftwork.errors import ConfigError, GraftworkError
 from graftwork.files import finite, require_writable, write_json
-from graftwork.run.budget import OverBudget, Purse, Watch, hard_stop, parse_budget
 from graftwork.run.environment import environment
 from graftwork.run.evidence import Evidence, validation_evidence
 from graftwork.run.execute import execute
-from graftwork.run.forecast import Forecast, Forecaster
 from graftwork.run.methods import Named, of_a, parse_method
 from graftwork.run.setup import Given, Setup, takes_settings
 from graftwork.run.shop import Shop, open_shop

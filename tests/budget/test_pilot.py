@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 import numpy as np
 
+from graftwork.budget.pilot import fit_pilot
 from graftwork.core.run import Recipe
 from graftwork.run.methods import parse_method
-from graftwork.run.pilot import fit_pilot
 from graftwork.run.shop import Shop
 
 OpenShop = Callable[..., Shop]

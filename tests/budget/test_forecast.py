@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import pytest
 
+from graftwork.budget.forecast import Forecaster, _line, _steps
 from graftwork.core.run import Recipe
 from graftwork.core.task import Task
 from graftwork.run.execute import execute
-from graftwork.run.forecast import Forecaster, _line, _steps
 from graftwork.run.methods import parse_method
 from graftwork.run.setup import Setup
 from graftwork.run.shop import Shop, open_shop

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
+from graftwork.budget import purse as budget
+from graftwork.budget.purse import Budget, OverBudget, Purse, hard_stop, parse_budget
 from graftwork.config import Prices
 from graftwork.core.meter import Phase, Stopwatch
 from graftwork.errors import ConfigError
 from graftwork.meters import energy_joules
-from graftwork.run import budget
-from graftwork.run.budget import Budget, OverBudget, Purse, hard_stop, parse_budget
 
 RENTED = Prices(currency="EUR", per_hour=3.6, date="2026-11-21", source="a list")
 OWN = Prices(currency="USD", per_kwh=0.5, date="2026-11-21", source="a bill", pue=2.0)

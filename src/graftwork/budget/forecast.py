@@ -22,6 +22,7 @@ import torch
 from numpy.typing import NDArray
 from torch.nn.functional import linear
 
+from graftwork.budget.pilot import Clock, Trace, fit_pilot
 from graftwork.core.backbone import Backbone
 from graftwork.core.method import Fitted, Setting
 from graftwork.core.model import Model, joined_width
@@ -35,7 +36,6 @@ from graftwork.run import speed
 from graftwork.run.environment import environment
 from graftwork.run.lengths import TIMED_AT_ONCE, Lengths, Rows
 from graftwork.run.methods import Named
-from graftwork.run.pilot import Clock, Trace, fit_pilot
 from graftwork.run.shop import Shop
 from graftwork.run.task_module import SELF_TEST_EXAMPLES
 from graftwork.train.flops import counted

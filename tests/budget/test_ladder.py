@@ -12,6 +12,10 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 
+from graftwork.budget import ladder
+from graftwork.budget.forecast import Forecast
+from graftwork.budget.ladder import Climber, climb
+from graftwork.budget.purse import Budget, Purse
 from graftwork.config import Prices
 from graftwork.core.meter import Phase
 from graftwork.core.method import Setting, Workbench
@@ -19,11 +23,7 @@ from graftwork.core.run import Recipe
 from graftwork.errors import ConfigError, GraftworkError, StorageError
 from graftwork.methods.majority import Constant, Majority
 from graftwork.registry import methods
-from graftwork.run import ladder
-from graftwork.run.budget import Budget, Purse
 from graftwork.run.evidence import Evidence
-from graftwork.run.forecast import Forecast
-from graftwork.run.ladder import Climber, climb
 from graftwork.run.methods import Named, parse_method
 from graftwork.run.shop import Shop
 
