@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 @click.option(
     "--exhaustive",
     is_flag=True,
-    help="No race: every method in full, at its own learning rate; often cheaper under 3 seeds.",
+    help="Every method with every seed, as a paper needs it.",
 )
 @click.option("--out", metavar="DIR", help="Folder for benchmark.json, boards, submission.  [default: boards/SUITE]")
 @jobs_option

@@ -18,6 +18,7 @@ from graftwork.cli.options import (
     task_from_flags,
     use_threads,
 )
+from graftwork.cli.watching import watching
 from graftwork.errors import ConfigError
 from graftwork.files import read_json
 from graftwork.run.setup import over
@@ -32,7 +33,13 @@ if TYPE_CHECKING:
 @task_flags
 @click.option("--methods", metavar="A,B,…", help="Methods to run, e.g. full,adapter:size=32.  [default: all that fit]")
 @click.option("--no-transfer", is_flag=True, help="Methods on random weights too: those named, else full.")
-@click.option("--seeds", type=int, help="Runs per method.  [default: 5]")
+@click.option("--seeds", type=int, help="Runs of a method, at most.  [default: 5]")
+@click.option(
+    "--worth",
+    type=float,
+    metavar="POINTS",
+    help="By how many points a dearer method must be better; 0: the best at any price.  [default: 0.5]",
+)
 @click.option(
     "--vary",
     metavar="A,B,…",
@@ -41,7 +48,7 @@ if TYPE_CHECKING:
 @click.option(
     "--exhaustive",
     is_flag=True,
-    help="No race: every method in full, at its own learning rate; often cheaper under 3 seeds.",
+    help="Every method with every seed, as a paper needs it.",
 )
 @click.option("--against", metavar="METHOD", help="Of several tasks: what ratios are to.  [default: full]")
 @click.option(
@@ -50,6 +57,7 @@ if TYPE_CHECKING:
     help="Folder for leaderboard.json and report.html.  [default: boards/TASK; of several boards/tasks]",
 )
 @jobs_option
+@click.option("--verbose", is_flag=True, help="Verdicts, the price of the search, notes and what is in the data too.")
 @click.option("--json", "as_json", is_flag=True, help="Print leaderboard.json, or tasks.json, instead of the table.")
 @run_options
 def command(
@@ -58,10 +66,12 @@ def command(
     no_transfer: bool,
     seeds: int | None,
     vary: str | None,
+    worth: float | None,
     exhaustive: bool,
     against: str | None,
     out: str | None,
     jobs: int | None,
+    verbose: bool,
     as_json: bool,
     running: RunFlags,
     **flags: str | None,
@@ -73,13 +83,13 @@ def command(
     builtin:tickets; docs/data.md tells them all. With several, each has a board of its own, and one over all of them
     sums up: docs/many-tasks.md.
 
-    Methods on a backbone that have a learning_rate race: short trials choose it, and only the better half on validation
-    goes on; --exhaustive runs them all in full.
+    Baselines answer first; then methods and seeds are added for as long as one can still change the choice. Named is
+    the cheapest method that is expected to be at most --worth points below the best, and what it costs if it is wrong.
 
     Runs that are there already cost nothing; an interrupted comparison goes on where it was. Exits 1 when no method
     finished, of several tasks on none of them.
     """
-    given = {"methods": methods, "seeds": seeds, "jobs": jobs}
+    given = {"methods": methods, "seeds": seeds, "jobs": jobs, "worth": worth}
     given |= {"exhaustive": exhaustive or None, "vary": vary}
     asked = [task_from_flags(name, flags) for name in data]
     from graftwork.compare.leaderboard import compare
@@ -100,38 +110,40 @@ def command(
     if against is not None:
         raise ConfigError("--against is for several tasks", do="name two data files or task files, or more")
     task, settings = calls[0]
-    with progress_bar() as progress:
-        board = compare(task, **{**settings, "out": out or settings["out"]}, progress=progress)
-    _show(board, as_json, running.given.get("runs") or "runs")
+    with watching(shown=not as_json) as watch:
+        board = compare(task, **{**settings, "out": out or settings["out"]}, watch=watch)
+    _show(board, as_json, verbose, running.given.get("runs") or "runs")
     return 0 if any(row["status"] == "ok" for row in board.rows) else 1
 
 
 def _settings(said: Mapping[str, Any], given: Mapping[str, Any], running: RunFlags) -> dict[str, Any]:
     """The arguments of `compare`: what a flag says, before what the task file says, before the defaults."""
     from graftwork.compare.leaderboard import SEEDS
+    from graftwork.decision.choice import WORTH
 
     chosen: dict[str, Any] = dict.fromkeys(("methods", "vary", "out", "jobs")) | {"seeds": SEEDS, "exhaustive": False}
+    chosen |= {"worth": 100 * WORTH}
     chosen |= {key: said[key] for key in chosen if key in said}
     return chosen | {key: value for key, value in given.items() if value is not None} | over(said, running.given)
 
 
-def _show(board: Leaderboard, as_json: bool, runs: str | Path) -> None:
+def _show(board: Leaderboard, as_json: bool, verbose: bool, runs: str | Path) -> None:
     if as_json:
         click.echo(json.dumps(board.content, indent=1, ensure_ascii=False))
         return
     from rich.console import Console
 
-    from graftwork.compare.answer import cheapest
+    from graftwork.compare.advice import chosen_row
     from graftwork.compare.floor import MAJORITY
     from graftwork.compare.table import print_table
     from graftwork.run.given import asking
 
-    print_table(dict(board.content), Console())
+    print_table(dict(board.content), Console(), verbose)
     if board.reused:
         click.echo(f"{board.reused} of {board.reused + board.executed} runs were there already and cost nothing.")
     assert board.folder is not None
     click.echo(f"Written: {board.folder / 'leaderboard.json'}, {board.folder / 'report.html'}")
-    row = cheapest(board.content)
+    row = chosen_row(board.content)
     if row is None or row["method"] == MAJORITY:
         return
     modules = [module for run in row["runs"] if (module := Path(runs) / run / "module").is_dir()]  # not of failed runs

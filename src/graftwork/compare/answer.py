@@ -1,4 +1,4 @@
-"""What a board means, in sentences: the answer, the verdicts, the price of the search."""
+"""What a board claims, in sentences: the verdicts, the price of the search; and the cells that its pages share."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from typing import Any
 
 from graftwork.compare.assemble import ENOUGH_RUNS
 from graftwork.compare.floor import MAJORITY
-from graftwork.compare.frontier import DEFAULT_COST
 from graftwork.compare.statistics import FEWEST_RUNS, NEGLIGIBLE
 from graftwork.compare.stochastic_order import CLEAR
 from graftwork.core.meter import GRADES, meaning_of
@@ -23,28 +22,10 @@ _TOO_FEW_ROWS = "too few rows of the test split"
 OF_A_SEARCH = {"wall_seconds": "time", "cpu_seconds": "processor time"}
 
 
-def answer(board: Board) -> str:
-    """The cheapest method within the noise of the best, and the best; whether runs are few; what the race dropped."""
-    return " ".join([_best(board), *_few(board), *_dropped(board)])
-
-
 def few_runs(board: Board) -> int | None:
     """The fewest runs of a scored row, failed ones among them, where they are not enough to rank; else None."""
     made = [row["n_seeds"] + row.get("n_failed", 0) for row in scored(board)]
     return min(made) if made and min(made) < ENOUGH_RUNS else None
-
-
-def _few(board: Board) -> list[str]:
-    few = few_runs(board)
-    told = f"These are not enough runs: {few} of a method, where {ENOUGH_RUNS} show a ranking and 10 support a claim."
-    return [] if few is None else [told]
-
-
-def _dropped(board: Board) -> list[str]:
-    rows = [row for row in board["rows"] if row["status"] == "dropped"]
-    told = [f"{row['method']} with {percent(row['dropped']['validation'])} {_against(row['dropped'])}" for row in rows]
-    metric = board["headline_metric"]
-    return [f"Dropped in the race, by {metric} on validation: {'; '.join(told)}."] if told else []
 
 
 def _against(dropped: Mapping[str, Any]) -> str:
@@ -52,7 +33,7 @@ def _against(dropped: Mapping[str, Any]) -> str:
 
 
 def race_lines(board: Board) -> list[str]:
-    """What the race chose, dropped and cost; nothing where every method ran in full."""
+    """What the race of an older version chose, dropped and cost; nothing where there was none."""
     race = board.get("race")
     if not race:
         return []
@@ -77,86 +58,6 @@ def _rates(method: str, tried: Sequence[Mapping[str, Any]], metric: str) -> str:
         for one in sorted(tried, key=lambda one: float(one["learning_rate"]))
     )
     return f"{method}: learning rate {chosen:g} (validation {metric} {scores})"
-
-
-def cheapest(board: Board) -> Mapping[str, Any] | None:
-    """The row of the cheapest method within the noise of the best; None where no method finished.
-
-    What any method is shown to beat is not among them, though the best may be too unsteady to show it.
-    """
-    rows = scored(board)
-    if not rows:
-        return None
-    metric, best = board["headline_metric"], rows[0]
-    pairs = [pair for pair in board["differences"] if best["method"] in (pair["a"], pair["b"])]
-    equals = _equals(best, pairs)
-    equal = {best["method"]} if all(pair["p"] is None for pair in pairs) else equals - _beaten(board)
-    if MAJORITY in equals:
-        beating = _beating_majority(board)
-        equal = (equal & beating) or beating or equal
-    priced = [row for row in rows if row["method"] in equal and _price(row) is not None]
-    return min(priced, key=lambda row: (_price(row), -row["scores"][metric]["mean"]), default=best)
-
-
-def majority_stands(board: Board) -> bool:
-    """Whether the majority class is among the equals of the best method, and nothing is shown to beat it."""
-    rows, found = scored(board), cheapest(board)
-    if found is None:
-        return False
-    pairs = [pair for pair in board["differences"] if rows[0]["method"] in (pair["a"], pair["b"])]
-    known = any(pair["p"] is not None for pair in pairs)
-    return known and MAJORITY in _equals(rows[0], pairs) and found["method"] not in _beating_majority(board)
-
-
-def _equals(best: Mapping[str, Any], pairs: Sequence[Mapping[str, Any]]) -> set[str]:
-    """The best method, and those that are not shown to be another."""
-    return {best["method"]} | {other(pair, best["method"]) for pair in pairs if pair["verdict"] == "cannot tell"}
-
-
-def _beaten(board: Board) -> set[str]:
-    """The methods that some other one is shown to be better than."""
-    lost = {"better": "b", "worse": "a"}
-    return {pair[lost[pair["verdict"]]] for pair in board["differences"] if pair["verdict"] in lost}
-
-
-def _beating_majority(board: Board) -> set[str]:
-    """The methods that are shown to be better than the majority class."""
-    pairs = [pair for pair in board["differences"] if MAJORITY in (pair["a"], pair["b"])]
-    better = [pair["a"] if pair["verdict"] == "better" else pair["b"] for pair in pairs
-              if pair["verdict"] in ("better", "worse")]  # fmt: skip
-    return {*better} - {MAJORITY}
-
-
-def _best(board: Board) -> str:
-    rows = scored(board)
-    if not rows:
-        return "No method finished."
-    metric, best = board["headline_metric"], rows[0]
-    top = f"{best['method']} with {metric} {points(best, metric)}"
-    highest = "best mean, failed runs counted as the majority class," if _failures(rows) else "highest score"
-    if len(rows) == 1:
-        return f"One method finished: {top}."
-    pairs = [pair for pair in board["differences"] if best["method"] in (pair["a"], pair["b"])]
-    if all(pair["p"] is None for pair in pairs):
-        few = "rows of the test split" if all(map(_enough_runs, pairs)) else "runs"
-        return f"The {highest} is {top}; so few {few} cannot say which method is better."
-    found = cheapest(board)
-    assert found is not None
-    if majority_stands(board):
-        return f"No method is shown to beat the majority class; the {highest} is {top}."
-    if MAJORITY in _equals(best, pairs):
-        return (
-            f"The cheapest method that is shown to beat the majority class, and that none is shown to beat, is "
-            f"{found['method']} with {metric} {points(found, metric)}; the {highest} is {top}, not shown to beat the "
-            "majority class."
-        )
-    if found is best:
-        return f"The best is {top}; nothing cheaper to train goes unbeaten."
-    return (
-        f"The cheapest method within the noise of the best is {found['method']} with {metric} "
-        f"{points(found, metric)} for {cost(found, DEFAULT_COST)} of training; "
-        f"the best is {top} for {cost(best, DEFAULT_COST)}."
-    )
 
 
 def verdicts(board: Board) -> list[str]:
@@ -301,8 +202,3 @@ def grades(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     """The grades that occur in these rows, best known first."""
     found = {price["grade"] for row in rows for price in row["costs"].values()}
     return [grade for grade in GRADES if grade in found] + sorted(found - set(GRADES))
-
-
-def _price(row: Mapping[str, Any]) -> float | None:
-    price = row["costs"].get(DEFAULT_COST)
-    return None if price is None else price["value"]

@@ -44,16 +44,12 @@ class RowRuns:
 
     method: str
     config: Mapping[str, Any]
-    status: str  # "ok" | "failed" | "diverged" | "out_of_memory" | "dropped"
+    status: str  # "ok" | "failed" | "diverged" | "out_of_memory"
     runs: tuple[tuple[RunResult, Statistics], ...]  # the statistics of a run that isn't "ok" are empty
-    trials: tuple[RunResult, ...] = ()  # runs of the race that were cut short, or at a rate that wasn't kept
-    dropped: Mapping[str, Any] | None = None  # stage, why, validation, leader, leader_validation, cost
 
     @property
     def scored(self) -> tuple[tuple[RunResult, Statistics], ...]:
-        """The runs that went through and are compared: none of a row that was dropped."""
-        if self.status == "dropped":
-            return ()
+        """The runs that went through and are compared."""
         return tuple((result, stats) for result, stats in self.runs if result.status == "ok")
 
     def counted(self, metric: str, floor: Floor) -> tuple[NDArray[Any], ...]:
@@ -69,7 +65,7 @@ class Findings:
     data_report: Mapping[str, Any] = field(default_factory=dict)
     search_costs: Mapping[str, Cost] = field(default_factory=dict)  # what the whole comparison really spent
     notes: tuple[str, ...] = ()
-    race: Mapping[str, Any] | None = None  # None: every method ran in full
+    decision: Mapping[str, Any] | None = None  # `Standing.content`; None where no run went through
     command: str = ""  # what the user typed
     environment: Mapping[str, Any] = field(default_factory=dict)  # where the board was assembled
     varied: tuple[str, ...] = SOURCES  # what the runs' seeds drew anew; the rest was drawn as by seed 0
@@ -86,7 +82,7 @@ def leaderboard(
 ) -> dict[str, Any]:
     """The content of `leaderboard.json`. `metrics` by name, the headline first.
 
-    Rows come best first, then the dropped ones, then those that failed. Scores are fractions; costs are medians over a
+    Rows come best first, then those that failed. Scores are fractions; costs are medians over a
     row's runs of full length.
     Keys are only ever added to this dictionary: it is a file format.
     """
@@ -113,10 +109,11 @@ def leaderboard(
         "frontier_cost": DEFAULT_COST,
         "differences": _differences(counted, entries, headline),
         "majority": lowest,
-        "expected_best": _expected_best(rows, findings.race, headline, floor),
+        "expected_best": _expected_best(rows, headline, floor),
         "search_costs": {name: asdict(cost) for name, cost in findings.search_costs.items()},
         "data_report": dict(findings.data_report),
-        "race": None if findings.race is None else dict(findings.race),
+        "race": None,  # boards of older versions told of one
+        "decision": None if findings.decision is None else dict(findings.decision),
         "notes": [*_notes(rows, entries), *_held(findings.varied), *findings.notes],
         "statistics": {
             "draws": draws,
@@ -179,12 +176,10 @@ def _counted(
 def _entry(
     row: RowRuns, boots: Mapping[str, Bootstrap], counted: Bootstrap, headline: str, lowest: float
 ) -> dict[str, Any]:
-    """One row of the board. A row that failed has a price and no score; one that was dropped, neither a score nor,
-    before its first whole run, a price that could stand beside the others'."""
+    """One row of the board. A row that failed has a price and no score."""
     results = [result for result, _ in row.runs]
     scored = [result for result, _ in row.scored]
-    trials = row.trials if row.status == "dropped" else ()  # of other rows the race tells
-    errors = dict.fromkeys(result.error for result in (*results, *trials) if result.error)
+    errors = dict.fromkeys(result.error for result in results if result.error)
     scores = {name: asdict(boot.score(row.method)) for name, boot in boots.items() if row.method in boot.rows}
     least = -math.inf if row.method == MAJORITY else lowest - ROUNDING
     below = [result for result in scored if result.scores.get(headline, math.inf) < least]
@@ -199,18 +194,16 @@ def _entry(
         "counted": float(counted.rows[row.method].points.mean()) if scores else None,
         "costs": median_costs(scored or results),
         "below_majority": bool(scores) and scores[headline]["mean"] < least,
-        "runs": [result.id for result in (*trials, *results)],
+        "runs": [result.id for result in results],
         "errors": list(errors),
-        "dropped": None if row.dropped is None else dict(row.dropped),
+        "dropped": None,  # boards of older versions told why a method had left a race
     }
 
 
 def _rank(entry: Mapping[str, Any]) -> tuple[int, float, str]:
-    """Best first, failed runs counted; dropped ones by validation; failed last; equal scores by name."""
-    if entry["dropped"]:
-        return 1, -entry["dropped"]["validation"], entry["method"]
+    """Best first, failed runs counted; failed last; equal scores by name."""
     if entry["counted"] is None:
-        return 2, 0.0, entry["method"]
+        return 1, 0.0, entry["method"]
     return 0, -round(entry["counted"], DECIMALS), entry["method"]
 
 
@@ -242,21 +235,14 @@ def _second_opinion(pair: Difference, boot: Bootstrap, pairs: int) -> dict[str, 
     return {"of": order[0], **asdict(almost_stochastic_order(of, beside, confidence=1 - LEVEL / pairs))}
 
 
-def _expected_best(
-    rows: Sequence[RowRuns], race: Mapping[str, Any] | None, headline: str, floor: Floor
-) -> list[dict[str, Any]]:
-    """A curve per row over its seeds, and one over the learning rates that it tried."""
+def _expected_best(rows: Sequence[RowRuns], headline: str, floor: Floor) -> list[dict[str, Any]]:
+    """A curve per row over its seeds."""
     failed = floor.validation.get(headline)
     curves = []
     for row in rows:
-        runs = [result for result, _ in row.runs] if row.scored else []
-        known = {result.id: result for result in (*row.trials, *runs)}
-        tried = (race or {}).get("rates", {}).get(row.method, [])
-        rates = [known[one["run"]] for one in tried if one["run"] in known]
-        for of, tries in (("seeds", runs), ("learning rates", rates)):
-            found = curve(tries, headline, DEFAULT_COST, failed)
-            if found:
-                curves.append({"method": row.method, "of": of, "cost": DEFAULT_COST, "points": found})
+        found = curve([result for result, _ in row.runs] if row.scored else [], headline, DEFAULT_COST, failed)
+        if found:
+            curves.append({"method": row.method, "of": "seeds", "cost": DEFAULT_COST, "points": found})
     return curves
 
 

@@ -4,23 +4,28 @@ from __future__ import annotations
 
 import shlex
 import sys
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Unpack
 
-from graftwork.compare.assemble import Findings, RowRuns, leaderboard
+from graftwork.compare.assemble import HEADLINE_DRAWS, Findings, RowRuns, leaderboard
 from graftwork.compare.floor import floor_of
-from graftwork.compare.grid import Grid, run_grid, spent
-from graftwork.compare.race import not_searched
+from graftwork.compare.grid import Entry, Grid, Runner, run_all, spent
 from graftwork.compare.report import write_report
+from graftwork.compare.search import Search
 from graftwork.compare.shortcuts import shortcuts
-from graftwork.compare.workers import crew_of, divided
+from graftwork.compare.watching import Watch, unwatched
+from graftwork.compare.workers import Order, crew_of, divided
 from graftwork.core.meter import Cost
 from graftwork.core.progress import Progress, silent
 from graftwork.core.run import RunResult
 from graftwork.core.settings import BY, split_words
 from graftwork.core.task import Task
+from graftwork.decision.choice import WORTH, parse_worth
+from graftwork.decision.content import content_of
+from graftwork.decision.traits import TUNED
 from graftwork.errors import ConfigError
 from graftwork.files import finite, require_writable, write_json
 from graftwork.registry import metrics
@@ -29,10 +34,12 @@ from graftwork.run.methods import Named, named, of_a, parse_method
 from graftwork.run.setup import Given, Setup, takes_settings
 from graftwork.run.shop import Shop, open_shop
 from graftwork.run.shops import Shops
-from graftwork.train.seeds import SOURCES, chosen_sources
+from graftwork.train.seeds import chosen_sources
 
 SEEDS = 5
 FROM_RANDOM = "full"  # what starts from random weights where no method is named
+EARLY_DRAWS = 1_000  # of the bootstrap, while the board fills
+EARLY_SHARE = 20  # times as long as writing takes passes until it is written again
 
 
 @dataclass(frozen=True)
@@ -57,17 +64,21 @@ def compare(
     methods: str | Sequence[str] | None = None,
     seeds: int = SEEDS,
     vary: str | Sequence[str] | None = None,
+    worth: float = 100 * WORTH,
     exhaustive: bool = False,
     out: str | Path | None = None,
     jobs: int | None = None,
     no_transfer: bool = False,
     progress: Progress = silent,
+    watch: Watch = unwatched,
     **given: Unpack[Given],
 ) -> Leaderboard:
-    """Run every method (default: all that fit) with seeds 0 … seeds - 1 and say which differences are real.
+    """Run methods (default: of all that fit) and name the one to use, with what it may cost if that is wrong.
 
-    Methods on a backbone that have a `learning_rate` race: by short trials each chooses it, and the better half on
-    validation goes on (`compare/race.py`). `exhaustive` runs them all in full, at their own rates.
+    Baselines first; then the run that is worth most, at most `seeds` of a method, for as long as one can still change
+    the choice (`compare/search.py`). `exhaustive` runs every method with every seed. The choice is the cheapest method
+    to train whose expected shortfall to the best is at most `worth` points of the headline metric, on validation; its
+    test score is then no better for having been chosen.
 
     Seeds decide initialisation, order of the data and augmentation together, which estimates the spread best
     (Bouthillier et al. 2021, arXiv:2103.03098). `vary` names some of "init", "order" and "augmentation": the others
@@ -78,7 +89,8 @@ def compare(
 
     `no_transfer` adds each method that uses a backbone on random weights: of `methods`, or `full` where none is named.
 
-    `out` (default `boards/<task>`) receives `leaderboard.json` and `report.html`. Of a task file only the task is read:
+    `out` (default `boards/<task>`) receives `leaderboard.json` and `report.html`, as soon as a first trained method is
+    there; `watch` is told the plan, and how things stand whenever a run ends. Of a task file only the task is read:
     what it says of the comparison (backbone, methods, seeds …) is for the command line.
 
     Raises `GraftworkError` for bad data or settings; a run that fails is a row.
@@ -87,21 +99,20 @@ def compare(
         task = Task.from_file(task)
     if seeds < 1:
         raise ConfigError("seeds must be at least 1", got=str(seeds))
-    setup = Setup.of(given)
+    setup, fraction = Setup.of(given), parse_worth(worth)
     chosen, varied = chosen_methods(methods, no_transfer), chosen_sources(vary)
     folder = Path(out) if out is not None else Path("boards") / task.name
-    shop = divided(open_shop(task, chosen, setup, out=folder), jobs)
+    shop = open_shop(task, chosen, setup, out=folder)
     fitting, left_out = _fitting(chosen, shop, asked=methods is not None)
+    shop = divided(shop, jobs if jobs is not None else _wanted_at_once(len(fitting) * seeds, shop))
     recipe = replace(setup.recipe, varied=None if vary is None else varied)
     for item in fitting:
         shop.spec(item, recipe, 0)  # a recipe that makes no sense is an error before the first run, not after it
     require_writable(folder)
+    page = _Page(shop, folder, fraction, left_out, varied)
     with crew_of(Shops(shop)) as crew:
-        grid = run_grid(shop, fitting, recipe, seeds, progress, exhaustive=exhaustive, crew=crew)
-    notes = (*left_out, *not_searched(fitting, (grid.race or {}).get("rates", ())))
-    content = finite(_content(shop, grid, notes, varied))
-    write_json(folder / "leaderboard.json", content)
-    write_report(content, _receipts(grid.rows), folder / "report.html")
+        grid = _grid(Runner(shop, fitting, recipe, crew), seeds, fraction, exhaustive, page, progress, watch)
+    content = page.write(grid)
     return Leaderboard(content, folder, grid.reused, len(grid.runs) - grid.reused)
 
 
@@ -162,28 +173,79 @@ def _fitting(chosen: Sequence[Named], shop: Shop, asked: bool) -> tuple[list[Nam
     return [item for item in chosen if not reasons[item.label]], left_out
 
 
-def _content(shop: Shop, grid: Grid, notes: tuple[str, ...], varied: tuple[str, ...] = SOURCES) -> dict[str, Any]:
-    task = shop.dataset.task
-    described = {"name": task.name, "data": shop.dataset.digest} | task.question()
-    described["rows"] = {name: len(split.examples) for name, split in shop.dataset.splits.items()}
-    findings = Findings(
-        data_report=shop.dataset.report,
-        search_costs=_search_costs(grid.runs),
-        environment=environment() | {"runs_at_once": shop.runs_at_once} | shop.prices.told(),
-        notes=notes,
-        race=grid.race,
-        command=command_line(),
-        floor=floor_of(shop.dataset),
-        varied=varied,
-    )
-    board = leaderboard(
-        task=described,
-        backbone=asdict(shop.backbone.card) if shop.backbone else None,
-        rows=grid.rows,
-        metrics={name: metrics.get(name) for name in task.metrics},
-        findings=findings,
-    )
-    return board | {"notes": [*board["notes"], *shortcuts(board)]}
+def _wanted_at_once(runs: int, shop: Shop) -> int | None:
+    """One run at a time, with all threads, where only one is wanted; otherwise as many as the machine carries."""
+    return 1 if runs == 1 and shop.numerics["device"] == "cpu" else None
+
+
+def _grid(
+    runner: Runner, seeds: int, worth: float, exhaustive: bool, page: _Page, progress: Progress, watch: Watch
+) -> Grid:
+    """All that is run, told as it goes on."""
+    began = time.monotonic()
+
+    def told(order: Order, done: float, text: str) -> None:
+        left = search.seconds_left()
+        gone = time.monotonic() - began
+        progress(min(1.0, gone / max(1e-9, gone + left)), f"{order.label} {order.stage}: {text}")
+
+    def ended(entry: Entry) -> None:
+        watch.stands(runner.standing, search.seconds_left(), time.monotonic() - began)
+        page.write_in_time(runner.grid())
+
+    search = Search(runner, seeds, worth, told, ended)
+    watch.planned(search.outlook(), exhaustive)
+    return run_all(runner, seeds, told, ended) if exhaustive else search.run()
+
+
+class _Page:
+    """The board as files: written again and again while it fills, so that there is always one."""
+
+    def __init__(self, shop: Shop, folder: Path, worth: float, notes: tuple[str, ...], varied: tuple[str, ...]):
+        self.shop, self.folder, self.worth, self.notes, self.varied = shop, folder, worth, notes, varied
+        self.floor = floor_of(shop.dataset)
+        self._next = 0.0  # when it may be written again, on the monotonic clock
+
+    def write_in_time(self, grid: Grid) -> None:
+        """Where the last writing is long enough ago for what it takes, and the methods on the backbone have begun."""
+        began = time.monotonic()
+        if began < self._next or not any(entry.arm.sort == TUNED for entry in grid.entries if entry.runs):
+            return
+        self.write(grid, draws=EARLY_DRAWS)
+        self._next = began + EARLY_SHARE * (time.monotonic() - began)
+
+    def write(self, grid: Grid, draws: int = HEADLINE_DRAWS) -> dict[str, Any]:
+        """`leaderboard.json` and `report.html`; the content of the former."""
+        rows = grid.rows(self.shop)
+        content: dict[str, Any] = finite(self._content(grid, rows, draws))
+        write_json(self.folder / "leaderboard.json", content)
+        write_report(content, _receipts(rows), self.folder / "report.html")
+        return content
+
+    def _content(self, grid: Grid, rows: Sequence[RowRuns], draws: int) -> dict[str, Any]:
+        shop, task = self.shop, self.shop.dataset.task
+        described = {"name": task.name, "data": shop.dataset.digest} | task.question()
+        described["rows"] = {name: len(split.examples) for name, split in shop.dataset.splits.items()}
+        decision = content_of(grid.standing, self.worth) | {"left": grid.left} if grid.standing.looks else None
+        findings = Findings(
+            data_report=shop.dataset.report,
+            search_costs=_search_costs(grid.runs),
+            environment=environment() | dict(shop.numerics) | {"runs_at_once": shop.runs_at_once} | shop.prices.told(),
+            notes=self.notes,
+            command=command_line(),
+            floor=self.floor,
+            varied=self.varied,
+            decision=decision,
+        )
+        board = leaderboard(
+            task=described,
+            backbone=asdict(shop.backbone.card) if shop.backbone else None,
+            rows=rows,
+            metrics={name: metrics.get(name) for name in task.metrics},
+            findings=findings,
+            draws=draws,
+        )
+        return board | {"notes": [*board["notes"], *shortcuts(board)]}
 
 
 def command_line() -> str:
@@ -200,13 +262,12 @@ def _search_costs(runs: Sequence[RunResult]) -> dict[str, Cost]:
 
 
 def _receipts(rows: Sequence[RowRuns]) -> list[dict[str, Any]]:
-    """The runs as the report shows them: only those of rows that are compared, and no trial, with their test scores."""
+    """The runs as the report shows them."""
     receipts = []
     for row in rows:
-        receipts += [_receipt(row.method, run, shown=row.status != "dropped") for run, _ in row.runs]
-        receipts += [_receipt(row.method, run, shown=False) for run in row.trials]
+        receipts += [_receipt(row.method, run) for run, _ in row.runs]
     return receipts
 
 
-def _receipt(label: str, run: RunResult, shown: bool) -> dict[str, Any]:
-    return {"method": label} | asdict(run) | ({} if shown else {"scores": {}})
+def _receipt(label: str, run: RunResult) -> dict[str, Any]:
+    return {"method": label} | asdict(run)

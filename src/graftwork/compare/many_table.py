@@ -136,13 +136,14 @@ def sentence(pair: Mapping[str, Any]) -> str:
 
 
 def enough_lines(content: Content) -> list[str]:
-    """Which method is the cheapest within the noise of the best, and on which tasks; on which nothing is shown."""
-    found: dict[str, list[str]] = {}
-    for task in content["tasks"]:
-        if task["status"] == "ok" and task["enough"] is not None:
-            found.setdefault(task["enough"], []).append(task["name"])
-    lines = [f"{method} on {len(tasks)}: {', '.join(tasks)}" for method, tasks in found.items()]
-    lines = [f"The cheapest within the noise of the best: {line}" for line in sorted(lines)]
+    """Which method to use on which tasks; of files of older versions, which was within the noise of the best."""
+    lines = []
+    for key, told in (("chosen", "Use"), ("enough", "The cheapest within the noise of the best:")):
+        found: dict[str, list[str]] = {}
+        for task in content["tasks"]:
+            if task["status"] == "ok" and task.get(key) is not None:
+                found.setdefault(task[key], []).append(task["name"])
+        lines += sorted(f"{told} {method} on {len(tasks)}: {', '.join(tasks)}" for method, tasks in found.items())
     vain = [task["name"] for task in content["tasks"] if task.get("majority_stands")]
     return [*lines, f"Nothing is shown to beat the majority class on {len(vain)}: {', '.join(vain)}"] if vain else lines
 

@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import rankdata
 
-from graftwork.compare.answer import answer, cheapest, few_runs, majority_stands, verdict
+from graftwork.compare.advice import advice
+from graftwork.compare.answer import few_runs, verdict
 from graftwork.compare.assemble import ENOUGH_RUNS
 from graftwork.compare.statistics import DECIMALS, LEVEL, Spread, holm
 from graftwork.core.meter import meaning_of
@@ -169,27 +170,14 @@ def _task(name: str, board: Board) -> dict[str, Any]:
         "rows": dict(board["task"].get("rows", {})),
         "backbone": board["backbone"]["id"] if board["backbone"] else None,
         "best": {"method": best[0], "mean": best[1]},
-        "enough": cheapest_known(board),
+        "chosen": (board.get("decision") or {}).get("chosen"),
         "few_runs": few_runs(board),
-        "majority_stands": majority_stands(board),
-        "answer": answer(board),
+        "answer": " ".join(advice(board)),
     }
 
 
 def _lost(name: str, why: str) -> dict[str, Any]:
     return {"name": name, "status": "failed", "error": why}
-
-
-def cheapest_known(board: Board) -> str | None:
-    """The method that costs least to train of those that the board can't tell from its best.
-
-    None without verdicts, and where nothing is shown to beat the majority class.
-    """
-    means = _means(board)
-    best = max(means, key=lambda name: means[name])
-    told = any(pair["p"] is not None for pair in board["differences"] if best in (pair["a"], pair["b"]))
-    found = cheapest(board) if told and not majority_stands(board) else None
-    return None if found is None else str(found["method"])
 
 
 def _added(boards: Mapping[str, Board]) -> dict[str, Any]:
@@ -230,8 +218,8 @@ def _notes(
     if failing:
         told = "; ".join(failing)
         notes.append(f"Runs failed ({told}): in summaries and verdicts each counts as the majority class's answers.")
-    if any("dropped" in row["status"].values() for row in lacking):
-        notes.append("Who is dropped in a race has no score there; --exhaustive gives every method every task.")
+    if lacking:
+        notes.append("A search leaves out what can't change its choice; --exhaustive runs every method on every task.")
     if len({tuple(names) for names in winners.values() if names}) > 1:
         named = {"mean": "mean", "mean_rank": "mean rank", "geometric_mean": f"ratio to {reference}"}
         told = ", ".join(f"by {named[key]} {' and '.join(names)}" for key, names in winners.items() if names)

@@ -11,8 +11,8 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 from plotly.offline import get_plotlyjs
 
+from graftwork.compare.advice import advice, chosen_row, heading
 from graftwork.compare.answer import (
-    answer,
     cost_name,
     few_runs,
     grades,
@@ -54,7 +54,9 @@ def render_report(board: Mapping[str, Any], runs: Sequence[Mapping[str, Any]]) -
         .render(
             board=board,
             title=str(board["task"].get("name", "task")),
-            answer=answer(board),
+            advice=advice(board),
+            heading=heading(board),
+            chosen=(chosen_row(board) or {}).get("method"),
             metric=board["headline_metric"],
             other_metrics=_other_metrics(board),
             rows=[_row(row, board) for row in board["rows"]],

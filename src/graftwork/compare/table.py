@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from rich.console import Console
 
-from graftwork.compare.answer import answer, cost, few_runs, points, race_lines, search_line, verdicts, warnings
+from graftwork.compare.advice import advice, chosen_row, heading
+from graftwork.compare.answer import cost, few_runs, points, race_lines, search_line, verdicts, warnings
 from graftwork.errors import printable
-from graftwork.units import percent, several
+from graftwork.units import percent
 
 WIDTH = 100
+FAILED = "Not finished"
 Row = Mapping[str, Any]
 
 
@@ -27,15 +29,26 @@ class Column:
     left: bool = False  # aligned to the left
 
 
-def print_table(board: Mapping[str, Any], console: Console) -> None:
-    """The table, what it means, what it cost, and what to mind about it."""
+def print_table(board: Mapping[str, Any], console: Console, verbose: bool = False) -> None:
+    """What to use, then the table; with `verbose` also what is claimed, what it cost, and what to mind about it."""
     width = min(WIDTH, console.width) if console.is_terminal else WIDTH
-    lines = [*_wrapped(_title(board), width), "", *table_lines(board, width), "", *_wrapped(answer(board), width)]
-    for heading, items in _sections(board):
-        if items:
-            lines += ["", heading, *(line for item in items for line in _wrapped(item, width, "  "))]
+    lines = [*_wrapped(heading(board), width), ""]
+    lines += [part for line in advice(board) for part in _wrapped(line, width)]
+    lines += ["", *table_lines(board, width)]
+    sections = [(title, items) for title, items in _sections(board) if items]
+    for title, items in sections if verbose else [found for found in sections if found[0] == FAILED]:
+        lines += ["", title, *(line for item in items for line in _wrapped(item, width, "  "))]
+    if not verbose:
+        lines += ["", *_wrapped(_folded(sections), width)]
     for line in lines:
         console.print(printable(line), markup=False, highlight=False, soft_wrap=True)
+
+
+def _folded(sections: Sequence[tuple[str, list[str]]]) -> str:
+    """`--verbose shows 7 verdicts, 2 notes, 3 things about the data.`"""
+    counts = {title: len(items) for title, items in sections if title != FAILED}
+    told = [f"{title[0].lower()}{title[1:]} ({count})" for title, count in counts.items()]
+    return f"With --verbose, and in the report: {', '.join(told)}." if told else ""
 
 
 def table_lines(board: Mapping[str, Any], width: int = WIDTH) -> list[str]:
@@ -56,15 +69,6 @@ def table_lines(board: Mapping[str, Any], width: int = WIDTH) -> list[str]:
             lines.append("─" * (sum(widths[column] for column in kept) + 2 * (len(kept) - 1)))
     left_out = [column.title for column in columns if column not in kept]
     return [*lines, *_legend(board, left_out, width)]
-
-
-def _title(board: Mapping[str, Any]) -> str:
-    backbone = f" · backbone {board['backbone']['id']}" if board["backbone"] else ""
-    counts = [row["n_seeds"] for row in board["rows"] if row["n_seeds"]]
-    most = max(counts, default=0)
-    runs = f" · {min(counts)} to {most} runs" if len(set(counts)) > 1 else f" · {several(most, 'run')}"
-    few = ": not enough runs" if few_runs(board) is not None else ""
-    return f"{board['task'].get('name', 'task')} · {board['headline_metric']}, points{backbone}{runs} of a method{few}"
 
 
 def _columns(board: Mapping[str, Any]) -> list[Column]:
@@ -110,13 +114,15 @@ def _cost_cell(name: str) -> Callable[[Row], str]:
 
 
 def _marks(row: Row, board: Mapping[str, Any]) -> str:
+    if row is chosen_row(board):
+        return "> "
     if row["below_majority"]:
         return "! "
     return "* " if row["method"] in board["frontier"] else "  "
 
 
 def _legend(board: Mapping[str, Any], left_out: list[str], width: int) -> list[str]:
-    parts = []
+    parts = ["> use it"] if chosen_row(board) else []
     if board["frontier"]:
         parts.append("* no other method is both better and cheaper to train")
     if any(row["below_majority"] for row in board["rows"]):
@@ -138,7 +144,7 @@ def _sections(board: Mapping[str, Any]) -> list[tuple[str, list[str]]]:
     return [
         ("Verdicts" if few_runs(board) is None else "Verdicts (not enough runs)", verdicts(board)),
         ("The race", [*race_lines(board), board["race"]["rule"]] if board.get("race") else []),
-        ("Not finished", failed),
+        (FAILED, failed),
         ("Price of the search", [spent] if spent else []),
         ("Notes", list(board.get("notes", []))),
         ("About the data", warnings(board)),

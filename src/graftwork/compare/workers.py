@@ -28,7 +28,7 @@ from graftwork.core.task import Dataset
 from graftwork.errors import ConfigError, GraftworkError
 from graftwork.registry import registries
 from graftwork.run.environment import usable_memory_bytes
-from graftwork.run.execute import SECONDS_BETWEEN_LOOKS, execute_if_free, in_turn
+from graftwork.run.execute import SECONDS_BETWEEN_LOOKS, execute_if_free
 from graftwork.run.methods import Named
 from graftwork.run.price_tag import repriced
 from graftwork.run.receipt import NOTHING_TRIED, Search
@@ -73,19 +73,27 @@ class Order:
         return asked | ({"refused": self.refused[0]} if self.refused else {})
 
 
-Crew = Callable[[Sequence[Order], Report], Iterator[Finished]]  # executes orders, in any order
+# Executes orders, in any order. Whoever is handed a result may append to the orders: they are executed too.
+Crew = Callable[[Sequence[Order], Report], Iterator[Finished]]
 
 
 def one_by_one(shops: Shops, orders: Sequence[Order], report: Report) -> Iterator[Finished]:
     """In this process."""
-
-    def begun(place: int, order: Order) -> tuple[RunResult, bool] | None:
-        shop = shops.of(order.shop, order.drawn)
+    taken, held = 0, list[int]()
+    while taken < len(orders) or held:
+        if taken < len(orders):
+            place, taken = taken, taken + 1
+        else:
+            place = held.pop(0)
+            time.sleep(SECONDS_BETWEEN_LOOKS)
+        order = orders[place]
         report(place, 0.0, "starting")
-        return execute_if_free(shop, order.item, order.recipe, order.seed, partial(report, place), order.search)
-
-    for place, done in in_turn([partial(begun, *job) for job in enumerate(orders)]):
-        yield place, *done
+        shop = shops.of(order.shop, order.drawn)
+        done = execute_if_free(shop, order.item, order.recipe, order.seed, partial(report, place), order.search)
+        if done is None:
+            held.append(place)
+        else:
+            yield place, *done
 
 
 def at_once(jobs: int | None, threads: int, device: str) -> int:
@@ -169,14 +177,18 @@ class Workers:
     def __call__(self, orders: Sequence[Order], report: Report) -> Iterator[Finished]:
         """Known runs first, the others as they end. Raises `GraftworkError` when a worker could not go on."""
         waiting: list[tuple[int, Order]] = []
-        for place, order in enumerate(orders):
-            shop = self.shops.of(order.shop, order.drawn)
-            known = self.store.find(shop.spec(order.item, order.recipe, order.seed).id)
-            if known is not None:
-                yield place, repriced(known, self.prices), True
-            else:
-                waiting.append((place, order))
-        while waiting or self._held or any(worker.order is not None for worker in self._workers):
+        taken = 0
+        while True:
+            while taken < len(orders):
+                place, order, taken = taken, orders[taken], taken + 1
+                shop = self.shops.of(order.shop, order.drawn)
+                known = self.store.find(shop.spec(order.item, order.recipe, order.seed).id)
+                if known is not None:
+                    yield place, repriced(known, self.prices), True
+                else:
+                    waiting.append((place, order))
+            if not (waiting or self._held or any(worker.order is not None for worker in self._workers)):
+                return
             self._hand_out(waiting)
             finished = self._hear(report)
             if finished is not None:

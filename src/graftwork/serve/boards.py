@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from graftwork.compare.answer import Board, answer, race_lines, search_line, verdicts, warnings
+from graftwork.compare.advice import advice
+from graftwork.compare.answer import Board, race_lines, search_line, verdicts, warnings
 
 
 def in_words(board: Board) -> dict[str, Any]:
@@ -14,7 +15,7 @@ def in_words(board: Board) -> dict[str, Any]:
     """
     try:
         return {
-            "answer": answer(board),
+            "answer": " ".join(advice(board)),
             "verdicts": verdicts(board),
             "race": race_lines(board),
             "warnings": warnings(board),

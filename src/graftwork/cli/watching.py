@@ -1,0 +1,118 @@
+"""How a comparison is shown while it goes on: a table that fills on a terminal, else a line every half a minute."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import click
+
+from graftwork.units import duration, percent
+
+if TYPE_CHECKING:
+    from rich.live import Live
+    from rich.table import Table
+
+    from graftwork.compare.search import Outlook
+    from graftwork.compare.watching import Watch
+    from graftwork.decision.standing import Standing
+
+SECONDS_BETWEEN_LINES = 30.0
+
+
+@contextmanager
+def watching(shown: bool = True) -> Iterator[Watch]:
+    """Tells the error stream, so that what is printed in the end can be piped on; with `shown` off, nobody."""
+    if not shown:
+        from graftwork.compare.watching import unwatched
+
+        yield unwatched
+        return
+    if not sys.stderr.isatty():
+        yield _Lines()
+        return
+    from rich.console import Console
+    from rich.live import Live
+
+    with Live(console=Console(stderr=True), refresh_per_second=2, transient=True) as live:
+        yield _Filling(live)
+
+
+def plan_line(outlook: Outlook, exhaustive: bool) -> str:
+    """`Baselines first, about 10 s; then one run after another that can still change the choice: …`"""
+    if exhaustive:
+        return f"{outlook.runs} runs, about {_about(outlook.most_seconds)}."
+    return (
+        f"Baselines in about {_about(outlook.first_seconds)}; then runs for as long as one can change the choice: "
+        f"about {_about(outlook.likely_seconds)}, at most {outlook.runs} runs in {_about(outlook.most_seconds)}."
+    )
+
+
+def left_line(seconds: float) -> str:
+    """`about 3 min left`."""
+    return f"about {_about(seconds)} left" if seconds >= 1 else "nearly done"
+
+
+def _about(seconds: float) -> str:
+    """To the second, from two minutes on to the minute."""
+    return duration(round(seconds)) if seconds < 120 else f"{round(seconds / 60)} min"
+
+
+class _Lines:
+    """A line for the plan, and one every half a minute."""
+
+    def __init__(self) -> None:
+        self._said = time.monotonic()
+
+    def planned(self, outlook: Outlook, exhaustive: bool) -> None:
+        """Says it."""
+        click.echo(plan_line(outlook, exhaustive), err=True)
+
+    def stands(self, standing: Standing, seconds_left: float, seconds_gone: float) -> None:
+        """Says the best method so far, not more often than a person reads."""
+        if time.monotonic() - self._said < SECONDS_BETWEEN_LINES or not standing.looks:
+            return
+        self._said = time.monotonic()
+        best = max(standing.landmarks.items(), key=lambda item: item[1])
+        click.echo(
+            f"{duration(round(seconds_gone))}: {len(standing.looks)} runs; highest on validation so far "
+            f"{best[0].label}, {percent(best[1])}; {left_line(seconds_left)}",
+            err=True,
+        )
+
+
+class _Filling:
+    """The table as it fills, best first."""
+
+    def __init__(self, live: Live):
+        self.live, self.plan = live, "Reading the data."
+        live.update(self.plan)
+
+    def planned(self, outlook: Outlook, exhaustive: bool) -> None:
+        """Shows it."""
+        self.plan = plan_line(outlook, exhaustive)
+        self.live.update(self.plan)
+
+    def stands(self, standing: Standing, seconds_left: float, seconds_gone: float) -> None:
+        """Shows the table."""
+        from rich.console import Group
+
+        self.live.update(
+            Group(self.plan, _table(standing), f"{duration(round(seconds_gone))}, {left_line(seconds_left)}")
+        )
+
+
+def _table(standing: Standing) -> Table:
+    """What validation says so far."""
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False)
+    for title in ("method", "validation", "runs", "train"):
+        table.add_column(title, justify="left" if title == "method" else "right")
+    prices = standing.prices
+    for arm, score in sorted(standing.landmarks.items(), key=lambda item: -item[1]):
+        table.add_row(arm.label, percent(score), str(standing.runs(arm)), duration(prices.get(arm, 0.0)))
+    return table

@@ -1,0 +1,153 @@
+"""What to do about a board, in a few lines: what to use, what is cheaper, what is not settled, how that is known."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from graftwork.compare.answer import Board, cost, few_runs, scored
+from graftwork.compare.frontier import DEFAULT_COST
+from graftwork.units import percent, several, show
+
+_MOST_RIVALS = 2  # that are named
+CHEAP_SHARE = 0.005  # of a price: less is next to nothing
+
+
+def advice(board: Board) -> list[str]:
+    """At most six sentences or so; a list of one for a board that chose nothing."""
+    rows = {row["method"]: row for row in scored(board)}
+    if not rows:
+        return ["No method finished."]
+    decision = board.get("decision")
+    if not decision or decision["chosen"] not in rows:
+        best = scored(board)[0]
+        return [
+            f"The highest mean on test is {best['method']}, {_score(best, board)}; nothing was chosen on validation."
+        ]
+    chosen = rows[decision["chosen"]]
+    lines = [_use(chosen, board)]
+    if decision["cheaper"] and decision["cheaper"]["method"] in rows:
+        lines.append(_cheaper(decision, rows[decision["cheaper"]["method"]], chosen))
+    lines.append(_settled(decision, chosen))
+    lines += _known_by(decision)
+    few = few_runs(board)
+    if few is not None:
+        lines.append(
+            f"{chosen['n_seeds']} runs of {chosen['method']}: 5 show a ranking, 10 support a claim (--seeds 10)."
+        )
+    return lines
+
+
+def heading(board: Board) -> str:
+    """`tickets · accuracy, points · minilm, fp32 on cpu (AMD EPYC, 2 cores) · 1 to 3 runs of a method`."""
+    surroundings = board.get("environment", {})
+    backbone = board["backbone"]["id"] if board["backbone"] else "no backbone"
+    computed = " on ".join(filter(None, (surroundings.get("precision"), surroundings.get("device"))))
+    machine = surroundings.get("accelerator") if surroundings.get("device") == "cuda" else surroundings.get("processor")
+    where = f", {computed}{f' ({machine})' if machine else ''}" if computed else ""
+    counts = [row["n_seeds"] for row in board["rows"] if row["n_seeds"]]
+    most = max(counts, default=0)
+    runs = f"{min(counts)} to {most} runs" if len(set(counts)) > 1 else several(most, "run")
+    name = board["task"].get("name", "task")
+    return f"{name} · {board['headline_metric']}, points · {backbone}{where} · {runs} of a method"
+
+
+def chosen_row(board: Board) -> Mapping[str, Any] | None:
+    """The row of the method to use; None where nothing was chosen."""
+    decision = board.get("decision")
+    return next((row for row in scored(board) if decision and row["method"] == decision["chosen"]), None)
+
+
+def _use(row: Mapping[str, Any], board: Board) -> str:
+    """`Use lora: accuracy 94.0 on test (89.9 … 97.4), 76.8 k parameters, 19 s to train.`"""
+    parameters = row["costs"].get("trained_parameters", {}).get("value")
+    told = f"{show(parameters, 'parameters')} parameters, " if parameters else ""
+    return f"Use {row['method']}: {_score(row, board)}, {told}{cost(row, DEFAULT_COST)} to train."
+
+
+def _score(row: Mapping[str, Any], board: Board) -> str:
+    score = row["scores"][board["headline_metric"]]
+    low, high = percent(score["low"]), percent(score["high"])
+    return f"{board['headline_metric']} {percent(score['mean'])} on test ({low} … {high})"
+
+
+def _cheaper(decision: Mapping[str, Any], row: Mapping[str, Any], chosen: Mapping[str, Any]) -> str:
+    """What the best of the cheaper methods costs less and scores less."""
+    mean, low, high = decision["cheaper"]["gain"]
+    prices = [one["costs"].get(DEFAULT_COST, {}).get("value") for one in (row, chosen)]
+    share = _share(*prices) if all(price is not None for price in prices) else "less"
+    if mean <= 0:
+        return f"{row['method']} costs {share}, and is not expected to be worse ({_points(-high)} … {_points(-low)})."
+    worth = _worth_of(decision, row["method"])
+    return (
+        f"{row['method']} costs {share} and is expected to be {_points(mean)} points worse ({_points(low)} … "
+        f"{_points(high)}); worth it only if that does not matter: --worth {worth}."
+    )
+
+
+def _worth_of(decision: Mapping[str, Any], method: str) -> str:
+    """The least `--worth`, to a tenth of a point, by which a method would be in the choice."""
+    shortfall = next(one["shortfall"] for one in decision["methods"] if one["method"] == method)
+    return f"{math.ceil(1000 * shortfall - 1e-9) / 10:g}"
+
+
+def _share(price: float, of: float) -> str:
+    """`1/8 of that`, `next to nothing`."""
+    if of <= 0 or price < CHEAP_SHARE * of:
+        return "next to nothing"
+    return f"1/{round(of / price)} of that" if of / price >= 1.5 else "about as much"
+
+
+def _settled(decision: Mapping[str, Any], chosen: Mapping[str, Any]) -> str:
+    """Whether another method may well be better by more than it is worth, and what would tell."""
+    worth, rivals = percent(decision["worth"]), decision["rivals"]
+    own = next(one for one in decision["methods"] if one["method"] == decision["chosen"])
+    expected = f"{percent(own['shortfall'])} points ({percent(own['low'])} … {percent(own['high'])})"
+    start = f"Expected to be {expected} below the best there is"
+    if not rivals:
+        return f"{start}; no other method is likely to be better by more than {worth}."
+    names = [rival["method"] for rival in rivals[:_MOST_RIVALS]]
+    others = f" or {len(rivals) - len(names)} more" if len(rivals) > len(names) else ""
+    return f"{start}. Not settled: {chosen['method']}, or {' or '.join(names)}{others}. {_settling(rivals)}"
+
+
+def _settling(rivals: Sequence[Mapping[str, Any]]) -> str:
+    """What would settle the likeliest rival."""
+    first = rivals[0]
+    ways = []
+    if first["rows"]:
+        ways.append(f"about {_rounded(first['rows'])} more labelled rows to choose on")
+    if first["runs"]:
+        ways.append(f"{first['runs']} more runs of each")
+    if not ways:
+        return "Neither more runs nor twenty times the labelled rows would settle it: they are too close."
+    return f"{', or '.join(ways)[0].upper()}{', or '.join(ways)[1:]}, would settle it."
+
+
+def _known_by(decision: Mapping[str, Any]) -> list[str]:
+    """What earlier boards say, and what these rows say, of the chosen method beside another one."""
+    beside = decision["cheaper"] or next((rival for rival in decision["rivals"] if rival["ran"]), None)
+    if beside is None:
+        return []
+    against = f"{decision['chosen']} above {beside['method']}"
+    lines = [f"{decision['boards']} earlier boards alone expect {against} by {_gain(beside['prior'])} points."]
+    if beside["rows_alone"]:
+        lines.append(f"These {decision['validation_rows']:,} validation rows alone: by {_gain(beside['rows_alone'])}.")
+    return lines
+
+
+def _gain(interval: Sequence[float]) -> str:
+    mean, low, high = interval
+    return f"{_points(mean)} ({_points(low)} … {_points(high)})"
+
+
+def _points(fraction: float) -> str:
+    """Points, without a minus before zero."""
+    return percent(fraction + 0.0 if abs(fraction) >= 5e-4 else 0.0)
+
+
+def _rounded(count: int) -> str:
+    """To two digits."""
+    unit = max(1, 10 ** (len(str(count)) - 2))
+    return f"{round(count / unit) * unit:,}"

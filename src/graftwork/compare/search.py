@@ -1,0 +1,159 @@
+"""A comparison that answers early: baselines first, then the run that is worth most, until none is worth its time.
+
+Methods without a trained network run first, each once. From then on every run is the one by which the best choice is
+expected to gain most for its time (`decision/next_run.py`); runs on their way count as if they came out as expected, so
+that no core idles. When nothing is worth its time, the chosen method runs with as many seeds as show its spread, and so
+do the baselines, which cost next to nothing; if that changes the choice, the search goes on. No test row is looked at.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+from graftwork.budget.forecast import Forecaster
+from graftwork.compare.grid import Entry, Grid, Runner, Told
+from graftwork.compare.statistics import FEWEST_RUNS
+from graftwork.compare.workers import Order, one_by_one
+from graftwork.decision.traits import FLOOR, FROZEN, SIMPLE, TUNED, Arm
+from graftwork.run.shops import Shops
+
+CHEAP = 0.1  # of the chosen method's time: what takes less gets as many seeds
+ROUNDS = 3  # how often the choice may change while its seeds are added
+SECONDS_PER_FLOP = 2e-11  # until a pass of the backbone was timed
+BEFORE_THE_BACKBONE = 0.2  # seconds of a run without one
+
+
+@dataclass(frozen=True)
+class Outlook:
+    """What a search expects of its time."""
+
+    first_seconds: float  # until the baselines have answered
+    likely_seconds: float  # of the whole, as far as is known
+    most_seconds: float  # with every method and every seed
+    runs: int  # at most
+
+
+class Search:
+    """One comparison on its way."""
+
+    def __init__(self, runner: Runner, seeds: int, worth: float, told: Told, ended: Callable[[Entry], None]):
+        self.runner, self.seeds, self.worth, self.told, self.ended = runner, seeds, worth, told, ended
+        self.standing, self.shop = runner.standing, runner.shop
+        self.at_once = runner.shop.runs_at_once
+        self.entries = {entry.arm: entry for entry in runner.entries}
+        forecaster = Forecaster(runner.shop, runner.recipe, 0)
+        self._operations = {arm: _operations(forecaster, entry) for arm, entry in self.entries.items()}
+
+    def run(self) -> Grid:
+        """Until nothing more is worth its time."""
+        self._first()
+        for _ in range(ROUNDS):
+            self._while_worth_it()
+            if not self._confirm():
+                break
+        return self.runner.grid()
+
+    def outlook(self) -> Outlook:
+        """Before anything has run, or at any time after."""
+        seconds = {arm: self.seconds(arm) for arm in self.entries}
+        tuned = sorted(seconds[arm] for arm in seconds if arm.sort == TUNED)
+        first = sum(seconds[arm] for arm in seconds if arm.sort != TUNED)
+        likely = first + (tuned[0] + 2 * tuned[len(tuned) // 2] + tuned[-1] if tuned else 0.0)
+        most = sum(seconds.values()) * self.seeds
+        return Outlook(first, min(likely, most) / self.at_once, most / self.at_once, self.seeds * len(seconds))
+
+    def seconds(self, arm: Arm) -> float:
+        """That one more run of a method will take, as far as is known."""
+        taken = [run.spent.wall_seconds for run in self.entries[arm].runs if run.status == "ok"]
+        if taken:
+            return statistics.median(taken)
+        return BEFORE_THE_BACKBONE + self._operations[arm] * self._rate()
+
+    def seconds_left(self) -> float:
+        """Until the answer, if the runs on their way change nothing that is expected now."""
+        if not any(entry.runs for arm, entry in self.entries.items() if arm.sort == TUNED):
+            return max(0.0, self.outlook().likely_seconds - self.spent_seconds() / self.at_once)
+        running = sum(self._on_its_way(arm) * self.seconds(arm) for arm in self._open())
+        chosen = self.standing.choice(self.worth).chosen if self.standing.looks else None
+        missing = max(0, min(FEWEST_RUNS, self.seeds) - self.standing.begun[chosen]) if chosen else 0
+        return (running + (missing * self.seconds(chosen) if chosen else 0.0)) / self.at_once
+
+    def spent_seconds(self) -> float:
+        """That the runs have taken, one by one."""
+        return sum(run.spent.wall_seconds for run in self.runner.done.values())
+
+    def _rate(self) -> float:
+        """Seconds per operation, of the runs that there are: those that change the network, else those that read it."""
+        for sort in (TUNED, FROZEN):
+            known = [
+                (run.spent.wall_seconds + run.shared.wall_seconds, self._operations[arm])
+                for arm, entry in self.entries.items()
+                for run in entry.runs
+                if arm.sort == sort and run.status == "ok" and self._operations[arm]
+            ]
+            if known:
+                return sum(seconds for seconds, _ in known) / sum(operations for _, operations in known)
+        return SECONDS_PER_FLOP
+
+    def _open(self) -> list[Arm]:
+        return [arm for arm in self.entries if arm in self.standing.arms]
+
+    def _first(self) -> None:
+        """What trains no network: without a backbone in this process at once, the others by the crew."""
+        for sorts, crew in (((FLOOR, SIMPLE), partial(one_by_one, Shops(self.shop))), ((FROZEN,), None)):
+            orders = [self.runner.order(entry, 0) for arm, entry in self.entries.items() if arm.sort in sorts]
+            self.runner.execute(orders, self.told, self.ended, crew)
+
+    def _while_worth_it(self) -> None:
+        orders: list[Order] = []
+
+        def go_on(entry: Entry | None = None) -> None:
+            if entry is not None:
+                self.ended(entry)
+            while sum(self._on_its_way(arm) for arm in self._open()) < self.at_once:
+                found = self._next()
+                if found is None:
+                    return
+                orders.append(self.runner.order(self.entries[found], self.standing.begun[found]))
+
+        go_on()
+        self.runner.execute(orders, self.told, go_on)
+
+    def _on_its_way(self, arm: Arm) -> int:
+        return self.standing.begun[arm] - len(self.entries[arm].runs)
+
+    def _next(self) -> Arm | None:
+        seconds = {arm: self.seconds(arm) for arm in self._open()}
+        if not self.standing.looks:  # nothing without a trained network fits, or went through
+            fresh = [arm for arm in seconds if not self.standing.begun[arm]]
+            return min(fresh, key=lambda arm: seconds[arm], default=None)
+        found = self.standing.next_run(seconds, self.seeds, self.worth, sum(seconds.values()))
+        return found[0] if found else None
+
+    def _confirm(self) -> bool:
+        """Give the chosen method the seeds that show its spread, and cheap ones as many; whether any ran."""
+        if not self.standing.looks:
+            return False
+        chosen = self.standing.choice(self.worth).chosen
+        wanted = min(self.seeds, max(FEWEST_RUNS, len(self.entries[chosen].runs)))
+        limit = CHEAP * self.seconds(chosen)
+        again = [arm for arm in self._open() if arm == chosen or (self.entries[arm].runs and self.seconds(arm) < limit)]
+        orders = [
+            self.runner.order(self.entries[arm], seed)
+            for seed in range(wanted)
+            for arm in again
+            if seed >= len(self.entries[arm].runs)
+        ]
+        self.runner.execute(orders, self.told, self.ended)
+        return bool(orders) and self.standing.choice(self.worth).chosen != chosen
+
+
+def _operations(forecaster: Forecaster, entry: Entry) -> float:
+    """Roughly the floating-point operations of a method's run; 0 where they can't be counted before it runs."""
+    try:
+        return forecaster.operations(entry.item)
+    except Exception:  # what can't be built fails as a run, and is told then
+        return 0.0

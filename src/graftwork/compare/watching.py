@@ -1,0 +1,32 @@
+"""Who is told how a comparison goes on: the plan before it, and how things stand whenever a run has ended."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from graftwork.compare.search import Outlook
+    from graftwork.decision.standing import Standing
+
+
+class Watch(Protocol):
+    """Shows it to somebody."""
+
+    def planned(self, outlook: Outlook, exhaustive: bool) -> None:
+        """Before the first run."""
+
+    def stands(self, standing: Standing, seconds_left: float, seconds_gone: float) -> None:
+        """After a run. Scores are of validation: no test row has been looked at."""
+
+
+class _Unwatched:
+    """For nobody."""
+
+    def planned(self, outlook: Outlook, exhaustive: bool) -> None:
+        """Nothing."""
+
+    def stands(self, standing: Standing, seconds_left: float, seconds_gone: float) -> None:
+        """Nothing."""
+
+
+unwatched: Watch = _Unwatched()

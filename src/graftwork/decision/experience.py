@@ -1,0 +1,143 @@
+"""Earlier boards, as the prior learns from them: ours, which the package ships, and those that the user adds."""
+
+from __future__ import annotations
+
+import os
+import statistics
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from graftwork.decision.traits import Arm, Traits
+from graftwork.errors import DataError
+from graftwork.files import read_json, write_json
+from graftwork.run.methods import named_from_config
+
+FORMAT = 1
+SHIPPED = Path(__file__).parent / "experience.json"
+FEWEST = 3  # methods of a board that is worth learning from
+KNOWN_SEEDS = 3  # from so many runs on, the errors of a board's differences hold the luck of seeds
+_NORMAL_QUANTILE, _POWER_QUANTILE = 1.96, 0.8416  # of the normal distribution at 97.5 % and at 80 %
+
+
+@dataclass(frozen=True)
+class TestScore:
+    """What a method scored on a task, over all of its seeds."""
+
+    mean: float  # a fraction
+    error: float  # standard error of this method's own: what examples do to it alone, and its seeds if known
+    seeds: int
+
+
+@dataclass(frozen=True)
+class TaskRecord:
+    """A finished board."""
+
+    name: str
+    traits: Traits
+    scores: Mapping[Arm, TestScore]
+
+    def content(self) -> dict[str, Any]:
+        """As JSON."""
+        scores = [
+            {"label": arm.label, "name": arm.name, "sort": arm.sort, "mean": score.mean, "error": score.error,
+             "seeds": score.seeds}
+            for arm, score in self.scores.items()
+        ]  # fmt: skip
+        return {"name": self.name, "traits": self.traits.content(), "scores": scores}
+
+    @classmethod
+    def read(cls, content: Mapping[str, Any]) -> TaskRecord:
+        """From JSON."""
+        scores = {
+            Arm(one["label"], one["name"], one["sort"]): TestScore(one["mean"], one["error"], one["seeds"])
+            for one in content["scores"]
+        }
+        return cls(content["name"], Traits.read(content["traits"]), scores)
+
+
+@dataclass(frozen=True)
+class Experience:
+    """All boards that the prior knows."""
+
+    tasks: tuple[TaskRecord, ...] = ()
+
+    def without(self, names: Iterable[str]) -> Experience:
+        """Leaving out tasks by name."""
+        left_out = set(names)
+        return Experience(tuple(task for task in self.tasks if task.name not in left_out))
+
+
+def shipped() -> tuple[Mapping[str, Any], Experience]:
+    """What was fitted on our own boards, and these."""
+    content = read_json(SHIPPED)
+    return content["sizes"], Experience(tuple(map(TaskRecord.read, content["tasks"])))
+
+
+def own_file() -> Path:
+    """Where the user's own boards are kept: under $XDG_DATA_HOME, else ~/.local/share."""
+    shared = os.environ.get("XDG_DATA_HOME")
+    return (Path(shared) if shared else Path("~/.local/share").expanduser()) / "graftwork" / "experience.json"
+
+
+def own() -> Experience:
+    """The boards that this user has added; none where there is no such file. Raises `StorageError` for a torn one."""
+    path = own_file()
+    if not path.is_file():
+        return Experience()
+    return Experience(tuple(map(TaskRecord.read, read_json(path)["tasks"])))
+
+
+def keep(records: Iterable[TaskRecord]) -> Experience:
+    """Add boards to the user's own; one of the same name takes the place of the one before."""
+    kept = {task.name: task for task in (*own().tasks, *records)}
+    write_json(own_file(), {"format": FORMAT, "tasks": [task.content() for task in kept.values()]})
+    return Experience(tuple(kept.values()))
+
+
+def record_of(board: Mapping[str, Any], name: str, traits: Traits | None = None) -> TaskRecord:
+    """What a `leaderboard.json` teaches. `traits` are for boards that do not say theirs.
+
+    Raises `DataError` for a board with fewer than three scored methods, or without traits.
+    """
+    if traits is None:
+        if "traits" not in board.get("decision", {}):
+            raise DataError(
+                "the board does not say what its task was like",
+                where=name,
+                got="a board of an older version",
+                do="compare once more: runs that are there cost nothing",
+            )
+        traits = Traits.read(board["decision"]["traits"])
+    metric = board["headline_metric"]
+    rows = [row for row in board["rows"] if metric in row["scores"]]
+    if len(rows) < FEWEST:
+        raise DataError(
+            "the board is too short to learn from", where=name, got=f"{len(rows)} scored methods", expected=f"{FEWEST}"
+        )
+    errors = _errors(board)
+    middle = statistics.median(errors.values()) if errors else 0.0
+    scores = {}
+    for row in rows:
+        arm = Arm.of(named_from_config(row["config"]))
+        scores[arm] = TestScore(row["scores"][metric]["mean"], errors.get(row["method"], middle), row["n_seeds"])
+    return TaskRecord(name, traits, scores)
+
+
+def _errors(board: Mapping[str, Any]) -> dict[str, float]:
+    """Of each method the error that is its own: half the variance of its typical difference to another one."""
+    found: dict[str, list[float]] = {}
+    for pair in board["differences"]:
+        for method in (pair["a"], pair["b"]):
+            found.setdefault(method, []).append(_error(pair))
+    return {method: statistics.median(of) / 2**0.5 for method, of in found.items()}
+
+
+def _error(pair: Mapping[str, Any]) -> float:
+    """The standard error of a difference, read off its interval (t errors each way) and what it could have shown
+    (t + 0.84 errors); off the interval alone, as if t were 1.96, where the latter is not known."""
+    half, least = (pair["high"] - pair["low"]) / 2, pair["smallest_detectable"]
+    if least is None or least <= half:
+        return float(half / _NORMAL_QUANTILE)
+    return float(min((least - half) / _POWER_QUANTILE, half / _NORMAL_QUANTILE))

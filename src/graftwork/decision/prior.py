@@ -1,0 +1,235 @@
+"""What earlier boards let one expect of methods on a new task: a Gaussian process over tasks x methods.
+
+A score is the task's level, and what the method is worth there, in units of the task's spread: sqrt(p (1 - p)) of its
+best landmark p, for near 100 points, and near 0, methods lie closer together. What a method is worth is a sum of normal
+parts: of its sort, its name, its label, and of how these change with the task's size and shape; and, drawn anew for
+every task, of what changing the network brings there (shared by all methods that do), of the name, and of the label.
+Between tasks the parts are shared as far as backbone and kind agree. Levels are free, so only differences are learnt.
+
+The sizes of these parts are fitted on our own committed boards (`benchmarks/decision/refit.py`) by their marginal
+likelihood. Partial pooling of this sort is that of a hierarchical model (Gelman et al. 2013, Bayesian Data Analysis,
+chapter 5); as a covariance it is conditioned on in one step (Rasmussen & Williams 2006, chapter 2).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import cho_factor, cho_solve
+
+from graftwork.decision.experience import KNOWN_SEEDS, Experience, TaskRecord, own, shipped
+from graftwork.decision.traits import FLOOR, FROZEN, SIMPLE, TUNED, Arm, Traits
+
+Floats = NDArray[np.float64]
+LEVEL = 5.0  # sd of a task's level, in spreads: as good as unknown
+LEAST, MOST = 0.02, 0.98  # of a landmark, where its spread is computed
+FEATURES = ("rows", "outputs", "two_texts", "words", "simple", "signal")
+GAP = 0.3  # in spreads; how far the simple baselines can lie from the frozen backbone, as the prior sees it
+
+
+@dataclass(frozen=True)
+class Place:
+    """A task as the prior sees it."""
+
+    task: int  # equal for the same task
+    traits: Traits
+    features: Floats  # (F,), see `features_of`
+
+
+def spread_of(landmark: float, least: float) -> float:
+    """The unit of differences on a task whose best landmark scores this: sqrt(p (1 - p)) of a share.
+
+    A correlation r, whose `least` is -1, is taken as the share (1 + r) / 2, which has twice the range.
+    """
+    share = min(max((landmark - least) / (1 - least), LEAST), MOST)
+    return (1 - least) * math.sqrt(share * (1 - share))
+
+
+def landmark_of(scores: Mapping[Arm, float]) -> float:
+    """The best score of a method that leaves the backbone as it is, or has none; a half where none is known."""
+    return max((score for arm, score in scores.items() if arm.sort != TUNED), default=0.5)
+
+
+def features_of(traits: Traits, scores: Mapping[Arm, float]) -> Floats:
+    """(F,) what the worth of methods may hang on; 0 is a middling task, and what is not known."""
+    best = {
+        sort: max(score for arm, score in scores.items() if arm.sort == sort)
+        for sort in (FLOOR, SIMPLE, FROZEN)
+        if any(arm.sort == sort for arm in scores)
+    }
+    spread = spread_of(landmark_of(scores), traits.least)
+    gap = signal = 0.0
+    if {SIMPLE, FROZEN} <= best.keys():
+        gap = float(np.clip((best[SIMPLE] - best[FROZEN]) / spread, -GAP, GAP)) / GAP
+    if {FLOOR, FROZEN} <= best.keys():
+        signal = math.tanh((best[FROZEN] - best[FLOOR]) / spread) - 0.5
+    return np.array([
+        math.log10(max(1, traits.rows) / 1000),
+        math.log2(max(2, traits.outputs) / 4) / 3,
+        float(traits.two_texts),
+        math.log2(traits.words / 12) / 2 if traits.words else 0.0,
+        gap,
+        signal,
+    ])  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """Standard deviations of the parts of a score, in spreads, as fitted."""
+
+    tuned: float = 0.12  # what changing the network brings on average; of a label times its `loading`
+    sort: float = 0.1  # a sort's mean
+    name: float = 0.02  # a name's mean, of methods that change the network
+    label: float = 0.01  # a label's mean, of these
+    other_label: float = 1.0  # a label's mean, of the others
+    tuned_by: tuple[float, ...] = (0.05,) * len(FEATURES)  # change of `tuned` for a unit of each feature
+    name_by: tuple[float, ...] = (0.02,) * len(FEATURES)
+    task_tuned: float = 0.06  # what changing the network brings on a task, beyond all that
+    task_depth: float = 1.0  # how much more or less it matters there that a `loading` is not 1
+    task_name: float = 0.01
+    task_label: float = 0.01
+    task_frozen: float = 0.04  # of a label, of methods with an unchanged backbone
+    task_simple: float = 0.18
+    task_floor: float = 1.3
+    alike_backbone: float = 0.7  # correlation between tasks on different backbones
+    alike_kind: float = 0.7
+    loadings: Mapping[str, float] = field(default_factory=dict)  # label -> its share of `tuned`; 1 where not named
+    seed_tuned: float = 0.025  # sd over seeds, of methods that change the network
+    seed_other: float = 0.002
+    paired: float = 0.6  # correlation of two methods' luck with the examples
+
+    @classmethod
+    def read(cls, content: Mapping[str, Any]) -> Sizes:
+        """From JSON."""
+        fields: dict[str, Any] = {
+            name: tuple(value) if isinstance(value, list) else value for name, value in content.items()
+        }
+        return cls(**fields)
+
+
+@dataclass(frozen=True)
+class Belief:
+    """A normal distribution over the scores of arms, as fractions."""
+
+    arms: tuple[Arm, ...]
+    mean: Floats  # (M,)
+    covariance: Floats  # (M, M)
+
+    def difference(self, a: int, b: int) -> tuple[float, float]:
+        """Mean and standard deviation of arm `a` less arm `b`."""
+        variance = self.covariance[a, a] + self.covariance[b, b] - 2 * self.covariance[a, b]
+        return float(self.mean[a] - self.mean[b]), math.sqrt(max(0.0, float(variance)))
+
+
+class Prior:
+    """Conditioned on all tasks of an `Experience`."""
+
+    def __init__(self, sizes: Sizes, experience: Experience):
+        self.sizes, self.experience = sizes, experience
+
+    @classmethod
+    def load(cls) -> Prior:
+        """With the boards that the package ships and those that the user added."""
+        sizes, ours = shipped()
+        theirs = own()
+        return cls(
+            Sizes.read(sizes), Experience((*ours.without(task.name for task in theirs.tasks).tasks, *theirs.tasks))
+        )
+
+    def belief(self, traits: Traits, arms: Sequence[Arm], landmarks: Mapping[Arm, float]) -> Belief:
+        """What the arms score on a new task, before any of them is looked at: a level that is as good as unknown, and
+        differences. `landmarks` are the validation scores that are there, of whatever sort."""
+        place = Place(-1, traits, features_of(traits, landmarks))
+        points = [(place, arm) for arm in arms]
+        known, factor, scores = self._known
+        own = covariance(self.sizes, points, points)
+        mean = np.zeros(len(arms))
+        if known:
+            cross = covariance(self.sizes, points, known)  # (M, K)
+            mean = cross @ cho_solve(factor, scores)
+            own = own - cross @ cho_solve(factor, cross.T)
+        spread = spread_of(landmark_of(landmarks), traits.least)
+        return Belief(tuple(arms), mean * spread, own * spread**2)
+
+    @cached_property
+    def _known(self) -> tuple[list[tuple[Place, Arm]], tuple[Floats, bool], Floats]:
+        """Every score of the experience, the factor of their covariance, and the scores in spreads."""
+        return conditioned(self.sizes, self.experience.tasks)
+
+
+def conditioned(
+    sizes: Sizes, tasks: Sequence[TaskRecord]
+) -> tuple[list[tuple[Place, Arm]], tuple[Floats, bool], Floats]:
+    """The points (task, arm) of these tasks, the Cholesky factor of their covariance with noise, their scores."""
+    points, scores, noise = [], [], []
+    for number, task in enumerate(tasks):
+        means = {arm: score.mean for arm, score in task.scores.items()}
+        spread = spread_of(landmark_of(means), task.traits.least)
+        place = Place(number, task.traits, features_of(task.traits, means))
+        for arm, score in task.scores.items():
+            seeds = math.inf if score.seeds >= KNOWN_SEEDS else score.seeds
+            luck = (sizes.seed_tuned if arm.sort == TUNED else sizes.seed_other) ** 2 / seeds
+            points.append((place, arm))
+            scores.append(score.mean / spread)
+            noise.append((score.error / spread) ** 2 + luck)
+    if not points:
+        return [], (np.zeros((0, 0)), True), np.zeros(0)
+    full = covariance(sizes, points, points) + np.diag(noise)
+    return points, cho_factor(full, lower=True), np.array(scores)
+
+
+def covariance(sizes: Sizes, of: Sequence[tuple[Place, Arm]], beside: Sequence[tuple[Place, Arm]]) -> Floats:
+    """(len(of), len(beside)) in squared spreads."""
+    a, b = _Table(sizes, of), _Table(sizes, beside)
+    task = a.same(b, "task")
+    near = task + (1 - task) * sizes.alike_backbone ** (1 - a.same(b, "backbone")) * sizes.alike_kind ** (
+        1 - a.same(b, "kind")
+    )
+    sort, name, label = a.same(b, "sort"), a.same(b, "name"), a.same(b, "label")
+    tuned, loading = np.outer(a.tuned, b.tuned), np.outer(a.loading, b.loading)
+    other = sort * (1 - tuned)
+    by = [np.outer(one, two) for one, two in zip(a.features.T, b.features.T, strict=True)]
+    moved = sum(w**2 * x for w, x in zip(sizes.tuned_by, by, strict=True))
+    moved_name = sum(w**2 * x for w, x in zip(sizes.name_by, by, strict=True))
+    own = np.outer(a.own, b.own)
+    return np.asarray(
+        LEVEL**2 * task
+        + loading * (near * (sizes.tuned**2 + moved) + sizes.task_tuned**2 * task)
+        + np.outer(a.lacking, b.lacking) * sizes.task_depth**2 * task
+        + near * sort * sizes.sort**2
+        + tuned * name * (near * (sizes.name**2 + moved_name) + sizes.task_name**2 * task)
+        + tuned * label * near * sizes.label**2
+        + other * label * near * sizes.other_label**2
+        + label * task * own
+    )
+
+
+class _Table:
+    """Points as columns."""
+
+    def __init__(self, sizes: Sizes, points: Sequence[tuple[Place, Arm]]):
+        arms = [arm for _, arm in points]
+        self.columns = {
+            "task": np.array([place.task for place, _ in points]),
+            "backbone": np.array([str(place.traits.backbone) for place, _ in points]),
+            "kind": np.array([place.traits.kind for place, _ in points]),
+            "sort": np.array([arm.sort for arm in arms]),
+            "name": np.array([arm.name for arm in arms]),
+            "label": np.array([arm.label for arm in arms]),
+        }
+        own = {TUNED: sizes.task_label, FROZEN: sizes.task_frozen, SIMPLE: sizes.task_simple, FLOOR: sizes.task_floor}
+        self.features = np.array([place.features for place, _ in points])  # (P, F)
+        self.tuned = np.array([float(arm.sort == TUNED) for arm in arms])
+        self.loading = self.tuned * np.array([sizes.loadings.get(arm.label, 1.0) for arm in arms])
+        self.lacking = self.tuned - self.loading
+        self.own = np.array([own[arm.sort] for arm in arms])
+
+    def same(self, other: _Table, column: str) -> Floats:
+        """1 where the column agrees, else 0."""
+        return np.asarray(self.columns[column][:, None] == other.columns[column][None], np.float64)

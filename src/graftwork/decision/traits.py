@@ -1,0 +1,82 @@
+"""What the prior looks at: of a task its size and shape, of a method what it leaves frozen."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from graftwork.core.example import text_of
+from graftwork.core.metric import BelowZero
+from graftwork.core.over import innermost
+from graftwork.core.task import Dataset
+from graftwork.registry import kinds, metrics
+from graftwork.run.methods import Named
+from graftwork.train.loop import Changes
+
+MAJORITY = "majority"
+FLOOR, SIMPLE, FROZEN, TUNED = "floor", "simple", "frozen", "tuned"  # what an `Arm` can be
+WORDS_READ = 1_000  # texts whose length is looked at
+
+
+@dataclass(frozen=True)
+class Arm:
+    """A method that may be chosen."""
+
+    label: str  # as the board shows it, e.g. "top_layers:k=3"
+    name: str  # the registered name, e.g. "top_layers"
+    sort: str  # FLOOR: the majority class; SIMPLE: no backbone; FROZEN: an unchanged backbone; TUNED: a changed one
+
+    @classmethod
+    def of(cls, item: Named) -> Arm:
+        """That of a method."""
+        name = str(item.config["name"])
+        if name == MAJORITY:
+            return cls(item.label, name, FLOOR)
+        if not item.method.uses_backbone:
+            return cls(item.label, name, SIMPLE)
+        return cls(item.label, name, TUNED if isinstance(innermost(item.method), Changes) else FROZEN)
+
+
+def least_of(metric: str) -> float:
+    """The lowest score that a metric has: -1 for correlations, 0 for shares."""
+    found = metrics.get(metric)
+    return found.least if isinstance(found, BelowZero) else 0.0
+
+
+@dataclass(frozen=True)
+class Traits:
+    """What is known of a task before any method has run."""
+
+    rows: int  # of train
+    outputs: int  # classes; 1 for a number
+    two_texts: bool
+    words: float  # median length of an input; 0 where it has no text
+    kind: str
+    backbone: str | None
+    least: float = 0.0  # the lowest score of the headline metric
+
+    @classmethod
+    def of(cls, dataset: Dataset, backbone: str | None) -> Traits:
+        """Those of a data set read by a backbone."""
+        task, examples = dataset.task, dataset.train.examples
+        lengths = [sum(len(text_of(part).split()) for part in one.inputs.values()) for one in examples[:WORDS_READ]]
+        return cls(
+            rows=len(examples),
+            outputs=kinds.get(task.kind).outputs(task),
+            two_texts=len(examples[0].inputs) > 1,
+            words=float(statistics.median(lengths)) if any(lengths) else 0.0,
+            kind=task.kind,
+            backbone=backbone,
+            least=least_of(task.metrics[0]),
+        )
+
+    @classmethod
+    def read(cls, content: Mapping[str, Any]) -> Traits:
+        """From JSON."""
+        return cls(**content)
+
+    def content(self) -> dict[str, Any]:
+        """As JSON."""
+        return asdict(self)
