@@ -38,8 +38,11 @@ from graftwork.doctor.checks import (
     versions,
 )  # fmt: skip
 from graftwork.doctor.tested import installed, of_extra, versions_tested
+from graftwork.files import write_json
 from graftwork.locks import holding
 from graftwork.pretrain.folder import CHECKPOINT
+from graftwork.run import environment
+from graftwork.run.faster_precision import Weighed, place_of
 from graftwork.run.store import RunStore
 from graftwork.train.cache_folder import cache_folder
 
@@ -55,6 +58,14 @@ def looked(tmp_path: Path) -> Looked:
         return list(check.look(Asked(**settings)))
 
     return look
+
+
+def keep(precision: str, rates: dict[str, float]) -> Path:
+    """As a run that measured this would have left it."""
+    place = place_of(environment.multiplying())
+    assert place is not None
+    write_json(place, {"precision": precision, "flop_per_second": rates})
+    return place
 
 
 def bad(findings: list[Finding]) -> list[tuple[str, str]]:
@@ -101,8 +112,15 @@ def test_precision_and_why(looked: Looked, monkeypatch: pytest.MonkeyPatch) -> N
     [finding] = looked(precision)
     assert finding.level == "slow" and finding.says == "fp32 on cpu" and "AVX512-BF16" in finding.why
     monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: {"amx_bf16": True})
+    monkeypatch.setattr(environment, "MKLDNN", True)
     [finding] = looked(precision)
-    assert finding.level == "ok" and finding.says.startswith("bf16 on cpu")
+    assert finding.level == "ok" and finding.says.startswith("bf16 or fp32 on cpu") and not finding.facts["precision"]
+    keep("fp32", {"fp32": 3e9, "bf16": 1e9})
+    [finding] = looked(precision)
+    assert (finding.level, finding.facts["precision"]) == ("ok", "fp32")
+    assert finding.says == "fp32 on cpu, for the processor was measured to be 3.0 times as fast in it as in bf16"
+    keep("bf16", {"fp32": 1e9, "bf16": 2e9})
+    assert "bf16 on cpu, for the processor was measured to be 2.0 times" in looked(precision)[0].says
 
 
 def test_a_gpu_that_torch_cannot_use(looked: Looked, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -159,14 +177,29 @@ def test_the_process_that_looks_is_among_those_seen() -> None:
 
 def test_matrix_rates_are_measured_and_compared(looked: Looked, monkeypatch: pytest.MonkeyPatch) -> None:
     assert looked(matrix_rate) == []
-    monkeypatch.setattr(matrix_rate, "SHAPE", (8, 16, 8))
-    [finding, *_] = looked(matrix_rate, seconds=0.001)
-    assert all(rate > 1e5 for rate in finding.facts["flop_per_second"].values())
-    for chosen, slow in (("fp32", True), ("bf16", False)):
-        monkeypatch.setattr(matrix_rate, "numerics", lambda *_, chosen=chosen: {
-            "precision": chosen, "threads": 1, "device": "cpu"})  # fmt: skip
-        monkeypatch.setattr(matrix_rate, "flop_rate", lambda shape, dtype, *_: 3e9 if dtype is torch.bfloat16 else 1e9)
-        assert bad(looked(matrix_rate, seconds=1.0)) == ([("slow", "bf16 is 3.0 times as fast")] if slow else [])
+    monkeypatch.setattr(torch.cpu, "get_capabilities", dict)
+    monkeypatch.setattr(matrix_rate, "product_rates", lambda *_: {"fp32": 1e9, "bf16": 3e9})
+    [finding, slow] = looked(matrix_rate, seconds=1.0)
+    assert finding.says == "1 GFLOP/s in fp32, 3 GFLOP/s in bf16, 1 thread"
+    assert (slow.level, slow.says, slow.do) == ("slow", "bf16 is 3.0 times as fast", "--precision bf16")
+    monkeypatch.setattr(matrix_rate, "product_rates", lambda *_: {"fp32": 1e9, "bf16": 1.1e9})
+    assert bad(looked(matrix_rate, seconds=1.0)) == []
+
+
+@pytest.mark.parametrize(("kept", "now", "slow"), [("fp32", 3.0, True), ("fp32", 1.1, False), ("bf16", 3.0, False)])
+def test_a_kept_choice_is_measured_again(
+    looked: Looked, monkeypatch: pytest.MonkeyPatch, kept: str, now: float, slow: bool
+) -> None:
+    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: {"amx_bf16": True})
+    monkeypatch.setattr(environment, "MKLDNN", True)
+    several_threads = {"fp32": 9e9, "bf16": 1e9}  # as where others take the cores: it decides nothing
+    monkeypatch.setattr(matrix_rate, "product_rates", lambda *_: several_threads)
+    monkeypatch.setattr(matrix_rate, "measured", lambda: Weighed.of({"fp32": 1e9, "bf16": now * 1e9}))
+    assert bad(looked(matrix_rate, seconds=1.0)) == []  # nothing is kept yet: the first run will measure
+    place = keep(kept, {"fp32": 1e9, "bf16": 1e9})
+    assert bad(looked(matrix_rate, seconds=1.0)) == ([("slow", "bf16 is 3.0 times as fast")] if slow else [])
+    told = looked(matrix_rate, seconds=1.0)[-1]
+    assert not slow or (str(place) in told.why and "remove that file" in told.do)
 
 
 def test_disk_rates_are_measured_and_compared(looked: Looked, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -27,6 +27,7 @@ from graftwork.files import alone, file_digest, read_json
 from graftwork.pretrain import pretraining
 from graftwork.pretrain.material import Material
 from graftwork.pretrain.objectives.masked import Masked
+from graftwork.pretrain.objectives.word_vectors import WordVectorObjective
 from graftwork.pretrain.parallel import Peers
 from graftwork.pretrain.pretraining import Pretrained
 from graftwork.pretrain.report import write_report
@@ -185,6 +186,22 @@ def test_one_pass_is_over_the_corpus_and_not_over_what_is_replayed(corpus: Path,
     assert half["steps"] == pytest.approx(2 * alone["steps"], abs=1)
     assert half["passes"] == pytest.approx(1, abs=0.1) == alone["passes"]
     assert half["tokens_seen"] == half["steps"] * 8 * 24
+
+
+def test_all_processes_compute_as_the_leading_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[bool] = []
+
+    def found(precision: str, device: str, network: bool) -> dict[str, Any]:
+        asked.append(network)
+        return {"precision": "bf16", "threads": 1, "device": "cpu"}
+
+    monkeypatch.setattr(pretraining, "numerics", found)
+    for said, precision in ((0.0, "fp32"), (1.0, "bf16")):
+        monkeypatch.setattr(Peers, "told", lambda self, number, said=said: said)
+        told = pretraining._computed_in("auto", "cpu", Masked(), Peers(1, 2))
+        assert told == {"precision": precision, "threads": 1, "device": "cpu"}
+    pretraining._computed_in("auto", "cpu", WordVectorObjective(), Peers())
+    assert asked == [True, True, False]  # gensim computes in its own
 
 
 def test_what_runs_in_one_process_says_so(corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

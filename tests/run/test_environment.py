@@ -9,6 +9,7 @@ import sys
 import time
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -20,6 +21,7 @@ from graftwork.run.environment import (
     commit,
     environment,
     multiplies_bf16,
+    multiplying,
     numerics,
     processor,
     resolve_device,
@@ -182,6 +184,45 @@ def test_bf16_is_asked_of_the_device_that_computes(cuda: None, monkeypatch: pyte
     assert numerics("auto", "cuda")["precision"] == "fp32"  # this one would emulate it
     monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda including_emulation: True)
     assert numerics("auto", "auto") == {"precision": "bf16", "threads": torch.get_num_threads(), "device": "cuda"}
+
+
+@pytest.fixture
+def fp32_is_faster(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
+    """A processor with bf16 products that is slow in them; the list has what was asked about it."""
+    asked: list[dict[str, Any]] = []
+    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: {"avx512_bf16": True})
+    monkeypatch.setattr(module, "MKLDNN", True)
+    monkeypatch.setattr(module, "faster_precision", lambda machine: asked.append(machine) or "fp32")
+    return asked
+
+
+def test_auto_is_fp32_where_bf16_is_slower(fp32_is_faster: list[dict[str, Any]]) -> None:
+    assert numerics("auto")["precision"] == "fp32"
+    assert [machine["products"] for machine in fp32_is_faster] == [["avx512_bf16"]]
+
+
+def test_nothing_is_measured_where_it_decides_nothing(
+    fp32_is_faster: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert [numerics(word)["precision"] for word in ("bf16", "fp32")] == ["bf16", "fp32"]
+    assert numerics("auto", network=False)["precision"] == "bf16"
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda including_emulation: True)
+    assert numerics("auto", "auto")["precision"] == "bf16"  # on the GPU
+    monkeypatch.setattr(torch.cpu, "get_capabilities", dict)
+    assert numerics("auto", "cpu")["precision"] == "fp32" and fp32_is_faster == []
+
+
+def test_what_decides_a_measurement_is_another_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = multiplying()
+    assert before == multiplying() and json.loads(json.dumps(before)) == before
+    monkeypatch.setenv("OMP_NUM_THREADS", "7")
+    assert multiplying() == before  # the same processor
+    monkeypatch.setenv("ONEDNN_MAX_CPU_ISA", "AVX2")
+    assert multiplying() != before
+    monkeypatch.delenv("ONEDNN_MAX_CPU_ISA")
+    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: {"amx_bf16": True, "bf16": True})
+    assert multiplying()["products"] == ["amx_bf16", "bf16"]
 
 
 @pytest.mark.parametrize(

@@ -37,7 +37,7 @@ class IntoBank:
         self.how, self.shared = how, shared
         self.history = History(folder / "stream.json", {"bank": bank.name} | how.identity(shared))
         self.store = BankFolder(bank) if (bank / "bank.json").exists() else BankFolder.create(bank)
-        chosen = numerics(how.setup.precision, how.setup.device)
+        chosen = numerics(how.setup.precision, how.setup.device, how.method.method.uses_backbone)
         if shared.backbone is not None:
             module = {"backbone": asdict(shared.backbone.card), "precision": chosen["precision"]}
             held = self.store.state()  # refuses now what the bank could not hold later

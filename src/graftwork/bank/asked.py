@@ -86,13 +86,14 @@ class How:
     def identity(self, shared: Opened) -> dict[str, Any]:
         """What makes two commands parts of one stream, as JSON."""
         card = shared.backbone.card if shared.backbone is not None else None
+        computed_in = numerics(self.setup.precision, self.setup.device, self.method.method.uses_backbone)
         return {
             "method": dict(self.method.config),
             "seed": self.seed,
             "epochs": self.setup.epochs,
             "batch_size": None if self.setup.batch_size == Recipe.batch_size else self.setup.batch_size,
             "learning_rate": self.learning_rate,
-            "precision": numerics(self.setup.precision, self.setup.device)["precision"],
+            "precision": computed_in["precision"],
             "backbone": None if card is None else {"id": card.id, "revision": card.revision},
         }
 

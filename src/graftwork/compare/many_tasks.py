@@ -127,7 +127,7 @@ def _check(listed: Sequence[Asked], against: str | None) -> None:
         if settings["seeds"] < 1:
             raise ConfigError("seeds must be at least 1", got=str(settings["seeds"]))
         setup = Setup.of(cast(Given, {name: settings.get(name) for name in Given.__annotations__}))
-        runs_at_once(settings.get("jobs"), settled(setup)[1])
+        runs_at_once(settings.get("jobs"), settled(setup, ())[1])
         require_outside(task, [setup.runs, settings["out"]])
         require_sense(setup.recipe)
         chosen_sources(settings.get("vary"))

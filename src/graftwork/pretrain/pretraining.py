@@ -105,9 +105,17 @@ def pretrain(
         if group.size > 1 and isinstance(made.objective, AtOnce):
             raise ConfigError("this objective runs in one process only", do="start it without torchrun")
         learner = _learner(made, backbone, size or SIZE, recipe or {}, group)
-        session = Session(numerics(precision, device), listed, group, watch, purse, marks, progress)
+        computed_in = _computed_in(precision, device, made.objective, group)
+        session = Session(computed_in, listed, group, watch, purse, marks, progress)
         order = Order(learner, session, seed, extent, validate_every, kept, prompt)
         return _run(order, asked, Path(runs), corpora_folder(cache))
+
+
+def _computed_in(precision: str, device: str, objective: Objective, group: Peers) -> dict[str, Any]:
+    """In the precision of the leading process, for all: each may find another one to be the faster."""
+    found = numerics(precision, device, not isinstance(objective, AtOnce))
+    bf16 = group.told(float(found["precision"] == "bf16"))
+    return found | {"precision": "bf16" if bf16 else "fp32"}
 
 
 def _learner(

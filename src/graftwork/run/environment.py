@@ -20,6 +20,7 @@ from threadpoolctl import threadpool_info
 from graftwork import __version__
 from graftwork.errors import ConfigError
 from graftwork.run.cgroup import core_quota, memory_limit
+from graftwork.run.faster_precision import faster_precision
 
 PRECISIONS = ("auto", "fp32", "bf16")
 DEVICES = ("auto", "cpu", "cuda")
@@ -34,15 +35,18 @@ DISTRIBUTIONS = (
     "pillow",
     "soundfile",
 )
+INSTRUCTIONS = (  # variables that say which instructions multiply
+    "MKL_CBWR", "MKL_ENABLE_INSTRUCTIONS", "ONEDNN_MAX_CPU_ISA", "ONEDNN_DEFAULT_FPMATH_MODE", "DNNL_MAX_CPU_ISA",
+    "DNNL_DEFAULT_FPMATH_MODE", "ATEN_CPU_CAPABILITY",
+)  # fmt: skip
 DECIDING = (  # those that pick the routines that multiply
-    "MKL_NUM_THREADS", "MKL_DYNAMIC", "MKL_CBWR", "MKL_ENABLE_INSTRUCTIONS", "ONEDNN_MAX_CPU_ISA",
-    "ONEDNN_DEFAULT_FPMATH_MODE", "DNNL_MAX_CPU_ISA", "DNNL_DEFAULT_FPMATH_MODE", "ATEN_CPU_CAPABILITY", "LD_PRELOAD",
-    "CUBLAS_WORKSPACE_CONFIG", "NVIDIA_TF32_OVERRIDE",
+    *INSTRUCTIONS, "MKL_NUM_THREADS", "MKL_DYNAMIC", "LD_PRELOAD", "CUBLAS_WORKSPACE_CONFIG", "NVIDIA_TF32_OVERRIDE",
 )  # fmt: skip
 VARIABLES = (
     *DECIDING, "OMP_NUM_THREADS", "OMP_PROC_BIND", "OMP_WAIT_POLICY", "OPENBLAS_NUM_THREADS", "KMP_AFFINITY",
     "MALLOC_ARENA_MAX", "CUDA_VISIBLE_DEVICES", "PYTHONHASHSEED",
 )  # fmt: skip
+BF16_PRODUCTS = ("avx512_bf16", "amx_bf16", "bf16")  # what processors call them; the last is Arm's
 CHECKOUT = Path(__file__).resolve().parents[3]  # of src/graftwork/run/environment.py, when it runs from its sources
 CODE = ("src", "pyproject.toml")  # of a checkout, what runs: its data and results may differ from the commit
 GIT_SECONDS = 5
@@ -79,11 +83,12 @@ def environment() -> dict[str, Any]:
     }
 
 
-def numerics(precision: str, device: str = "cpu") -> dict[str, Any]:
+def numerics(precision: str, device: str = "cpu", network: bool = True) -> dict[str, Any]:
     """The part of a run's identity that is arithmetic: `{"precision": "bf16", "threads": 2, "device": "cpu"}`.
 
-    The precision "auto" is "bf16" on a device that multiplies in it, else "fp32"; for the device "auto" see
-    `resolve_device`. Raises `ConfigError` for another word.
+    The precision "auto" is "bf16" on a device that multiplies in it, else "fp32". On a processor that does, it is
+    whichever is faster there (`faster_precision`); where no `network` will compute in it, that is not measured. For the
+    device "auto" see `resolve_device`. Raises `ConfigError` for another word.
     """
     if precision not in PRECISIONS:
         raise ConfigError(f"unknown precision {precision!r}", expected=f"one of {', '.join(PRECISIONS)}")
@@ -92,7 +97,21 @@ def numerics(precision: str, device: str = "cpu") -> dict[str, Any]:
         on_cuda = device == "cuda"
         able = cuda_multiplies_bf16() if on_cuda else multiplies_bf16(torch.cpu.get_capabilities())
         precision = "bf16" if able else "fp32"
+        if able and network and not on_cuda:
+            precision = faster_precision(multiplying())
     return {"precision": precision, "threads": torch.get_num_threads(), "device": device}
+
+
+def multiplying() -> dict[str, Any]:
+    """What decides how fast the processor multiplies in one precision beside another, as JSON."""
+    capabilities = torch.cpu.get_capabilities()
+    return {
+        "processor": processor(),
+        "torch": torch.__version__,
+        "cpu_capability": torch.backends.cpu.get_cpu_capability(),
+        "products": [flag for flag in BF16_PRODUCTS if capabilities.get(flag, False)],  # virtual machines hide some
+        "variables": {name: os.environ[name] for name in INSTRUCTIONS if name in os.environ},
+    }
 
 
 def resolve_device(device: str) -> str:
@@ -140,11 +159,11 @@ def uses_onednn() -> bool:
 
 
 def multiplies_bf16(capabilities: Mapping[str, Any]) -> bool:
-    """Whether the processor has bf16 products (AVX512-BF16 or AMX; "bf16" is Arm's) and torch the library for them.
+    """Whether the processor has bf16 products (AVX512-BF16, AMX, Arm's) and torch the library for them.
 
     `torch.ops.mkldnn._is_mkldnn_bf16_supported` would say yes to every AVX512 processor, the slow emulation included.
     """
-    native = any(capabilities.get(flag, False) for flag in ("avx512_bf16", "amx_bf16", "bf16"))
+    native = any(capabilities.get(flag, False) for flag in BF16_PRODUCTS)
     return native and MKLDNN
 
 

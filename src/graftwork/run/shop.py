@@ -125,24 +125,24 @@ class Opened:
 
 def open_shared(methods: Sequence[Named], setup: Setup) -> Opened:
     """Open the backbone if any of `methods` uses one, and the store of its passes."""
-    computed_in = numerics(setup.precision, setup.device)
+    uses = _use_backbone(methods)
+    computed_in = numerics(setup.precision, setup.device, uses)
     frozen = FrozenStore(disk=_disk(setup, computed_in))
     loading = Stopwatch()
-    uses = any(item.method.uses_backbone for item in methods)
     precision, device = computed_in["precision"], computed_in["device"]
     with noting_digests() as files:
         opened = open_backbone(setup.backbone, precision=precision, device=device) if uses else None
     return Opened(opened, loading.read(), frozen, files)
 
 
-def settled(setup: Setup) -> tuple[Prices, dict[str, Any], int | None]:
-    """Its price list, the arithmetic of its runs, and the bytes that training may take.
+def settled(setup: Setup, methods: Sequence[Named]) -> tuple[Prices, dict[str, Any], int | None]:
+    """Its price list, the arithmetic of runs of `methods`, and the bytes that training may take.
 
     Raises `GraftworkError` for a setting that makes no sense, whatever the data.
     """
     parse_bytes(setup.cache_size)
     max_memory = parse_bytes(setup.max_memory) if setup.max_memory is not None else None
-    return Prices.from_file(setup.prices), numerics(setup.precision, setup.device), max_memory
+    return Prices.from_file(setup.prices), numerics(setup.precision, setup.device, _use_backbone(methods)), max_memory
 
 
 def open_shop(
@@ -158,7 +158,7 @@ def open_shop(
     `shared` is what `open_shared` opened for the same methods and settings, for the shops of several tasks; without
     `checked` the data are not reported on. `out` is a further folder that will be written to.
     """
-    listed, computed_in, max_memory = settled(setup)
+    listed, computed_in, max_memory = settled(setup, methods)
     require_outside(task, [setup.runs, *filter(None, [out])])
     dataset = load(task, checked)
     found = {name: getattr(dataset.task, name) for name in ("data", "validation", "test")}  # also those of a folder
@@ -179,22 +179,39 @@ def open_shop(
         numerics=computed_in,
         prices=listed,
         max_memory=max_memory,
-        opened_by=OpenedBy(task.resolved(**found), tuple(item.config for item in methods), setup),
+        opened_by=OpenedBy(
+            task.resolved(**found),
+            tuple(item.config for item in methods),
+            _as_resolved(setup, computed_in, methods),
+        ),
         model_files=shared.files,
     )
 
 
 def reopened(shop: Shop, by: OpenedBy) -> Shop:
     """A shop over the same data, on the backbone that `by` names in place of its own."""
-    shared = open_shared([named_from_config(config) for config in by.methods], by.setup)
+    methods = [named_from_config(config) for config in by.methods]
+    computed_in = numerics(by.setup.precision, by.setup.device, _use_backbone(methods))
+    setup = _as_resolved(by.setup, computed_in, methods)
+    shared = open_shared(methods, setup)
     return replace(
         shop,
+        numerics={**shop.numerics, "precision": computed_in["precision"]},
         backbone=shared.backbone,
         load=shared.load,
         frozen=shared.frozen,
         model_files=shared.files,
-        opened_by=by,
+        opened_by=replace(by, setup=setup),
     )
+
+
+def _use_backbone(methods: Sequence[Named]) -> bool:
+    return any(item.method.uses_backbone for item in methods)
+
+
+def _as_resolved(setup: Setup, computed_in: Mapping[str, Any], methods: Sequence[Named]) -> Setup:
+    """With the precision that "auto" came to: another process is to take the same, whatever it would measure."""
+    return replace(setup, precision=computed_in["precision"]) if _use_backbone(methods) else setup
 
 
 def _disk(setup: Setup, computed_in: Mapping[str, Any]) -> PrefixStore | None:

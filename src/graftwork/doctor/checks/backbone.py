@@ -25,7 +25,8 @@ def look(asked: Asked) -> Iterator[Finding]:
         return
     begun = time.perf_counter()
     try:
-        opened = open_backbone(asked.backbone, precision=numerics("auto", "cpu")["precision"])
+        precision = numerics("auto", "cpu", network=False)["precision"]  # it computes nothing here
+        opened = open_backbone(asked.backbone, precision=precision)
     except GraftworkError as error:
         where = f"{error.where}: " if error.where else ""
         expected = f"expected {error.expected}" if error.expected else ""

@@ -4,38 +4,42 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import torch
-
+from graftwork.doctor.auto import auto
 from graftwork.doctor.check import Asked, Check, Finding
-from graftwork.doctor.rates import flop_rate
 from graftwork.registry import checks
-from graftwork.run.environment import numerics
+from graftwork.run.environment import multiplying
+from graftwork.run.faster_precision import measured, place_of
+from graftwork.run.product_rates import SHAPE, product_rates
 from graftwork.units import several, show
 
-SHAPE = (1024, 384, 1536)  # (m, k, n): a batch of tokens against the widest layer of minilm
-PRECISIONS = {"fp32": torch.float32, "bf16": torch.bfloat16}
+CLEARLY = 1.2  # how many times as fast the other precision must be to be told: two measurements differ a little
 
 
 def look(asked: Asked) -> Iterator[Finding]:
     """Slow where the chosen precision is not the faster one."""
     if asked.seconds <= 0:
         return
-    chosen = numerics("auto", "auto")
-    device, threads = chosen["device"], chosen["threads"]
-    rates = {name: flop_rate(SHAPE, dtype, asked.seconds, device) for name, dtype in PRECISIONS.items()}
+    chosen = auto()
+    device, threads = chosen.device, chosen.threads
+    rates = product_rates(asked.seconds, device)
     listed = ", ".join(f"{show(rate, 'FLOP')}/s in {name}" for name, rate in rates.items())
     where = device if device != "cpu" else several(threads, "thread")
     facts = {"flop_per_second": rates, "shape": SHAPE, "device": device, "threads": threads}
     yield Finding(f"{listed}, {where}", facts=facts)
+    if chosen.precision is None:  # the first run measures it, and takes the faster one
+        return
+    if chosen.weighed is not None:
+        rates = dict(measured().flop_per_second)  # as that was measured
     faster = max(rates, key=lambda name: rates[name])
-    if faster != chosen["precision"] and rates[faster] > 1.2 * rates[chosen["precision"]]:
-        why = f"--precision auto is {chosen['precision']} here"
-        yield Finding(
-            f"{faster} is {rates[faster] / rates[chosen['precision']]:.1f} times as fast",
-            "slow",
-            why,
-            f"--precision {faster}",
-        )
+    ratio = rates[faster] / rates[chosen.precision]
+    if ratio <= CLEARLY:
+        return
+    why, do = f"--precision auto is {chosen.precision} here", f"--precision {faster}"
+    if chosen.weighed is not None:
+        place = place_of(multiplying())
+        why += f", for so it was measured once: {place}"
+        do += "; or remove that file, and the next run measures anew: its runs may have other ids"
+    yield Finding(f"{faster} is {ratio:.1f} times as fast", "slow", why, do)
 
 
 checks.register("matrix_rate")(Check("speed", look))
