@@ -107,7 +107,7 @@ class Bench:
         return self.clock.left() - self.reserve()
 
 
-class InTime(TrainerCallback):  # type: ignore[misc]
+class InTime(TrainerCallback):
     """Stops training when what is left is needed to score."""
 
     def __init__(self, bench: Bench):
@@ -144,16 +144,19 @@ def answer(question: dict[str, Any], clock: Clock) -> dict[str, Any]:
             worse.trainer = None  # its memory
         best = best_of(fits)
         scored = best.trainer.predict(bench.rows["test"])
-    # The sampler that groups by length orders these rows too: what is right is told by the labels that come back.
-    right = scored.predictions.argmax(-1) == scored.label_ids
     return {
-        "accuracy": float(right.mean()),
-        "rows_scored": len(right),
+        "accuracy": accuracy(scored),
+        "rows_scored": len(scored.label_ids),
         "validation": best.validation,
         "chosen": described(best),
         "fits": [one.told() for one in fits],
         "settings": SETTINGS | {"rates": RATES, "seeds": SEEDS, "epochs": EPOCHS, "max_length": MAX_LENGTH},
     }
+
+
+def accuracy(scored: Any) -> float:
+    """By the labels that came back: the sampler that groups by length orders the rows of an evaluation too."""
+    return float((scored.predictions.argmax(-1) == scored.label_ids).mean())
 
 
 def described(best: Fit) -> str:
@@ -280,7 +283,7 @@ def fit(bench: Bench, plan: Plan, folder: Path) -> Fit:
         train_dataset=bench.rows["train"],
         eval_dataset=bench.rows["validation"],
         processing_class=bench.tokenizer,
-        compute_metrics=lambda told: {"accuracy": float((told.predictions.argmax(-1) == told.label_ids).mean())},
+        compute_metrics=lambda scored: {"accuracy": accuracy(scored)},
         callbacks=[InTime(bench)],
     )
     trainer.train()
