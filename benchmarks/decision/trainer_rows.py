@@ -1,0 +1,113 @@
+"""The rows of `beside_trainer.py`: drawn once by a hash of their texts, and written for every system to read."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+TEXTS = ("text", "text_a", "text_b")
+SETS = (
+    "cr", "mr", "sst2", "sst5", "trec50", "clinc150", "ag_news", "tweet_stance_atheism", "sick_nli", "rte", "snli",
+    "debian_sections",
+)  # fmt: skip
+FILES = {"debian_sections": ("en_train", "en_dev", "en_test"), "snli": ("dev", "", "test")}  # else train, dev, test
+VALIDATION_ROWS = 1000  # at most, and a quarter of what train may have
+
+Row = dict[str, str]
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """The rows of a data set in files."""
+
+    name: str
+    files: Mapping[str, Path]  # train, validation and test
+    rows: Mapping[str, int]
+    classes: int
+    words: float  # a row of train, on average
+    digest: str  # of the files: rows of other texts have another
+
+
+def rows_of(folder: Path, name: str) -> list[Row]:
+    """The rows of `name.tsv` or `name.tsv.gz`, which are never quoted; none where there is no such file."""
+    for path in (folder / f"{name}.tsv", folder / f"{name}.tsv.gz"):
+        if path.is_file():
+            raw = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
+            header, *lines = raw.decode("utf-8").rstrip("\n").split("\n")
+            return [dict(zip(header.split("\t"), line.split("\t"), strict=True)) for line in lines]
+    return []
+
+
+def texts_of(row: Row) -> tuple[str, ...]:
+    """Its texts in lower case with single spaces: by them two rows are the same."""
+    return tuple(" ".join(row[column].lower().split()) for column in TEXTS if column in row)
+
+
+def number_of(text: str) -> int:
+    """A number that looks drawn by lot and is always the same for a text."""
+    return int(hashlib.sha256(text.encode()).hexdigest()[:12], 16)
+
+
+def once(rows: list[Row], taken: set[tuple[str, ...]]) -> list[Row]:
+    """The rows whose texts are not `taken`, each text once; `taken` has them all afterwards."""
+    kept = []
+    for row in rows:
+        if texts_of(row) not in taken:
+            taken.add(texts_of(row))
+            kept.append(row)
+    return kept
+
+
+def splits_of(folder: Path, train_rows: int, test_rows: int) -> dict[str, list[Row]]:
+    """train, validation and test of a data set, at most so many rows of each, in an order drawn by a hash.
+
+    The published test is the test; where its labels are hidden or there is none, dev is; where there is neither, a
+    fifth of all rows is drawn. Where no dev is left, an eighth of train is drawn as validation. What is drawn is drawn
+    by the first text, so that a premise with several hypotheses is in one of them. No text is in two splits or twice in
+    one, and a label that train has no row of is in none.
+    """
+    names = FILES.get(folder.name, ("train", "dev", "test"))
+    train, dev, test = (rows_of(folder, name) if name else [] for name in names)
+    train = train or rows_of(folder, "all")
+    if not test and dev:
+        test, dev = dev, []
+    if not test:
+        test = [row for row in train if number_of(texts_of(row)[0]) % 5 == 0]
+    tested = {texts_of(row) for row in test}
+    if not dev:
+        dev = [row for row in train if number_of(texts_of(row)[0]) // 5 % 8 == 0]
+        dev = [row for row in dev if texts_of(row) not in tested]
+    limits = {"test": test_rows, "validation": min(VALIDATION_ROWS, max(50, train_rows // 4)), "train": train_rows}
+    taken: set[tuple[str, ...]] = set()
+    drawn = {}
+    for name, rows in (("test", test), ("validation", dev), ("train", train)):
+        ordered = sorted(once(rows, taken), key=lambda row: number_of("\t".join(texts_of(row))))
+        drawn[name] = ordered[: limits[name]]
+    known = {row["label"] for row in drawn["train"]}
+    return {name: [row for row in rows if row["label"] in known] for name, rows in drawn.items()}
+
+
+def written(folder: Path, work: Path, train_rows: int, test_rows: int) -> Drawn:
+    """The rows of a data set, written to `work` as train.tsv, validation.tsv and test.tsv."""
+    splits = splits_of(folder, train_rows, test_rows)
+    files, hashed = {}, hashlib.sha256()
+    for split, rows in splits.items():
+        columns = [column for column in (*TEXTS, "label") if column in rows[0]]
+        lines = ["\t".join(columns), *("\t".join(row[column] for column in columns) for row in rows)]
+        content = ("\n".join(lines) + "\n").encode()
+        files[split] = work / folder.name / f"{split}.tsv"
+        files[split].parent.mkdir(parents=True, exist_ok=True)
+        files[split].write_bytes(content)
+        hashed.update(content)
+    train = splits["train"]
+    return Drawn(
+        folder.name,
+        files,
+        {name: len(rows) for name, rows in splits.items()},
+        len({row["label"] for row in train}),
+        sum(len(" ".join(texts_of(row)).split()) for row in train) / len(train),
+        hashed.hexdigest(),
+    )
