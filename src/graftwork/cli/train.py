@@ -33,7 +33,13 @@ from graftwork.units import named_scores, percent, show
 @click.option(
     "--budget",
     metavar="AMOUNT",
-    help="Instead of a method: try the cheapest first, spend at most 90s, 5min, 1h, 20kJ, 3Wh or 0.02EUR.",
+    help="Instead of a method: find the best that 90s, 5min, 1h, 20kJ, 3Wh or 0.02EUR pay for.",
+)
+@click.option(
+    "--worth",
+    type=float,
+    metavar="POINTS",
+    help="With --budget: the whole of it is worth ten times as many points.  [default: 0.5]",
 )
 @seed_option("initialisation and data order")
 @click.option("--learning-rate", type=float, help="Peak of the schedule, with --method.  [default: the method's]")
@@ -47,6 +53,7 @@ def command(
     data: str,
     method: str | None,
     budget: str | None,
+    worth: float | None,
     seed: int,
     learning_rate: float | None,
     out: str | None,
@@ -57,37 +64,46 @@ def command(
     running: RunFlags,
     **flags: str | None,
 ) -> None:
-    """Fit METHOD to DATA once; or, with a budget, methods from the cheapest up.
+    """Fit METHOD to DATA once; or, with a budget, find the best method that it pays for.
 
     DATA is what graft compare takes: a file, a folder of splits or of class folders, a task file, builtin:tickets.
 
     With --method: prints the scores, the price tag and where the task module stands.
 
-    With --budget: each method's time is measured on a few steps before it is spent. It stops when the next method is
-    not affordable or not worth it, and chooses the cheapest one within the noise of the best on validation.
+    With --budget: baselines first; then what is expected to gain most for its time, which is measured on a few steps
+    before it is spent: another method, one more seed, another learning rate. It stops when nothing is worth it. There
+    is a best choice at every moment: Ctrl-C, or the end of the budget, leaves it.
     """
     watch = Stopwatch()  # before anything heavy is imported: a budget counts that too
-    _check(method, budget, learning_rate, out)
+    _check(method, budget, learning_rate, out, worth)
     task, settings = task_from_flags(data, flags)
     use_threads(running.threads)
     given = over(settings, running.given)
     place = place_in_bank(bank, called, task, given.get("backbone"), Setup.of(given).precision)
     shared = {**given, "seed": seed, "backbone": place.backbone, "precision": place.precision}
     if budget is not None:
-        _climb(task, budget, out, shared, place, watch, as_json, profile)
+        found = shared if worth is None else shared | {"worth": worth}
+        _climb(task, budget, out, found, place, watch, as_json, profile)
     elif method is not None:
         _train(task, method, learning_rate, shared, place, as_json, profile)
 
 
-def _check(method: str | None, budget: str | None, learning_rate: float | None, out: str | None) -> None:
+def _check(
+    method: str | None, budget: str | None, learning_rate: float | None, out: str | None, worth: float | None
+) -> None:
     """Flags that belong together."""
     if (method is None) == (budget is None):
         raise ConfigError(
             "neither --method nor --budget" if method is None else "--method and --budget exclude each other",
             expected="one of them",
-            do="name a --method to train just that, or give a --budget to let methods be tried from the cheapest up",
+            do="name a --method to train just that, or give a --budget to find the best that it pays for",
         )
-    for flag, value, other in (("--learning-rate", learning_rate, "--budget"), ("--out", out, "--method")):
+    listed = (
+        ("--learning-rate", learning_rate, "--budget"),
+        ("--out", out, "--method"),
+        ("--worth", worth, "--method"),
+    )
+    for flag, value, other in listed:
         if value is not None and (budget if other == "--budget" else method) is not None:
             raise ConfigError(f"{flag} means nothing with {other}", do=f"leave {flag} out")
 
@@ -154,35 +170,58 @@ def _about(warnings: tuple[str, ...]) -> list[str]:
 
 
 def ladder_lines(content: Mapping[str, Any]) -> list[str]:
-    """A `ladder.json` as a person reads it."""
+    """A `ladder.json` as a person reads it: what to use, then the runs in their order."""
     budget, spent, unit = content["budget"], content["spent"], content["budget"]["unit"]
-    backbone = content["backbone"]["id"] if content["backbone"] else "none"
+    backbone = content["backbone"]["id"] if content["backbone"] else "no backbone"
+    surroundings = content["environment"]
+    computed = " on ".join(filter(None, (surroundings.get("precision"), surroundings.get("device"))))
     lines = [
-        f"{content['task']['name']} · {content['metric']} on validation · backbone {backbone} · "
+        f"{content['task']['name']} · {content['metric']}, points · {', '.join(filter(None, (backbone, computed)))} · "
         f"budget {show(budget['amount'], unit)}",
         "",
-        f"  {'method':<20}{'predicted':>12}{'real':>12}  {'validation [95 %]':<22}  decision",
+        *_answer(content),
+        f"Spent {show(spent['amount'], unit)} ({spent['grade']}), {100 * spent['share']:.0f} % of the budget; ended "
+        f"since {_ended(content)}.",
+        "",
+        f"  {'method':<32}{'forecast':>12}{'took':>12}  {'validation [95 %]':<22}  decision",
     ]
     for rung in content["rungs"]:
         score = rung["validation"]
         shown = f"{percent(score['score'])} [{percent(score['low'])}, {percent(score['high'])}]" if score else ""
         predicted = "there already" if rung["reused"] else show(rung["predicted_seconds"], "s")
         reason = f": {rung['reason']}" if rung["reason"] else ""
+        name = rung["method"] + (
+            f", seed {rung['seed']}" if rung.get("seed", content["seed"]) != content["seed"] else ""
+        )
         lines.append(
-            f"{'*' if rung['chosen'] else ' '} {rung['method']:<20}{predicted:>12}{show(rung['seconds'], 's'):>12}"
+            f"{'>' if rung['chosen'] else ' '} {name:<32}{predicted:>12}{show(rung['seconds'], 's'):>12}"
             f"  {shown:<22}  {rung['decision']}{reason}"
         )
-    lines += ["", f"Ended: {content['stopped'] or 'every rung was tried'}."]
-    lines += [f"{name.capitalize()}: {rule}." for name, rule in content["rules"].items()]
-    lines += [f"Note: {note}." for note in content["notes"]]
-    measuring = sum(rung["measuring_seconds"] for rung in content["rungs"])
-    lines.append(
-        f"Spent: {show(spent['amount'], unit)} ({spent['grade']}), {100 * spent['share']:.0f} % of the budget, in "
-        f"{show(spent['seconds'], 's')}; of that {show(measuring, 's')} went into measuring before spending."
-    )
-    if content["chosen"]:
+    return [*lines, *(f"Note: {note}." for note in content["notes"])]
+
+
+def _answer(content: Mapping[str, Any]) -> list[str]:
+    """What to use, what it may lack, and what more would bring."""
+    chosen, decision = content["chosen"], content.get("decision")
+    if not chosen or not decision:
+        return []
+    own = next(one for one in decision["methods"] if one["method"] == chosen["method"])
+    lines = [
+        f"Use {chosen['method']}: test {named_scores(chosen['scores'], chosen['interval'])}, "
+        f"{show(chosen['costs']['train_seconds']['value'], 's')} to train.",
+        f"Expected to be {percent(own['shortfall'])} points ({percent(own['low'])} … {percent(own['high'])}) below the "
+        f"best of {len(decision['methods'])} methods; chosen on {decision['validation_rows']:,} validation rows and "
+        f"{decision['boards']} earlier boards, so the test score is no better for having been chosen.",
+    ]
+    left = [rung for rung in content["rungs"] if rung["expected_gain"] is not None and rung["run"] is None]
+    if left:
+        best = max(left, key=lambda rung: rung["expected_gain"])
         lines.append(
-            f"Chosen: {content['chosen']['method']}, run {content['chosen']['run']}; "
-            f"test {named_scores(content['chosen']['scores'], content['chosen']['interval'])}"
+            f"Next would be {best['method']}: expected to gain {percent(best['expected_gain'], 2)} points"
+            + (f" in {show(best['predicted_seconds'], 's')}." if best["predicted_seconds"] else ".")
         )
     return lines
+
+
+def _ended(content: Mapping[str, Any]) -> str:
+    return str(content["stopped"] or "every method was tried")

@@ -108,8 +108,8 @@ def _settled(decision: Mapping[str, Any], chosen: Mapping[str, Any]) -> str:
     if not rivals:
         return f"{start}; no other method is likely to be better by more than {worth}."
     names = [rival["method"] for rival in rivals[:_MOST_RIVALS]]
-    others = f" or {len(rivals) - len(names)} more" if len(rivals) > len(names) else ""
-    return f"{start}. Not settled: {chosen['method']}, or {' or '.join(names)}{others}. {_settling(rivals)}"
+    others = f", or {len(rivals) - len(names)} more" if len(rivals) > len(names) else ""
+    return f"{start}. Not settled: {' or '.join([chosen['method'], *names])}{others}. {_settling(rivals)}"
 
 
 def _settling(rivals: Sequence[Mapping[str, Any]]) -> str:
@@ -122,7 +122,8 @@ def _settling(rivals: Sequence[Mapping[str, Any]]) -> str:
         ways.append(f"{first['runs']} more runs of each")
     if not ways:
         return "Neither more runs nor twenty times the labelled rows would settle it: they are too close."
-    return f"{', or '.join(ways)[0].upper()}{', or '.join(ways)[1:]}, would settle it."
+    told = ", or ".join(ways)
+    return f"{told[0].upper()}{told[1:]}{',' if len(ways) > 1 else ''} would settle the first two."
 
 
 def _known_by(decision: Mapping[str, Any]) -> list[str]:

@@ -20,7 +20,7 @@ class Choice:
 
     chosen: Arm
     worth: float  # a fraction
-    within: bool  # whether its expected shortfall is no more than that; False: it is the least there is
+    within: bool  # whether its expected shortfall is no more than that
     cheaper: Arm | None  # the best of the methods that cost at most half of it
     rivals: tuple[Arm, ...]  # that may well be better by more than it is worth, likeliest first
 
@@ -40,8 +40,9 @@ def parse_worth(points: float) -> float:
 def choose(posterior: Posterior, prices: Mapping[Arm, float], worth: float, among: Collection[Arm] = ()) -> Choice:
     """The cheapest of the methods that have run (or of `among`) whose expected shortfall is at most `worth`.
 
-    Where none is as good as that, the one with the least. The majority class only where nothing is expected to score
-    above it. `prices` in any one unit; what has none there costs as much as the dearest.
+    Where none is as good as that, the cheapest whose shortfall is at most `worth` above the least there is. The
+    majority class only where nothing is expected to score above it. `prices` in any one unit; what has none there costs
+    as much as the dearest.
     """
     open_to = [arm for arm in posterior.arms if arm in (among or posterior.ran)]
     assert open_to, "nothing has run"
@@ -49,15 +50,12 @@ def choose(posterior: Posterior, prices: Mapping[Arm, float], worth: float, amon
     dearest = max(prices.values(), default=0.0)
     price = {arm: prices.get(arm, dearest) for arm in open_to}
     shortfalls = {arm: posterior.shortfall(arm)[0] for arm in open_to}
-    fair = [arm for arm in open_to if shortfalls[arm] <= worth]
-    chosen = (
-        min(fair, key=lambda arm: (price[arm], shortfalls[arm]))
-        if fair
-        else min(open_to, key=lambda arm: (shortfalls[arm], price[arm]))
-    )
+    within = min(shortfalls.values()) <= worth
+    allowed = worth if within else worth + min(shortfalls.values())
+    chosen = min((arm for arm in open_to if shortfalls[arm] <= allowed), key=lambda arm: (price[arm], shortfalls[arm]))
     half = [arm for arm in open_to if price[arm] <= price[chosen] / 2]
     cheaper = min(half, key=lambda arm: (shortfalls[arm], price[arm]), default=None)
-    return Choice(chosen, worth, bool(fair), cheaper, _rivals(posterior, chosen, worth))
+    return Choice(chosen, worth, within, cheaper, _rivals(posterior, chosen, worth))
 
 
 def _above_floor(posterior: Posterior, arms: list[Arm]) -> list[Arm]:

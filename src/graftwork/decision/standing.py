@@ -30,6 +30,11 @@ class Standing:
         self.begun: dict[Arm, int] = dict.fromkeys(self.arms, 0)  # runs that were made or are on their way
         self._known: Posterior | None = None
 
+    def admit(self, arm: Arm) -> None:
+        """A method is a candidate too."""
+        self.arms, self.begun[arm] = (*self.arms, arm), 0
+        self._known = None
+
     def begin(self, arm: Arm) -> None:
         """A run of a method is on its way."""
         self.begun[arm] += 1

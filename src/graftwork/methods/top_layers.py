@@ -23,7 +23,7 @@ class TopLayers:
 
     VERSION: ClassVar[int] = 1
     uses_backbone: ClassVar[bool] = True
-    LADDER: ClassVar[Entries] = ({"k": 1}, {})
+    LADDER: ClassVar[Entries] = ({"k": 1}, {}, {"k": 3})
 
     def unfit(self, task: Task, card: BackboneCard | None) -> str:
         """Needs blocks with weights of their own, and more than k of them."""

@@ -1,0 +1,292 @@
+"""A climb on its way: which run is next, whether it can be afforded, and what came of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Protocol
+
+from graftwork.budget.forecast import Forecast
+from graftwork.budget.purse import OverBudget, Purse, hard_stop
+from graftwork.core.progress import Progress
+from graftwork.core.run import Recipe, RunResult
+from graftwork.decision.choice import WORTH
+from graftwork.decision.next_run import expected_gain
+from graftwork.decision.prior import Prior
+from graftwork.decision.standing import Standing
+from graftwork.decision.traits import TUNED, Arm, Traits
+from graftwork.run.evidence import Evidence, validation_evidence
+from graftwork.run.execute import execute
+from graftwork.run.methods import Named, named
+from graftwork.run.shop import Shop
+from graftwork.units import percent, show
+
+MARGIN = 1.15  # a run is started when so many times its forecast is left
+HARD_STOP = 1.04  # of the budget: what runs then is stopped, and cleaning up ends below 1.05
+HOPELESS = 2.0  # a run that by its operations needs so many times what is left is not even measured
+SECONDS_PER_FLOP = 1e-11  # until something is measured; it decides no more than what is measured first
+MOST_SEEDS = 5  # of a method
+OTHER_RATES = (2.0, 0.5)  # of the best method's own learning rate, once nothing else is worth its time
+BEST = 0.0  # what a dearer method must be better by: what was trained is paid for, so the best is chosen
+
+
+class Forecasts(Protocol):
+    """What says how long a run will take; `Forecaster` does."""
+
+    def operations(self, method: Named) -> float:
+        """Roughly the FLOPs of its fit."""
+
+    def forecast(self, method: Named) -> Forecast:
+        """Its seconds, measured on a sample."""
+
+
+@dataclass
+class Rung:
+    """One run, and what came of it."""
+
+    method: Named
+    seed: int = 0
+    operations: float = 0.0
+    gain: float | None = None  # that was expected of it, a fraction; None for what runs in any case
+    forecast: Forecast | None = None
+    measuring_seconds: float = 0.0
+    seconds: float | None = None  # that the run really took
+    result: RunResult | None = None
+    reused: bool = False
+    evidence: Evidence | None = None
+    decision: str = ""  # "kept", "not better", "failed", "not affordable", "interrupted" or "not worth it"
+    reason: str = ""
+
+
+class Climber:
+    """One climb on its way."""
+
+    def __init__(
+        self,
+        shop: Shop,
+        purse: Purse,
+        forecasts: Forecasts,
+        recipe: Recipe,
+        seed: int,
+        progress: Progress,
+        worth: float = WORTH,
+        prior: Prior | None = None,
+    ):
+        self.shop, self.purse, self.forecasts, self.recipe, self.seed = shop, purse, forecasts, recipe, seed
+        self.progress, self.worth = progress, worth
+        backbone = shop.backbone.card.id if shop.backbone else None
+        rows = len(shop.dataset.validation.examples)
+        self.standing = Standing((), Traits.of(shop.dataset, backbone), rows, prior or Prior.load())
+        self.rungs: list[Rung] = []  # in the order in which they were decided on
+        self.first: dict[Arm, Rung] = {}  # of each method the run with the first seed, as far as it is known
+        self.closed: set[Arm] = set()  # that can't be afforded, or failed
+        self.stopped = ""  # why the climb ended
+        self.seconds_per_flop = SECONDS_PER_FLOP
+
+    def unfit(self, method: Named) -> str:
+        """Why a method can't be tried here, or an empty string."""
+        card = self.shop.backbone.card if self.shop.backbone else None
+        return method.method.unfit(self.shop.dataset.task, card)
+
+    def climb(self, methods: Sequence[Named], keep: Callable[[], None] = lambda: None) -> None:
+        """Run what is worth most, as far as is known; measure it first. `keep` is called after every run."""
+        for method in methods:
+            self.shop.spec(method, self.recipe, self.seed)  # a recipe that makes no sense is an error before any run
+        self._open(methods)
+        try:
+            while not self.stopped:
+                rung = self._next()
+                if rung is not None and self._ready(rung) and self._run(rung):
+                    self._judge(rung)
+                    keep()
+        except KeyboardInterrupt:
+            if not self.standing.looks:
+                raise
+            self.stopped = "interrupted"
+        self._leave()
+
+    def _open(self, methods: Sequence[Named]) -> None:
+        """Let these be candidates."""
+        for method in methods:
+            arm = Arm.of(method)
+            self.first[arm] = self._known(Rung(method, self.seed))
+            self.standing.admit(arm)
+
+    def _known(self, rung: Rung) -> Rung:
+        """With what is known for nothing: that a run is there already, or roughly its operations."""
+        if self.shop.store.find(self.shop.spec(rung.method, self.recipe, rung.seed).id) is not None:
+            rung.forecast = Forecast()
+            return rung
+        with suppress(Exception):  # what can't be built can't be measured either, and is told then
+            rung.operations = self.forecasts.operations(rung.method)
+        return rung
+
+    def _next(self) -> Rung | None:
+        """The run to make now; None, and the climb is at its end or has new candidates, where none is worth it."""
+        waiting = [arm for arm in self.first if arm not in self.closed and not self.standing.begun[arm]]
+        simple = [arm for arm in waiting if arm.sort != TUNED]
+        if simple or not self.standing.looks:
+            arm = min(simple or waiting, key=self._expected, default=None)
+            if arm is None:
+                self.stopped = "every method was tried"
+            return None if arm is None else self.first[arm]
+        seconds = {arm: self._expected(arm) for arm in self.first if arm not in self.closed}
+        found = self.standing.next_run(seconds, MOST_SEEDS, self.worth, self._whole())
+        if found is None:
+            self._try_other_rates()
+            return None
+        arm, gain = found
+        made = self.standing.begun[arm]
+        rung = self.first[arm] if made == 0 else Rung(self.first[arm].method, self.seed + made)
+        rung.gain = gain
+        return rung
+
+    def _whole(self) -> float:
+        """The budget in seconds."""
+        return self.purse.budget.amount / max(1e-12, self.purse.price(1.0))
+
+    def _try_other_rates(self) -> None:
+        """Once: the best method at other learning rates; else the end."""
+        best = self.standing.choice(BEST).chosen
+        item = self.first[best].method
+        own = item.config.get("learning_rate")
+        settings = {key: value for key, value in item.config.items() if key not in ("name", "version")}
+        others = [named(item.config["name"], {**settings, "learning_rate": factor * own}) for factor in OTHER_RATES
+                  ] if own and best.sort == TUNED and "learning_rate" not in item.given else []  # fmt: skip
+        fresh = [other for other in others if Arm.of(other) not in self.first]
+        if not fresh:
+            dear = any(rung.decision == "not affordable" for rung in self.rungs)
+            self.stopped = "the budget pays for nothing more that is worth it" if dear else "nothing more is worth it"
+        self._open(fresh)
+
+    def _expected(self, arm: Arm) -> float:
+        """Seconds of a method's next run, as far as is known."""
+        rung = self.first[arm]
+        if self.standing.begun[arm] and rung.result is not None:
+            return rung.result.spent.wall_seconds
+        return rung.forecast.seconds if rung.forecast else rung.operations * self.seconds_per_flop
+
+    def _ready(self, rung: Rung) -> bool:
+        """Measure it, if it has not been; whether it can be afforded. What was measured now is looked at once more."""
+        arm = Arm.of(rung.method)
+        if rung is self.first[arm] and rung.forecast is None:
+            self._measure(rung)
+            if rung.decision:
+                self._close(arm, rung)
+            return False
+        if rung is not self.first[arm]:
+            rung.forecast = Forecast({"as before": self._expected(arm)})
+        assert rung.forecast is not None
+        needed, left = self.purse.price(rung.forecast.seconds), self.purse.left
+        if MARGIN * needed <= left or not rung.forecast.parts:
+            return True
+        self._too_dear(rung, f"needed {MARGIN} x {self._show(needed)}")
+        self._close(arm, rung)
+        return False
+
+    def _close(self, arm: Arm, rung: Rung) -> None:
+        self.rungs.append(rung)
+        self.closed.add(arm)
+        if self.purse.left <= 0:
+            self.stopped = "the budget is spent"
+
+    def _measure(self, rung: Rung) -> None:
+        """Forecast it, unless that is hopeless."""
+        expected, left = rung.operations * self.seconds_per_flop, self.purse.left
+        if self.seconds_per_flop != SECONDS_PER_FLOP and self.purse.price(expected) > HOPELESS * left:
+            return self._too_dear(rung, f"by its operations needed about {self._show(self.purse.price(expected))}")
+        self._report(rung, "measuring")
+        began = self.purse.seconds()
+        self.purse.start_rating()
+        try:
+            with hard_stop(self.purse, self.purse.budget.amount):
+                rung.forecast = self.forecasts.forecast(rung.method)
+        except OverBudget:
+            self.stopped = "the budget is spent"
+            return self._too_dear(rung, "could not even be measured")
+        except Exception as error:  # the run would end the same way
+            rung.decision, rung.reason = "failed", str(error) or type(error).__name__
+            return None
+        finally:
+            rung.measuring_seconds = self.purse.seconds() - began
+        if rung.operations:
+            self.seconds_per_flop = rung.forecast.seconds / rung.operations
+        return None
+
+    def _too_dear(self, rung: Rung, reason: str) -> None:
+        rung.decision, rung.reason = "not affordable", f"{reason}, left {self._show(max(0.0, self.purse.left))}"
+
+    def _run(self, rung: Rung) -> bool:
+        """An ordinary run; whether it ended. One that is stopped leaves at most its checkpoint."""
+        began = self.purse.seconds()
+        self.rungs.append(rung)
+        self.standing.begin(Arm.of(rung.method))
+        try:
+            with hard_stop(self.purse, HARD_STOP * self.purse.budget.amount) as check:
+
+                def report(done: float, text: str) -> None:
+                    check()
+                    self._report(rung, text)
+
+                rung.result, rung.reused = execute(self.shop, rung.method, self.recipe, rung.seed, report)
+        except OverBudget:
+            spent = self.purse.spent()
+            rung.decision = "interrupted"
+            share = spent / self.purse.budget.amount
+            rung.reason = f"still running after {self._show(spent)}, {share:.2f} x the budget"
+            self.stopped = "the budget is spent"
+            return False
+        except KeyboardInterrupt:
+            rung.decision = "interrupted"
+            raise
+        finally:
+            rung.seconds = self.purse.seconds() - began
+        return True
+
+    def _judge(self, rung: Rung) -> None:
+        """Let validation count."""
+        assert rung.result is not None
+        arm = Arm.of(rung.method)
+        if rung.result.status != "ok":
+            rung.decision, rung.reason = "failed", rung.result.error
+            self.closed.add(arm)
+            self.standing.give_up(arm)
+            return
+        before = self.chosen()
+        rung.evidence = validation_evidence(self.shop.dataset, self.shop.store.root / rung.result.id)
+        price = rung.result.costs.get("train_seconds")
+        self.standing.add(arm, rung.evidence, price.value if price else None)
+        rung.decision = "kept" if self.chosen() is rung else "not better"
+        if before is not None and before.evidence is not None:
+            low, high = rung.evidence.gain_over(before.evidence)
+            rung.reason = f"{100 * low:+.1f} to {100 * high:+.1f} points against {before.method.label}"
+
+    def _leave(self) -> None:
+        """What was not tried, and why."""
+        for arm, rung in sorted(self.first.items(), key=lambda item: self._expected(item[0])):
+            if rung not in self.rungs:
+                rung.gain = self._gain(arm)
+                rung.decision = "not worth it"
+                rung.reason = self.stopped if rung.gain is None else f"expected to gain {percent(rung.gain, 2)} points"
+                self.rungs.append(rung)
+
+    def _gain(self, arm: Arm) -> float | None:
+        """What a run of a method would be expected to gain now."""
+        there = self.standing.posterior
+        return expected_gain(there, arm, there.ran) if there.ran and arm in there.arms else None
+
+    def chosen(self) -> Rung | None:
+        """Of the method with the highest expected score the run that is best on validation."""
+        if not self.standing.looks:
+            return None
+        best = self.standing.choice(BEST).chosen
+        runs = [rung for rung in self.rungs if rung.evidence and Arm.of(rung.method) == best]
+        return max(runs, key=lambda rung: rung.evidence.score if rung.evidence else 0.0, default=None)
+
+    def _report(self, rung: Rung, text: str) -> None:
+        share = self.purse.spent() / self.purse.budget.amount
+        self.progress(min(1.0, share), f"{rung.method.label}: {text}")
+
+    def _show(self, amount: float) -> str:
+        return show(amount, self.purse.budget.unit)
