@@ -22,7 +22,7 @@ _NORMAL_QUANTILE, _POWER_QUANTILE = 1.96, 0.8416  # of the normal distribution a
 
 
 @dataclass(frozen=True)
-class TestScore:
+class ScoreOnTest:
     """What a method scored on a task, over all of its seeds."""
 
     mean: float  # a fraction
@@ -36,7 +36,7 @@ class TaskRecord:
 
     name: str
     traits: Traits
-    scores: Mapping[Arm, TestScore]
+    scores: Mapping[Arm, ScoreOnTest]
 
     def content(self) -> dict[str, Any]:
         """As JSON."""
@@ -51,7 +51,7 @@ class TaskRecord:
     def read(cls, content: Mapping[str, Any]) -> TaskRecord:
         """From JSON."""
         scores = {
-            Arm(one["label"], one["name"], one["sort"]): TestScore(one["mean"], one["error"], one["seeds"])
+            Arm(one["label"], one["name"], one["sort"]): ScoreOnTest(one["mean"], one["error"], one["seeds"])
             for one in content["scores"]
         }
         return cls(content["name"], Traits.read(content["traits"]), scores)
@@ -89,9 +89,9 @@ def own() -> Experience:
     return Experience(tuple(map(TaskRecord.read, read_json(path)["tasks"])))
 
 
-def keep(records: Iterable[TaskRecord]) -> Experience:
-    """Add boards to the user's own; one of the same name takes the place of the one before."""
-    kept = {task.name: task for task in (*own().tasks, *records)}
+def keep(records: Iterable[TaskRecord], without: Iterable[str] = ()) -> Experience:
+    """Add boards to the user's own, one of the same name in place of the one before; `without` names ones to forget."""
+    kept = {task.name: task for task in (*own().without(without).tasks, *records)}
     write_json(own_file(), {"format": FORMAT, "tasks": [task.content() for task in kept.values()]})
     return Experience(tuple(kept.values()))
 
@@ -121,7 +121,7 @@ def record_of(board: Mapping[str, Any], name: str, traits: Traits | None = None)
     scores = {}
     for row in rows:
         arm = Arm.of(named_from_config(row["config"]))
-        scores[arm] = TestScore(row["scores"][metric]["mean"], errors.get(row["method"], middle), row["n_seeds"])
+        scores[arm] = ScoreOnTest(row["scores"][metric]["mean"], errors.get(row["method"], middle), row["n_seeds"])
     return TaskRecord(name, traits, scores)
 
 

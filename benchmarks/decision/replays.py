@@ -1,0 +1,159 @@
+"""Boards whose runs were all made, as a decision meets them one by one: what is known of each, and what it would see."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from refit import BOARDS, SMALL, traits_of
+
+from graftwork.decision.experience import TaskRecord, record_of
+from graftwork.decision.traits import TUNED, Arm
+from graftwork.files import read_json
+
+HERE = Path(__file__).parent.absolute()
+VALIDATION = HERE / "results" / "validation.json"
+WHOLE = {  # benchmark -> its boards that keep validation scores
+    "many_tasks": None,  # all
+    "glue": ("CoLA", "MRPC", "RTE", "SST-2", "STS-B"),
+}
+DRAWS = 400
+PAIRED = 0.6  # correlation of two methods' luck with validation rows, where it was not kept
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What a method would show, seed by seed, and what it is worth."""
+
+    validation: tuple[float, ...]
+    test: float  # mean over seeds
+    seconds: float
+    right: tuple[str, ...] = ()  # of each seed the validation rows that it got right, hexadecimal
+
+
+@dataclass(frozen=True)
+class Replay:
+    """A finished board."""
+
+    record: TaskRecord
+    arms: Mapping[Arm, Seen]
+    rows: int  # of validation
+    differences: tuple[Mapping[str, Any], ...] = ()  # the board's verdicts; none of small draws
+
+    @property
+    def name(self) -> str:
+        """As in the experience."""
+        return self.record.name
+
+    @property
+    def best(self) -> float:
+        """The highest mean on test: of ten noisy means the luckiest."""
+        return max(seen.test for seen in self.arms.values())
+
+    def seconds(self, label: str) -> float:
+        """Of training a method once."""
+        return next(seen.seconds for arm, seen in self.arms.items() if arm.label == label)
+
+    def test(self, label: str) -> float | None:
+        """The mean test score of a method; None where it is not on the board."""
+        return next((seen.test for arm, seen in self.arms.items() if arm.label == label), None)
+
+    def draws(self, arm: Arm, seed: int, spread: float) -> NDArray[np.float64]:
+        """(DRAWS,) the score on resampled validation rows: as kept, else made up with a typical correlation."""
+        seen = self.arms[arm]
+        if seen.right:
+            bits = np.unpackbits(np.frombuffer(bytes.fromhex(seen.right[seed]), np.uint8))[: self.rows]
+            return np.asarray(self._weights @ bits)
+        place = list(self.arms).index(arm)
+        return seen.validation[seed] + spread / np.sqrt(self.rows) * self._luck[place]
+
+    @cached_property
+    def _weights(self) -> NDArray[np.float64]:
+        """(DRAWS, rows) how often each row was drawn."""
+        picks = np.random.default_rng(0).integers(0, self.rows, (DRAWS, self.rows))
+        counts = [np.bincount(draw, minlength=self.rows) for draw in picks]
+        return np.array(counts) / self.rows
+
+    @cached_property
+    def _luck(self) -> NDArray[np.float64]:
+        """(arms, DRAWS) in standard errors."""
+        count = len(self.arms)
+        root = np.linalg.cholesky(PAIRED * np.ones((count, count)) + (1 - PAIRED) * np.eye(count))
+        return np.asarray(root @ np.random.default_rng(0).standard_normal((count, DRAWS)))
+
+
+def replays() -> list[Replay]:
+    """All boards that keep enough."""
+    return [*whole(), *small()]
+
+
+def small() -> list[Replay]:
+    """The boards of small draws."""
+    found = []
+    for one in read_json(SMALL)["tasks"] if SMALL.is_file() else []:
+        record = TaskRecord.read(one["record"])
+        arms = {arm: _seen(one["runs"][arm.label]) for arm in record.scores if one["runs"].get(arm.label)}
+        found.append(Replay(record, arms, one["rows"]["validation"]))
+    return found
+
+
+def _seen(runs: list[dict[str, Any]]) -> Seen:
+    right = tuple(run["right"] for run in runs if run["right"] is not None)
+    return Seen(
+        tuple(run["validation"] for run in runs),
+        statistics.fmean(run["test"] for run in runs),
+        statistics.median(run["seconds"] for run in runs),
+        right if len(right) == len(runs) else (),
+    )
+
+
+def whole() -> list[Replay]:
+    """The boards of other benchmarks. Of a method without a kept validation score it is its test score, moved by as
+    much as those of the other methods lie apart on average."""
+    kept = read_json(VALIDATION) if VALIDATION.is_file() else {}
+    found = []
+    for benchmark, names in WHOLE.items():
+        for path in sorted((BOARDS / benchmark / "results").glob("*/leaderboard.json")):
+            name = path.parent.name
+            if names is not None and name not in names:
+                continue
+            board = read_json(path)
+            record = record_of(board, f"{benchmark}/{name}", traits_of(board, name))
+            shown = _validation(board) | (
+                {method: (score,) * 3 for method, score in kept.get(name, {}).items()}
+                if benchmark == "many_tasks"
+                else {}
+            )
+            means = {arm.label: score.mean for arm, score in record.scores.items()}
+            apart = statistics.fmean(
+                statistics.fmean(of) - means[label] for label, of in shown.items() if label in means
+            )
+            prices = {row["method"]: row["costs"]["train_seconds"]["value"] for row in board["rows"]}
+            arms = {
+                arm: Seen(shown.get(arm.label, (score.mean + apart,) * 3), score.mean, prices[arm.label])
+                for arm, score in record.scores.items()
+                if arm.label in shown or arm.sort != TUNED
+            }
+            rows = board["task"]["rows"]["validation"]
+            found.append(Replay(record, arms, rows, tuple(board["differences"])))
+    return found
+
+
+def _validation(board: Mapping[str, Any]) -> dict[str, tuple[float, ...]]:
+    """The scores of each method's runs, worked out from the expected best of 1, 2, … of them that the board keeps."""
+    found = {}
+    for curve in board["expected_best"]:
+        if curve["of"] == "seeds":
+            count = len(curve["points"])
+            shares = [
+                [(i / count) ** n - ((i - 1) / count) ** n for i in range(1, count + 1)] for n in range(1, count + 1)
+            ]
+            scores = np.linalg.solve(np.array(shares), [point["score"] for point in curve["points"]])
+            found[curve["method"]] = tuple(map(float, scores))
+    return found

@@ -1,0 +1,229 @@
+"""What a choice loses, replayed on boards whose every run was made: `python run.py`. `--table` prints the results.
+
+Every task's choice is made by a prior that has not seen the task, under whatever name or draw.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import re
+import statistics
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from refit import records
+from replays import Replay, replays
+from simulated import coverage
+
+from graftwork.decision.experience import Experience, shipped
+from graftwork.decision.posterior import Look
+from graftwork.decision.prior import Prior, Sizes
+from graftwork.decision.standing import Standing
+from graftwork.decision.traits import FLOOR, FROZEN, SIMPLE, Arm
+from graftwork.files import read_json, write_json
+from graftwork.run.environment import environment
+
+HERE = Path(__file__).parent.absolute()
+RESULT = HERE / "results" / "decision.json"
+ORDERS = 8  # of the seeds of every task
+SEEDS = 3  # of a method, at most
+LEAST_SECONDS = 0.05
+EXHAUSTIVE_SEEDS = 5
+FULL, DEEP = "full", "top_layers:k=3"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What one rule chose on one task."""
+
+    task: str
+    chosen: str
+    loss: float  # the best method's mean on test less that of the chosen one: a fraction
+    price: float  # of training what was chosen, in times of `full`
+    spent: float  # of the search, in times of `full`
+    shortfall: tuple[float, float, float] | None = None  # as stated: expected, and its 90 % interval
+
+
+def source_of(name: str) -> str:
+    """The data set behind a board, whatever the draw: `small/cr_400` and `first_board/cr` are `cr`."""
+    return re.sub(r"_\d+$", "", name.rpartition("/")[2]).lower().replace("-", "")
+
+
+def priors(tasks: Sequence[Replay], sizes: Sizes) -> dict[str, Prior]:
+    """Of each task the prior that knows nothing of its data set."""
+    everything = records()
+    found = {}
+    for task in tasks:
+        own = source_of(task.name)
+        others = tuple(record for record in everything if source_of(record.name) != own)
+        found[task.name] = Prior(sizes, Experience(others))
+    return found
+
+
+def search(task: Replay, prior: Prior, order: int, worth: float, budget: float = math.inf, rows: int = 0) -> Outcome:
+    """As `compare` does: baselines, then what is worth most; at most `budget` times a run of `full`."""
+    random = np.random.default_rng(order)
+    seconds = {arm: max(LEAST_SECONDS, seen.seconds) for arm, seen in task.arms.items()}
+    turns = {arm: random.permutation(len(seen.validation)) for arm, seen in task.arms.items()}
+    standing = Standing(list(task.arms), task.record.traits, rows or task.rows, prior)
+    full, spent = seconds_of(task, seconds, FULL), 0.0
+
+    def make(arm: Arm) -> bool:
+        nonlocal spent
+        if spent + seconds[arm] > budget * full and standing.looks:
+            return False
+        seed = int(turns[arm][standing.begun[arm]])
+        standing.begin(arm)
+        draws = task.draws(arm, seed, standing.spread)
+        score = task.arms[arm].validation[seed]
+        standing.looks.append(Look(arm, score, draws))
+        standing.seconds.setdefault(arm, []).append(seconds[arm])
+        standing._known = None
+        spent += seconds[arm]
+        return True
+
+    for sort in (FLOOR, SIMPLE, FROZEN):
+        for arm in [arm for arm in task.arms if arm.sort == sort]:
+            make(arm)
+    open_to = dict(seconds)
+    while (found := standing.next_run(open_to, _most(task), worth, sum(seconds.values()))) is not None:
+        if not make(found[0]):
+            del open_to[found[0]]
+    chosen = standing.choice(worth).chosen
+    return Outcome(
+        task.name, chosen.label, task.best - task.arms[chosen].test, seconds[chosen] / full, spent / full,
+        standing.posterior.shortfall(chosen),
+    )  # fmt: skip
+
+
+def _most(task: Replay) -> int:
+    return min(SEEDS, *(len(seen.validation) for seen in task.arms.values()))
+
+
+def seconds_of(task: Replay, seconds: Mapping[Arm, float], label: str) -> float:
+    """Of training a method once; where it is not on the board, of the dearest that is."""
+    return next((taken for arm, taken in seconds.items() if arm.label == label), max(seconds.values()))
+
+
+def always(label: str) -> Callable[[Replay, int], Outcome]:
+    """Whoever takes the same method every time; the one nearest to it where that is not on the board."""
+
+    def rule(task: Replay, order: int) -> Outcome:
+        seconds = {arm: max(LEAST_SECONDS, seen.seconds) for arm, seen in task.arms.items()}
+        full = seconds_of(task, seconds, FULL)
+        arm = next((arm for arm in task.arms if arm.label == label), None) or next(
+            arm for arm in task.arms if arm.name == label.partition(":")[0]
+        )
+        return Outcome(task.name, arm.label, task.best - task.arms[arm].test, seconds[arm] / full, seconds[arm] / full)
+
+    return rule
+
+
+def best_on_validation(task: Replay, order: int) -> Outcome:
+    """Every method once, and the highest on validation."""
+    random = np.random.default_rng(order)
+    seconds = {arm: max(LEAST_SECONDS, seen.seconds) for arm, seen in task.arms.items()}
+    full = seconds_of(task, seconds, FULL)
+    shown = {arm: seen.validation[random.integers(len(seen.validation))] for arm, seen in task.arms.items()}
+    arm = max(shown, key=lambda one: shown[one])
+    spent = sum(seconds.values()) / full
+    return Outcome(task.name, arm.label, task.best - task.arms[arm].test, seconds[arm] / full, spent)
+
+
+def not_beaten(task: Replay, order: int) -> Outcome:
+    """The rule of before: the cheapest method that can't be told from the best on test, and that none is shown to beat;
+    the majority class where none is shown to beat it."""
+    seconds = {arm.label: max(LEAST_SECONDS, seen.seconds) for arm, seen in task.arms.items()}
+    means = {arm.label: seen.test for arm, seen in task.arms.items()}
+    best = max(means, key=lambda label: means[label])
+    pairs = [pair for pair in task.differences if {pair["a"], pair["b"]} <= set(means)]
+    beaten = {
+        pair["b"] if pair["verdict"] == "better" else pair["a"] for pair in pairs if pair["verdict"] != "cannot tell"
+    }
+    equal = {best} | {
+        pair["b"] if pair["a"] == best else pair["a"]
+        for pair in pairs
+        if best in (pair["a"], pair["b"]) and pair["verdict"] == "cannot tell"
+    }
+    chosen = min(equal - (beaten - {best}), key=lambda label: seconds[label])
+    full = seconds.get(FULL, max(seconds.values()))
+    spent = SEEDS * sum(seconds.values()) / full
+    return Outcome(task.name, chosen, task.best - means[chosen], seconds[chosen] / full, spent)
+
+
+def summed(outcomes: Sequence[Outcome]) -> dict[str, Any]:
+    """Over tasks, each of which counts once, whatever the orders."""
+    by: dict[str, list[Outcome]] = {}
+    for outcome in outcomes:
+        by.setdefault(outcome.task, []).append(outcome)
+    losses = {task: statistics.fmean(one.loss for one in of) for task, of in by.items()}
+    prices = [statistics.fmean(math.log(one.price) for one in of) for of in by.values()]
+    stated = [one.shortfall[0] for one in outcomes if one.shortfall]
+    error = statistics.stdev(losses.values()) / math.sqrt(len(losses)) if len(losses) > 1 else 0.0
+    return {
+        "tasks": len(losses),
+        "mean_loss": statistics.fmean(losses.values()),
+        "standard_error": error,
+        "largest_loss": max(losses.values()),
+        "on": max(losses, key=lambda task: losses[task]),
+        "price": math.exp(statistics.fmean(prices)),
+        "spent": statistics.fmean(one.spent for one in outcomes),
+        "stated": statistics.fmean(stated) if stated else None,
+        "losses": losses,
+        "chosen": {task: sorted({one.chosen for one in of}) for task, of in by.items()},
+    }
+
+
+def main() -> None:
+    """All rules on all boards, the budgets, and the simulated boards."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--out", type=Path, default=RESULT)
+    parser.add_argument("--simulated", type=int, default=2000)
+    parser.add_argument("--table", action="store_true", help="print the results as Markdown, and stop")
+    chosen = parser.parse_args()
+    if chosen.table:
+        from table import table
+
+        print(table(read_json(chosen.out)))
+        return
+    tasks, sizes = replays(), Sizes.read(shipped()[0])
+    known = priors(tasks, sizes)
+    rules: dict[str, Callable[[Replay, int], Outcome]] = {
+        f"graftwork, --worth {100 * worth:g}": lambda task, order, worth=worth: search(
+            task, known[task.name], order, worth
+        )
+        for worth in (0.0, 0.005, 0.02)
+    }
+    rules |= {f"graftwork, {times} x the time of full": lambda task, order, times=times: search(
+        task, known[task.name], order, 0.0, times) for times in (1, 2, 5)}  # fmt: skip
+    rules |= {
+        "always full": always(FULL),
+        f"always {DEEP}": always(DEEP),
+        "always linear_probe": always("linear_probe"),
+    }
+    rules |= {"best on validation": best_on_validation}
+    found: dict[str, Any] = {}
+    for group, of_group in (("whole boards", "many_tasks glue"), ("small draws", "small")):
+        listed = [task for task in tasks if task.name.partition("/")[0] in of_group.split()]
+        if not listed:
+            continue
+        own = rules | ({"cheapest that nothing is shown to beat": not_beaten} if group == "whole boards" else {})
+        found[group] = {
+            name: summed([rule(task, order) for task in listed for order in range(ORDERS)])
+            for name, rule in own.items()
+        }
+        for name, of in found[group].items():
+            print(
+                f"{group}: {name}: {100 * of['mean_loss']:.2f} points, at most {100 * of['largest_loss']:.1f}",
+                flush=True,
+            )
+    simulations = coverage(tasks, known, sizes, chosen.simulated)
+    write_json(chosen.out, {"rules": found, "simulated": simulations, "environment": environment(), "orders": ORDERS})
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,84 @@
+"""The boards that choices learn from: those that come with graft, and your own where you add them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from graftwork.errors import ConfigError, DataError, UnknownName, printable
+
+if TYPE_CHECKING:
+    from graftwork.decision.experience import TaskRecord
+
+BOARD = "leaderboard.json"
+
+
+@click.command("experience")
+@click.argument("action", default="ls")
+@click.argument("names", nargs=-1)
+def command(action: str, names: tuple[str, ...]) -> None:
+    """ACTION is ls (the default), add with folders of boards, or forget with names that ls shows.
+
+    A choice starts from what earlier boards let one expect. Some come with graft. `graft experience add boards` adds
+    every leaderboard.json under a folder to your own, which stay on this machine, in one file; nothing is added
+    unasked.
+    """
+    from graftwork.decision.experience import keep, own, own_file, shipped
+
+    if action not in ("ls", "add", "forget"):
+        raise UnknownName(
+            "action", action, ["ls", "add", "forget"], else_do="graft experience --help says what each does"
+        )
+    if (action == "ls") == bool(names):
+        raise ConfigError(
+            "ls takes no names" if names else f"{action} needs names",
+            got=f"graft experience {' '.join([action, *names])}",
+            do="graft experience add boards/tickets",
+        )
+    if action == "add":
+        records = [record for name in names for record in _records(Path(name))]
+        keep(records)
+        lines = [f"added {record.name}: {_told(record)}" for record in records]
+    elif action == "forget":
+        kept = own()
+        unknown = sorted(set(names) - {task.name for task in kept.tasks})
+        if unknown:
+            raise UnknownName("board of your own", unknown[0], [task.name for task in kept.tasks])
+        keep((), without=names)
+        lines = [f"forgot {name}" for name in names]
+    else:
+        ours, theirs = shipped()[1].tasks, own().tasks
+        lines = [f"{task.name:<50} {_told(task)}" for task in (*ours, *theirs)]
+        lines.append(f"{len(ours)} come with graft; {len(theirs)} of your own in {own_file()}")
+    click.echo(printable("\n".join(lines)))
+
+
+def _records(folder: Path) -> Iterator[TaskRecord]:
+    """Of every board in or under a folder. Raises `DataError` where there is none."""
+    from graftwork.decision.experience import record_of
+    from graftwork.files import read_json
+
+    paths = [folder] if folder.is_file() else sorted(folder.rglob(BOARD))
+    if not paths:
+        raise DataError(
+            "no board here", where=str(folder), expected=f"a folder with {BOARD}", do="graft compare makes one"
+        )
+    for path in paths:
+        board = _board(read_json(path), path)
+        yield record_of(board, f"{board['task']['name']} {str(board['task'].get('data', ''))[:8]}".strip())
+
+
+def _board(content: Any, path: Path) -> dict[str, Any]:
+    if not (isinstance(content, dict) and {"rows", "differences", "headline_metric", "task"} <= content.keys()):
+        raise DataError("not the leaderboard of a comparison", where=str(path), expected=BOARD)
+    return content
+
+
+def _told(record: TaskRecord) -> str:
+    rows = f"{record.traits.rows:,} rows"
+    return (
+        f"{rows:>12}, {record.traits.kind}, {len(record.scores)} methods, on {record.traits.backbone or 'no backbone'}"
+    )

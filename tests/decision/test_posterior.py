@@ -1,0 +1,144 @@
+"""The posterior: what runs show, joined with what was expected; and what one more run is worth."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from graftwork.decision.choice import choose, parse_worth
+from graftwork.decision.next_run import assumed, best_next, expected_gain
+from graftwork.decision.posterior import Look, Posterior, posterior
+from graftwork.decision.prior import LEVEL, Belief, Sizes
+from graftwork.decision.traits import FLOOR, FROZEN, TUNED, Arm
+from graftwork.errors import ConfigError
+
+FLOOR_ARM, PROBE, SMALL, FULL = (
+    Arm("majority", "majority", FLOOR), Arm("linear_probe", "linear_probe", FROZEN),
+    Arm("lora", "lora", TUNED), Arm("full", "full", TUNED),
+)  # fmt: skip
+ARMS = (FLOOR_ARM, PROBE, SMALL, FULL)
+PRICES = {FLOOR_ARM: 0.0, PROBE: 1.0, SMALL: 5.0, FULL: 10.0}
+ROWS, SPREAD = 400, 0.4
+
+
+def belief(means: tuple[float, ...] = (0.3, 0.8, 0.82, 0.83), own: float = 0.02) -> Belief:
+    """Means, independent deviations of `own`, and a level that is unknown."""
+    covariance = np.full((4, 4), (LEVEL * SPREAD) ** 2) + np.eye(4) * own**2
+    return Belief(ARMS, np.array(means), covariance)
+
+
+def look(arm: Arm, score: float, seed: int = 0, deviation: float = 0.015) -> Look:
+    return Look(arm, score, score + np.random.default_rng(seed).normal(0, deviation, 500))
+
+
+def joined(looks: list[Look], own: float = 0.02, rows: int = ROWS) -> Posterior:
+    return posterior(belief(own=own), looks, rows, SPREAD, Sizes())
+
+
+def test_without_runs_it_is_the_prior() -> None:
+    there = joined([])
+    assert there.scores.mean.tolist() == [0.3, 0.8, 0.82, 0.83] and there.ran == frozenset()
+    assert there.gain(FULL, PROBE)[0] == pytest.approx(0.03)
+
+
+def test_a_run_moves_the_difference_as_far_as_it_is_known() -> None:
+    few = joined([look(PROBE, 0.8), look(FULL, 0.93, 1)], rows=20)
+    many = joined([look(PROBE, 0.8), look(FULL, 0.93, 1)], rows=5000)
+    assert 0.03 < few.gain(FULL, PROBE)[0] < many.gain(FULL, PROBE)[0] < 0.13
+
+
+def test_more_seeds_are_believed_more() -> None:
+    once = joined([look(PROBE, 0.8), look(FULL, 0.9, 1)])
+    thrice = joined([look(PROBE, 0.8), *(look(FULL, 0.9, seed) for seed in (1, 2, 3))])
+    assert thrice.gain(FULL, PROBE)[0] > once.gain(FULL, PROBE)[0]
+    width = [there.gain(FULL, PROBE)[2] - there.gain(FULL, PROBE)[1] for there in (once, thrice)]
+    assert width[1] < width[0]
+
+
+def test_a_shortfall_is_what_the_best_of_each_draw_scores_above() -> None:
+    there = joined([look(PROBE, 0.8), look(FULL, 0.9, 1)])
+    mean, low, high = there.shortfall(PROBE)
+    assert 0 <= low <= mean <= high and mean > there.shortfall(FULL)[0]
+    assert there.shortfall(FLOOR_ARM)[0] == pytest.approx(0.5, abs=0.1)
+
+
+def test_rows_that_all_answer_alike_are_no_certainty() -> None:
+    alike = [Look(PROBE, 1.0, np.ones(500)), Look(FULL, 1.0, np.ones(500))]
+    there = joined(alike, rows=30)
+    low, high = there.gain(FULL, PROBE)[1:]
+    assert high - low > 0.01
+
+
+def test_the_cheapest_that_is_worth_it_is_chosen() -> None:
+    there = joined([look(FLOOR_ARM, 0.3), look(PROBE, 0.8), look(SMALL, 0.829, 1), look(FULL, 0.831, 2)], own=0.01)
+    assert choose(there, PRICES, 0.02).chosen == SMALL
+    assert choose(there, PRICES, 0.0).chosen == FULL
+    cheap = choose(there, PRICES, 0.2)
+    assert cheap.chosen == PROBE and cheap.within and cheap.cheaper is None
+    assert choose(there, PRICES, 0.0).cheaper in (PROBE, SMALL)
+    assert not choose(there, PRICES, 0.0).within
+
+
+def test_only_what_has_run_can_be_chosen() -> None:
+    there = joined([look(FLOOR_ARM, 0.3), look(PROBE, 0.8)])
+    chosen = choose(there, PRICES, 0.005)
+    assert chosen.chosen == PROBE and not chosen.within and set(chosen.rivals) == {SMALL, FULL}
+
+
+def test_the_majority_only_where_nothing_gains() -> None:
+    even = Belief(ARMS, np.array([0.8, 0.8, 0.8, 0.8]), belief().covariance)
+    worse = [look(FLOOR_ARM, 0.8), look(PROBE, 0.7), look(SMALL, 0.72, 1), look(FULL, 0.71, 2)]
+    there = posterior(even, worse, 5000, SPREAD, Sizes())
+    assert choose(there, PRICES, 0.5).chosen == FLOOR_ARM
+    better = posterior(even, [look(FLOOR_ARM, 0.8), look(PROBE, 0.801)], 50, SPREAD, Sizes())
+    assert choose(better, PRICES, 0.9).chosen == PROBE  # however little it is worth
+
+
+@pytest.mark.parametrize("points", [-1, float("nan"), float("inf"), 101])
+def test_what_is_no_worth_is_told(points: float) -> None:
+    with pytest.raises(ConfigError, match="--worth says by how many points"):
+        parse_worth(points)
+    assert parse_worth(0) == 0 and parse_worth(0.5) == 0.005
+
+
+def test_a_run_is_worth_what_it_may_change() -> None:
+    there = joined([look(FLOOR_ARM, 0.3), look(PROBE, 0.8)])
+    open_to = (FLOOR_ARM, PROBE)
+    assert expected_gain(there, FULL, open_to) > expected_gain(there, SMALL, open_to) > 0
+    sure = joined([look(FLOOR_ARM, 0.3), look(PROBE, 0.8)], own=1e-6)
+    assert expected_gain(sure, PROBE, open_to) < 1e-6  # it is the best of these already, however it comes out
+    assert expected_gain(there, FLOOR_ARM, open_to) < 1e-6
+    assert expected_gain(there, FULL, ()) == float("inf")
+
+
+def test_a_run_on_its_way_is_worth_less_a_second_time() -> None:
+    there = joined([look(FLOOR_ARM, 0.3), look(PROBE, 0.8)])
+    after = assumed(there, FULL)
+    assert after.ran == there.ran | {FULL} and after.mean.tolist() == there.mean.tolist()
+    assert expected_gain(after, FULL, after.ran) < expected_gain(there, FULL, there.ran)
+
+
+def test_the_next_run_gains_most_for_its_time_or_there_is_none() -> None:
+    there = joined([look(FLOOR_ARM, 0.3), look(PROBE, 0.8)])
+    seconds = {PROBE: 1.0, SMALL: 5.0, FULL: 1000.0}
+    found = best_next(there, seconds, {}, 3, price=0.0)
+    assert found is not None and found[0] == SMALL
+    assert best_next(there, seconds, {SMALL: 3, FULL: 3, PROBE: 3}, 3, price=0.0) is None
+    assert best_next(there, seconds, {}, 3, price=1.0) is None
+    assert best_next(there, {FULL: 1000.0}, {}, 3, price=1e-6) == (FULL, pytest.approx(0.03, abs=0.01))
+
+
+def test_intervals_of_a_shortfall_hold_the_truth_as_often_as_they_say() -> None:
+    random, sizes, inside = np.random.default_rng(0), Sizes(), 0
+    for _ in range(400):
+        truth = belief().mean + random.normal(0, 0.02, 4)
+        rows = np.sqrt(SPREAD**2 / ROWS * (1 - sizes.paired)) * random.normal(size=4)
+        luck = SPREAD * np.array([sizes.seed_other, sizes.seed_other, sizes.seed_tuned, sizes.seed_tuned])
+        shown = truth + rows + luck * random.normal(size=4)
+        deviation = np.sqrt(SPREAD**2 / ROWS)
+        shared = random.normal(0, deviation * np.sqrt(sizes.paired), 500)
+        draws = [score + shared + random.normal(0, deviation * np.sqrt(1 - sizes.paired), 500) for score in shown]
+        there = posterior(belief(), list(map(Look, ARMS, shown, draws)), ROWS, SPREAD, sizes)
+        low, high = there.gain(FULL, PROBE)[1:]
+        inside += low <= truth[3] - truth[1] <= high
+    assert 0.85 < inside / 400 < 0.95
