@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from graftwork.core.backbone import Backbone
 from graftwork.core.opening import open_backbone
@@ -11,7 +11,9 @@ from graftwork.core.task import Dataset, Task
 from graftwork.data.checks import lengths
 from graftwork.data.load import load
 from graftwork.errors import ConfigError
-from graftwork.train.frozen import FrozenStore
+
+if TYPE_CHECKING:
+    from graftwork.train.frozen import FrozenStore
 
 
 def data_report(task: Task | str | Path, *, backbone: str | None = None) -> dict[str, Any]:
@@ -26,6 +28,8 @@ def data_report(task: Task | str | Path, *, backbone: str | None = None) -> dict
     described = {"name": task.name, "kind": task.kind, "digest": dataset.digest}
     if backbone is None:
         return {"task": described} | dict(dataset.report)
+    from graftwork.train.frozen import FrozenStore
+
     opened = open_backbone(backbone, precision="fp32")
     require_reads(opened, dataset.task)
     return {"task": described} | as_read_by(dataset, opened, FrozenStore())

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from graftwork.config import Prices
 from graftwork.core.backbone import Augments, Backbone, learns_like
@@ -24,19 +24,21 @@ from graftwork.data.split_folder import require_outside
 from graftwork.files import noting_digests, require_writable
 from graftwork.registry import kinds
 from graftwork.run.data_report import as_read_by, require_reads
-from graftwork.run.environment import arithmetic, numerics
+from graftwork.run.environment import arithmetic, numerics, numerics_without_network
 from graftwork.run.methods import Named, named_from_config
 from graftwork.run.once import Done
 from graftwork.run.setup import OpenedBy, Setup
 from graftwork.run.store import RunStore
 from graftwork.train.cache_folder import CacheFolder, cache_folder
-from graftwork.train.frozen import FrozenStore
-from graftwork.train.pooled_once import PooledOnce
-from graftwork.train.prefix_store import PrefixStore
 from graftwork.train.recipe import resolve
 from graftwork.train.seeds import held_of
 from graftwork.train.stages import schedule_of
 from graftwork.units import parse_bytes
+
+if TYPE_CHECKING:
+    from graftwork.train.frozen import FrozenStore
+    from graftwork.train.pooled_once import PooledOnce
+    from graftwork.train.prefix_store import PrefixStore
 
 
 @dataclass
@@ -48,7 +50,7 @@ class Shop:
     backbone_seed: int
     load: Phase  # what opening the backbone took
     store: RunStore
-    frozen: FrozenStore
+    frozen: FrozenStore | None  # None, like the backbone, where no method uses one
     numerics: Mapping[str, Any]
     prices: Prices
     opened_by: OpenedBy | None = None
@@ -119,30 +121,38 @@ class Opened:
 
     backbone: Backbone | None  # None where no method uses one
     load: Phase  # what opening it took: every run is charged for it
-    frozen: FrozenStore
+    frozen: FrozenStore | None
     files: Mapping[str, str] = field(default_factory=dict)  # path -> sha256 of all that the backbone was read from
 
 
 def open_shared(methods: Sequence[Named], setup: Setup) -> Opened:
     """Open the backbone if any of `methods` uses one, and the store of its passes."""
+    if not _use_a_backbone(methods):
+        return Opened(None, Phase(), None)
+    from graftwork.train.frozen import FrozenStore
+
     computed_in = numerics(setup.precision, setup.device)
     frozen = FrozenStore(disk=_disk(setup, computed_in))
     loading = Stopwatch()
-    uses = any(item.method.uses_backbone for item in methods)
     precision, device = computed_in["precision"], computed_in["device"]
     with noting_digests() as files:
-        opened = open_backbone(setup.backbone, precision=precision, device=device) if uses else None
+        opened = open_backbone(setup.backbone, precision=precision, device=device)
     return Opened(opened, loading.read(), frozen, files)
 
 
-def settled(setup: Setup) -> tuple[Prices, dict[str, Any], int | None]:
+def _use_a_backbone(methods: Sequence[Named]) -> bool:
+    return any(item.method.uses_backbone for item in methods)
+
+
+def settled(setup: Setup, methods: Sequence[Named]) -> tuple[Prices, dict[str, Any], int | None]:
     """Its price list, the arithmetic of its runs, and the bytes that training may take.
 
     Raises `GraftworkError` for a setting that makes no sense, whatever the data.
     """
     parse_bytes(setup.cache_size)
     max_memory = parse_bytes(setup.max_memory) if setup.max_memory is not None else None
-    return Prices.from_file(setup.prices), numerics(setup.precision, setup.device), max_memory
+    computed_in = (numerics if _use_a_backbone(methods) else numerics_without_network)(setup.precision, setup.device)
+    return Prices.from_file(setup.prices), computed_in, max_memory
 
 
 def open_shop(
@@ -158,7 +168,7 @@ def open_shop(
     `shared` is what `open_shared` opened for the same methods and settings, for the shops of several tasks; without
     `checked` the data are not reported on. `out` is a further folder that will be written to.
     """
-    listed, computed_in, max_memory = settled(setup)
+    listed, computed_in, max_memory = settled(setup, methods)
     require_outside(task, [setup.runs, *filter(None, [out])])
     dataset = load(task, checked)
     found = {name: getattr(dataset.task, name) for name in ("data", "validation", "test")}  # also those of a folder
@@ -170,7 +180,9 @@ def open_shop(
     store = RunStore(Path(setup.runs))
     store.sweep()
     return Shop(
-        dataset=replace(dataset, report=as_read_by(dataset, opened, shared.frozen)) if opened else dataset,
+        dataset=replace(dataset, report=as_read_by(dataset, opened, shared.frozen))
+        if opened and shared.frozen
+        else dataset,
         backbone=opened,
         backbone_seed=0,
         load=shared.load,
@@ -200,4 +212,8 @@ def reopened(shop: Shop, by: OpenedBy) -> Shop:
 def _disk(setup: Setup, computed_in: Mapping[str, Any]) -> PrefixStore | None:
     """Where passes are kept between processes; None when the user wants none kept."""
     cap = parse_bytes(setup.cache_size)
-    return PrefixStore(CacheFolder(cache_folder(setup.cache), cap), partial(arithmetic, computed_in)) if cap else None
+    if not cap:
+        return None
+    from graftwork.train.prefix_store import PrefixStore
+
+    return PrefixStore(CacheFolder(cache_folder(setup.cache), cap), partial(arithmetic, computed_in))

@@ -8,7 +8,7 @@ import torch
 
 from graftwork.doctor.check import Asked, Check, Finding
 from graftwork.registry import checks
-from graftwork.run.environment import MKLDNN, cuda_multiplies_bf16, multiplies_bf16, numerics
+from graftwork.run.environment import built_with_onednn, cuda_multiplies_bf16, multiplies_bf16, numerics
 
 
 def look(asked: Asked) -> Iterator[Finding]:
@@ -21,7 +21,7 @@ def look(asked: Asked) -> Iterator[Finding]:
         yield Finding(f"{precision} on {device}, for {what} has products in bf16", facts=chosen)
         return
     lacks = "has no products in bf16 (AVX512-BF16, AMX)" if device == "cpu" else "has no products in bf16"
-    why = f"{what} {lacks}" if MKLDNN or device == "cuda" else "torch was built without oneDNN"
+    why = f"{what} {lacks}" if device == "cuda" or built_with_onednn() else "torch was built without oneDNN"
     do = "nothing here: --precision bf16 would be emulated; a processor with AVX512-BF16 or AMX, or a GPU, is faster"
     yield Finding(f"{precision} on {device}", "slow", why, do, chosen)
 
