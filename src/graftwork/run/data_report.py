@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 from graftwork.core.backbone import Backbone
 from graftwork.core.opening import open_backbone
 from graftwork.core.task import Dataset, Task
-from graftwork.data.checks import lengths
 from graftwork.data.load import load
 from graftwork.errors import ConfigError
 
@@ -46,6 +45,8 @@ def require_reads(backbone: Backbone | None, task: Task) -> None:
 
 def as_read_by(dataset: Dataset, backbone: Backbone, frozen: FrozenStore) -> dict[str, Any]:
     """The data report with what the backbone sees of every split: lengths in its tokens, what is cut, words unknown."""
+    from graftwork.data.checks import lengths
+
     card = backbone.card
     read = {name: frozen.encoded(backbone, dataset.digest, split) for name, split in dataset.splits.items()}
     found = {"cut": {name: encoded.cut for name, encoded in read.items()}}
