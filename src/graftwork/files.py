@@ -319,7 +319,7 @@ def write_tensors(path: Path, tensors: Mapping[str, Tensor | NDArray[Any]]) -> N
     """A safetensors file, written whole: the same of numpy's arrays, which need no torch, as of tensors."""
     import numpy as np
 
-    arrays = {name: one for name, one in tensors.items() if isinstance(one, np.ndarray)}
+    arrays = {name: np.asarray(one, order="C") for name, one in tensors.items() if isinstance(one, np.ndarray)}
     if len(arrays) == len(tensors):
         from safetensors.numpy import save as save_arrays
 

@@ -66,5 +66,5 @@ def test_it_has_the_names_and_learns_the_same() -> None:
 
 
 def test_a_weight_that_is_missing_is_an_error() -> None:
-    with pytest.raises(RuntimeError, match="embeddings.LayerNorm.bias"):
+    with pytest.raises(RuntimeError, match=r"embeddings\.LayerNorm\.bias"):
         bert_of(BertShape(**SIZES), {}, torch.float32)
