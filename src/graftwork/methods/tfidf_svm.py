@@ -46,7 +46,11 @@ class Svm:
 
     def logits(self, examples: Sequence[Example]) -> Logits:
         """(N, C) signed distances, or the value itself in regression; (W, 1) of choices."""
-        found = np.asarray(features(self.vectorizer, examples) @ self.weight.T + self.bias)
+        return self.answers(features(self.vectorizer, examples), examples)
+
+    def answers(self, inputs: Any, examples: Sequence[Example]) -> Logits:
+        """The same of `features`, where they are there."""
+        found = np.asarray(inputs @ self.weight.T + self.bias)
         counts = [answers_of(example) for example in examples]
         return found if None in counts else Ragged(found, np.array(counts, dtype=np.int64))
 
@@ -106,13 +110,14 @@ class TfidfSvm:
         texts = [text for listed in given for text in ([listed] if isinstance(listed, str) else listed)]
         vectorizer = make_vectorizer().fit(texts)
         inputs = features(vectorizer, bench.train.examples)
+        held_out = features(vectorizer, bench.validation.examples)
         outputs = bench.setting.kind.outputs(bench.setting.task)
         best: tuple[float, Svm] | None = None
         for strength in STRENGTHS:
             seed = derive(bench.seed_of("init"), "init") % 2**31
             weight, bias = _solve(inputs, flat(bench.train.targets), outputs, strength, seed)
             fitted = Svm(vectorizer, weight, bias, {"strength": strength})
-            reached = bench.score(fitted.logits(bench.validation.examples))
+            reached = bench.score(fitted.answers(held_out, bench.validation.examples))
             bench.log({"strength": strength, "validation": reached})
             if best is None or reached > best[0]:
                 best = (reached, fitted)
