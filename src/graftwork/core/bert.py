@@ -61,8 +61,7 @@ class Embeddings(nn.Module):
 
 def _table(rows: int, width: int, padding: int | None = None) -> nn.Embedding:
     """Undrawn: its numbers are loaded, and to draw some without memory torch would import its compiler."""
-    made: nn.Embedding = nn.Embedding.from_pretrained(torch.empty(rows, width), freeze=False, padding_idx=padding)
-    return made
+    return nn.Embedding(rows, width, padding, _weight=torch.empty(rows, width))
 
 
 class SelfAttention(nn.Module):
