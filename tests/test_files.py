@@ -10,11 +10,13 @@ import threading
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
+import torch
 
 from graftwork import files
 from graftwork.errors import StorageError
-from graftwork.files import read_json, write_json, write_text, writing
+from graftwork.files import read_json, safe_load, write_json, write_tensors, write_text, writing
 
 KILLED = """
 import os, signal, sys
@@ -157,3 +159,16 @@ def test_a_byte_of_a_path_that_is_no_utf_8_comes_back(tmp_path: Path) -> None:
     write_json(tmp_path / "a.json", value)
     assert read_json(tmp_path / "a.json") == value
     assert "caf\\udce9/é.csv" in (tmp_path / "a.json").read_text(encoding="utf-8")
+
+
+def test_arrays_are_written_as_tensors_are(tmp_path: Path) -> None:
+    arrays = {
+        "weight": np.arange(6.0).reshape(2, 3),
+        "shares": np.float32([0.5]),
+        "turned": np.arange(6.0).reshape(2, 3).T,
+        "one": np.array(2.0),
+    }
+    write_tensors(tmp_path / "arrays.safetensors", arrays)
+    write_tensors(tmp_path / "tensors.safetensors", {name: torch.as_tensor(array) for name, array in arrays.items()})
+    assert (tmp_path / "arrays.safetensors").read_bytes() == (tmp_path / "tensors.safetensors").read_bytes()
+    assert safe_load(tmp_path / "arrays.safetensors")["turned"].tolist() == arrays["turned"].tolist()

@@ -25,7 +25,7 @@ OUR_WORDS = re.compile(r"\b(Traceback|exception|stack trace|NoneType|KeyError|Ty
 OF_FILES = ("DataError", "StorageError", "IncompatibleModule")
 WITHOUT_A_PLACE = {  # what of a message of these is enough, and why
     "bank/exchange/imported.py": "the folder was named in the command, and the message names the backbone",
-    "core/loading.py": "the backbone is named",
+    "core/assembling.py": "the backbone is named",
     "core/word_vectors.py": "the word is named",
     "pretrain/material.py": "the corpus was named in the command, and may be many files",
     "pretrain/objectives/word_vectors.py": "the same",

@@ -1,4 +1,4 @@
-"""Boards whose runs were all made, as a decision meets them one by one: what is known of each, and what it would see."""
+"""Boards whose runs were all made, as a decision meets them one by one."""
 
 from __future__ import annotations
 
@@ -125,15 +125,12 @@ def whole() -> list[Replay]:
                 continue
             board = read_json(path)
             record = record_of(board, f"{benchmark}/{name}", traits_of(board, name))
-            shown = _validation(board) | (
-                {method: (score,) * 3 for method, score in kept.get(name, {}).items()}
-                if benchmark == "many_tasks"
-                else {}
-            )
+            shown = _validation(board)
+            if benchmark == "many_tasks":
+                shown |= {method: (score,) * 3 for method, score in kept.get(name, {}).items()}
             means = {arm.label: score.mean for arm, score in record.scores.items()}
-            apart = statistics.fmean(
-                statistics.fmean(of) - means[label] for label, of in shown.items() if label in means
-            )
+            known = [label for label in shown if label in means]
+            apart = statistics.fmean(statistics.fmean(shown[label]) - means[label] for label in known)
             prices = {row["method"]: row["costs"]["train_seconds"]["value"] for row in board["rows"]}
             arms = {
                 arm: Seen(shown.get(arm.label, (score.mean + apart,) * 3), score.mean, prices[arm.label])

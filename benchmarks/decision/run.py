@@ -11,6 +11,7 @@ import re
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -64,12 +65,12 @@ def priors(tasks: Sequence[Replay], sizes: Sizes) -> dict[str, Prior]:
     return found
 
 
-def search(task: Replay, prior: Prior, order: int, worth: float, budget: float = math.inf, rows: int = 0) -> Outcome:
+def search(task: Replay, prior: Prior, order: int, worth: float, budget: float = math.inf) -> Outcome:
     """As `compare` does: baselines, then what is worth most; at most `budget` times a run of `full`."""
     random = np.random.default_rng(order)
     seconds = {arm: max(LEAST_SECONDS, seen.seconds) for arm, seen in task.arms.items()}
     turns = {arm: random.permutation(len(seen.validation)) for arm, seen in task.arms.items()}
-    standing = Standing(list(task.arms), task.record.traits, rows or task.rows, prior)
+    standing = Standing(list(task.arms), task.record.traits, task.rows, prior)
     full, spent = seconds_of(task, seconds, FULL), 0.0
 
     def make(arm: Arm) -> bool:
@@ -98,6 +99,11 @@ def search(task: Replay, prior: Prior, order: int, worth: float, budget: float =
         task.name, chosen.label, task.best - task.arms[chosen].test, seconds[chosen] / full, spent / full,
         standing.posterior.shortfall(chosen),
     )  # fmt: skip
+
+
+def decided(known: Mapping[str, Prior], worth: float, task: Replay, order: int, budget: float = math.inf) -> Outcome:
+    """`search` with the task's own prior."""
+    return search(task, known[task.name], order, worth, budget)
 
 
 def _most(task: Replay) -> int:
@@ -141,9 +147,8 @@ def not_beaten(task: Replay, order: int) -> Outcome:
     means = {arm.label: seen.test for arm, seen in task.arms.items()}
     best = max(means, key=lambda label: means[label])
     pairs = [pair for pair in task.differences if {pair["a"], pair["b"]} <= set(means)]
-    beaten = {
-        pair["b"] if pair["verdict"] == "better" else pair["a"] for pair in pairs if pair["verdict"] != "cannot tell"
-    }
+    told = [pair for pair in pairs if pair["verdict"] != "cannot tell"]
+    beaten = {pair["b"] if pair["verdict"] == "better" else pair["a"] for pair in told}
     equal = {best} | {
         pair["b"] if pair["a"] == best else pair["a"]
         for pair in pairs
@@ -193,18 +198,12 @@ def main() -> None:
     tasks, sizes = replays(), Sizes.read(shipped()[0])
     known = priors(tasks, sizes)
     rules: dict[str, Callable[[Replay, int], Outcome]] = {
-        f"graftwork, --worth {100 * worth:g}": lambda task, order, worth=worth: search(
-            task, known[task.name], order, worth
-        )
-        for worth in (0.0, 0.005, 0.02)
+        f"graftwork, --worth {100 * worth:g}": partial(decided, known, worth) for worth in (0.0, 0.005, 0.02)
     }
-    rules |= {f"graftwork, {times} x the time of full": lambda task, order, times=times: search(
-        task, known[task.name], order, 0.0, times) for times in (1, 2, 5)}  # fmt: skip
     rules |= {
-        "always full": always(FULL),
-        f"always {DEEP}": always(DEEP),
-        "always linear_probe": always("linear_probe"),
+        f"graftwork, {times} x the time of full": partial(decided, known, 0.0, budget=times) for times in (1, 2, 5)
     }
+    rules |= {f"always {label}": always(label) for label in (FULL, DEEP, "linear_probe")}
     rules |= {"best on validation": best_on_validation}
     found: dict[str, Any] = {}
     for group, of_group in (("whole boards", "many_tasks glue"), ("small draws", "small")):
@@ -212,15 +211,14 @@ def main() -> None:
         if not listed:
             continue
         own = rules | ({"cheapest that nothing is shown to beat": not_beaten} if group == "whole boards" else {})
-        found[group] = {
-            name: summed([rule(task, order) for task in listed for order in range(ORDERS)])
-            for name, rule in own.items()
-        }
-        for name, of in found[group].items():
-            print(
-                f"{group}: {name}: {100 * of['mean_loss']:.2f} points, at most {100 * of['largest_loss']:.1f}",
-                flush=True,
+        found[group] = {}
+        for name, rule in own.items():
+            of = summed([rule(task, order) for task in listed for order in range(ORDERS)])
+            found[group][name] = of
+            told = (
+                f"{100 * of['mean_loss']:.2f} points, at most {100 * of['largest_loss']:.1f}, price {of['price']:.2f}"
             )
+            print(f"{group}: {name}: {told}, spent {of['spent']:.1f}", flush=True)
     simulations = coverage(tasks, known, sizes, chosen.simulated)
     write_json(chosen.out, {"rules": found, "simulated": simulations, "environment": environment(), "orders": ORDERS})
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -42,7 +43,7 @@ def coverage(tasks: Sequence[Replay], priors: Mapping[str, Prior], sizes: Sizes,
         true.append(float(truth.max() - truth[arms.index(chosen)]))
         inside.append(low - 1e-12 <= true[-1] <= high + 1e-12)
     bands = []
-    for low, high in zip(BANDS, BANDS[1:], strict=False):
+    for low, high in pairwise(BANDS):
         within = [place for place, value in enumerate(stated) if low <= value < high]
         if within:
             bands.append({

@@ -1,4 +1,4 @@
-"""Validation scores of the methods that train no network, on the rows of `many_tasks`: `python validation.py --data FOLDER`.
+"""Validation scores of methods that train no network on `many_tasks`: `python validation.py --data FOLDER`.
 
 Its boards keep of a method whose seeds all score alike no validation score; of the others it can be worked out.
 """

@@ -24,12 +24,16 @@ from graftwork.plain_files import open_plain, read_plain
 from graftwork.tensor_file import Header, read_header
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
     from torch import Tensor
+
+
+_CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
 
 
 def canonical(value: Any) -> str:
     """JSON with one spelling per value: sorted keys, no spaces, no NaN. What hashes are taken of."""
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
+    return _CANONICAL.encode(value)
 
 
 def digest(value: Any) -> str:
@@ -311,11 +315,20 @@ def read_toml(path: Path) -> dict[str, Any]:
         ) from None
 
 
-def write_tensors(path: Path, tensors: dict[str, Tensor]) -> None:
-    """A safetensors file, written whole."""
+def write_tensors(path: Path, tensors: Mapping[str, Tensor | NDArray[Any]]) -> None:
+    """A safetensors file, written whole: the same of numpy's arrays, which need no torch, as of tensors."""
+    import numpy as np
+
+    arrays = {name: np.asarray(one, order="C") for name, one in tensors.items() if isinstance(one, np.ndarray)}
+    if len(arrays) == len(tensors):
+        from safetensors.numpy import save as save_arrays
+
+        write_bytes(path, save_arrays(arrays))
+        return
+    import torch
     from safetensors.torch import save
 
-    write_bytes(path, save({name: tensor.detach().contiguous() for name, tensor in tensors.items()}))
+    write_bytes(path, save({name: torch.as_tensor(one).detach().contiguous() for name, one in tensors.items()}))
 
 
 def safe_load(path: Path, *, mapped: bool = True) -> dict[str, Tensor]:

@@ -7,8 +7,9 @@ import pytest
 import torch
 from torch.nn.functional import cross_entropy
 
-from graftwork.core.choices import encode_marks, listwise_loss, pairs_of, parse_marks, place_shares, settle_marks
+from graftwork.core.choices import encode_marks, pairs_of, parse_marks, place_shares, settle_marks
 from graftwork.core.example import Example
+from graftwork.core.listwise_loss import listwise_loss
 from graftwork.errors import DataError
 
 

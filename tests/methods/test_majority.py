@@ -7,7 +7,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
 
 from graftwork.core.choices import encode_marks
 from graftwork.core.kind import ChoosesThresholds
@@ -67,7 +66,7 @@ def test_it_costs_nothing_and_is_restored() -> None:
     setting = Setting(data.task, kinds.get("classification"), None)
     restored = Majority().restore(setting, fitted.delta(), fitted.facts)
     assert np.array_equal(restored.logits(data.test.examples), fitted.logits(data.test.examples))
-    assert all(isinstance(tensor, torch.Tensor) for tensor in fitted.delta().values())
+    assert all(isinstance(array, np.ndarray) for array in fitted.delta().values())  # no torch is needed to store them
 
 
 def test_it_fits_everything() -> None:

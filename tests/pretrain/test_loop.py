@@ -57,7 +57,7 @@ def test_a_restored_training_goes_on_exactly(
     first = training(tokens, vocabulary, objective, size)
     for step in range(3):
         assert first.step(step, STEPS) == lines[step]
-    checkpoints = Checkpoints(tmp_path, "run", {})
+    checkpoints = Checkpoints(tmp_path, "run", dict)
     checkpoints.write(Reached(3, STEPS).checkpoint(first.tensors()))
     first.step(3, STEPS)  # what comes after the checkpoint is lost
     torch.manual_seed(99)

@@ -159,7 +159,7 @@ def test_auto_is_bf16_only_where_the_processor_multiplies_it(
     capabilities: dict[str, bool], expected: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: capabilities)
-    monkeypatch.setattr(module, "MKLDNN", True)
+    monkeypatch.setattr(module, "built_with_onednn", lambda: True)
     assert numerics("auto")["precision"] == expected
 
 
@@ -179,7 +179,7 @@ def test_auto_is_cuda_where_there_is_one(cuda: None, monkeypatch: pytest.MonkeyP
 
 
 def test_bf16_is_asked_of_the_device_that_computes(cuda: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "MKLDNN", True)
+    monkeypatch.setattr(module, "built_with_onednn", lambda: True)
     assert numerics("auto", "cpu")["precision"] == "bf16"
     assert numerics("auto", "cuda")["precision"] == "fp32"  # this one would emulate it
     monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda including_emulation: True)
@@ -248,7 +248,7 @@ def test_another_gpu_is_another_arithmetic(cuda: None, monkeypatch: pytest.Monke
 
 
 def test_a_library_that_is_off_is_recorded_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "MKLDNN", True)
+    monkeypatch.setattr(module, "built_with_onednn", lambda: True)
     for on in (True, False):
         monkeypatch.setattr(torch.backends.mkldnn, "enabled", on)
         assert arithmetic(numerics("fp32"))["mkldnn"] is on
@@ -256,7 +256,7 @@ def test_a_library_that_is_off_is_recorded_so(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_without_the_library_bf16_is_not_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "MKLDNN", False)
+    monkeypatch.setattr(module, "built_with_onednn", lambda: False)
     assert not multiplies_bf16({"avx512_bf16": True})
 
 

@@ -69,7 +69,7 @@ class Attempts:
             if steps == kill_at:
                 raise Killed
 
-        bench.progress, bench.keeper = progress, Keeping(Checkpoints(folder, "run", {}), lines, bench)
+        bench.progress, bench.keeper = progress, Keeping(Checkpoints(folder, "run", dict), lines, bench)
         return self.method.fit(bench), lines
 
     def killed(self, folder: Path, kill_at: int) -> None:
@@ -231,7 +231,7 @@ def test_the_price_is_that_of_all_attempts(board: Board, monkeypatch: pytest.Mon
     """Passes that an earlier attempt had paid are charged once; seconds of all attempts are in the tag."""
     whole = read_json(board.run("whole") / "result.json")
     board.stopped("broken", 0.5, kill)
-    checkpoints = Checkpoints(next((tmp_path / "broken").glob(".*.checkpoint")), whole["id"], {})
+    checkpoints = Checkpoints(next((tmp_path / "broken").glob(".*.checkpoint")), whole["id"], dict)
     found = checkpoints.read(follows=True)
     assert found is not None
     account = dict(found.numbers["account"])

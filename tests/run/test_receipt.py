@@ -19,10 +19,11 @@ from graftwork.files import file_digest, noting_digests, read_json
 from graftwork.registry import meters
 from graftwork.run import execute as executing
 from graftwork.run import recorded_code, recorded_data
+from graftwork.run.differences import surroundings_differences
 from graftwork.run.execute import execute
 from graftwork.run.methods import parse_method
 from graftwork.run.receipt import NOTHING_TRIED, Search, read_receipt, sealed
-from graftwork.run.receipt_fields import FIELDS, missing, problems
+from graftwork.run.receipt_fields import FIELDS, OF_TORCH, missing, problems
 from graftwork.run.recorded_code import diff_digest, imported, other_versions, source_digest
 from graftwork.run.recorded_data import recorded_file
 from graftwork.run.setup import Setup
@@ -87,6 +88,17 @@ def test_a_field_is_missed_by_its_name_whatever_the_seal_says(receipts: dict[str
         for field in FIELDS:
             if field in there and field != "seal":
                 assert f"{field} is missing" in missing(sealed(without(receipt, tuple(field.split("."))))), name
+
+
+def test_what_torch_says_of_itself_is_null_only_where_it_was_not_imported(receipts: dict[str, dict[str, Any]]) -> None:
+    for name, fields in (("baseline", []), ("trained", ["code.distributions.torch is missing"])):
+        receipt = without(receipts[name], ("code", "distributions", "torch"))
+        assert missing(receipt) == fields
+        for path in OF_TORCH:
+            receipt["numerics"][path.removeprefix("numerics.")] = None
+        assert len(missing(receipt)) == (len(OF_TORCH) + 1 if fields else 0)
+        assert surroundings_differences(receipt, receipts[name]) == []
+    assert len(missing(receipts["baseline"] | {"numerics": receipt["numerics"]})) == len(OF_TORCH)
 
 
 def test_a_value_of_another_form_is_a_problem(receipts: dict[str, dict[str, Any]]) -> None:

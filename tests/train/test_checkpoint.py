@@ -27,7 +27,7 @@ def some(step: int) -> Checkpoint:
 
 
 def kept(folder: Path) -> Checkpoints:
-    return Checkpoints(folder, "run", {"threads": 1, "variables": {}})
+    return Checkpoints(folder, "run", lambda: {"threads": 1, "variables": {}})
 
 
 def require_same(found: Checkpoint | None, step: int) -> None:
@@ -135,7 +135,7 @@ def test_a_write_that_is_cut_off_leaves_the_one_before(
 def test_one_of_another_run_is_refused(tmp_path: Path) -> None:
     kept(tmp_path).write(some(1))
     with pytest.raises(IncompatibleModule, match=r"another configuration\n  got: +run run\n  expected: +run other"):
-        Checkpoints(tmp_path, "other", {}).read()
+        Checkpoints(tmp_path, "other", dict).read()
 
 
 @pytest.mark.parametrize(
@@ -145,7 +145,7 @@ def test_other_arithmetic_is_told_and_not_gone_on_with(
     here: dict[str, object], tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     kept(tmp_path).write(some(1))
-    other = Checkpoints(tmp_path, "run", here)
+    other = Checkpoints(tmp_path, "run", lambda: here)
     assert other.read() is None
     (name,) = {"threads", "variables"} - {key for key in here if here[key] == {"threads": 1, "variables": {}}[key]}
     assert f"computed otherwise ({name}): beginning anew" in caplog.text

@@ -428,7 +428,7 @@ def between_looks(monkeypatch: pytest.MonkeyPatch, then: Callable[[], None]) -> 
 
 def test_what_changes_while_a_shop_is_open_is_another_pass(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Such as oneDNN, which a process goes on without where memory was too short for one of its kernels."""
-    monkeypatch.setattr(environment, "MKLDNN", True)
+    monkeypatch.setattr(environment, "built_with_onednn", lambda: True)
     monkeypatch.setattr(torch.backends.mkldnn, "enabled", True)
     opened = disk_of(Setup(cache=str(root)), NUMERICS)
     assert opened is not None

@@ -54,7 +54,8 @@ class IntoBank:
         Raises `TaskFailed`, `StorageError`, and `IncompatibleModule` where a task is not what it was.
         """
         shop = self.how.shop(asked, self.shared)
-        shop.frozen.forget_all_but(shop.dataset.digest)
+        if shop.frozen is not None:
+            shop.frozen.forget_all_but(shop.dataset.digest)
         name, question = asked.task.name, self.how.question(asked, shop)
         known = self._known(name, question)
         if known is not None:

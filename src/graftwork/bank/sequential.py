@@ -200,7 +200,7 @@ def _content(module: nn.Module) -> str:
 
 
 def _learnt(shop: Shop, name: str, head: Mapping[str, Tensor], facts: Mapping[str, Any]) -> Learnt:
-    assert shop.backbone is not None
+    assert shop.backbone is not None and shop.frozen is not None
     test = shop.dataset.test
     kept = replace(shop.dataset, splits={"test": test}, report={})
     return Learnt(name, kept, shop.frozen.encoded(shop.backbone, shop.dataset.digest, test), head, facts)

@@ -168,6 +168,7 @@ class Forecaster:
 
     def _prefix(self, depth: int | None) -> float:
         """Seconds of the frozen passes of a run, less what is cached already."""
+        assert self.shop.frozen is not None
         data, holds = self.shop.dataset, self.shop.frozen.holds
         wanted = [s for s in (data.train, data.validation) if not holds(self.backbone, data.digest, s, depth)]
         return self.pass_rate * sum(self.lengths.of_pass(split.name, depth) for split in wanted)
@@ -278,7 +279,7 @@ class Forecaster:
         per_row = evaluation / (len(data.validation.examples) + tested)
         one = self._answering(fitted, data.test, np.array([0]))
         per_file, per_byte = self.write_seconds
-        stored = sum(tensor.numel() * tensor.element_size() for tensor in fitted.delta().values())
+        stored = sum(tensor.nbytes for tensor in fitted.delta().values())
         speeding = min(speed.REPEATS * one, speed.SECONDS_AT_MOST) + (speed.WARM_UPS + 1) * one
         return {
             "evaluation": evaluation,

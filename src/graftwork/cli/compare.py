@@ -92,25 +92,27 @@ def command(
     given = {"methods": methods, "seeds": seeds, "jobs": jobs, "worth": worth}
     given |= {"exhaustive": exhaustive or None, "vary": vary}
     asked = [task_from_flags(name, flags) for name in data]
-    from graftwork.compare.leaderboard import compare
-    from graftwork.compare.many_tasks import compare_each
-
-    use_threads(running.threads)
-    calls = [(task, _settings(said, given, running) | {"no_transfer": no_transfer}) for task, said in asked]
-    if len(calls) > 1:
+    if len(asked) > 1:
         if flags.get("rejects") is not None:
             raise ConfigError(
                 "--rejects is for one task: those of several would overwrite one another",
                 do='name a file in each task file: rejects = "bad.jsonl"',
             )
         with progress_bar() as progress:
+            use_threads(running.threads)
+            from graftwork.compare.many_tasks import compare_each
+
+            calls = [(task, _settings(said, given, running) | {"no_transfer": no_transfer}) for task, said in asked]
             over = compare_each(calls, against=against, out=out, progress=progress)
         _show_tasks(over, as_json)
         return 0 if over.content["counted"] else 1
     if against is not None:
         raise ConfigError("--against is for several tasks", do="name two data files or task files, or more")
-    task, settings = calls[0]
     with watching(shown=not as_json) as watch:
+        use_threads(running.threads)
+        from graftwork.compare.leaderboard import compare
+
+        task, settings = asked[0][0], _settings(asked[0][1], given, running) | {"no_transfer": no_transfer}
         board = compare(task, **{**settings, "out": out or settings["out"]}, watch=watch)
     _show(board, as_json, verbose, running.given.get("runs") or "runs")
     return 0 if any(row["status"] == "ok" for row in board.rows) else 1

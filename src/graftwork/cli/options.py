@@ -191,8 +191,11 @@ def use_threads(threads: int | None) -> None:
 
 
 @contextmanager
-def progress_bar(shown: bool = True) -> Iterator[Progress]:
-    """A bar on the error stream when that is a terminal; otherwise, or unless `shown`, silence."""
+def progress_bar(shown: bool = True, first: str = "reading the data") -> Iterator[Progress]:
+    """A bar on the error stream when that is a terminal; otherwise, or unless `shown`, silence.
+
+    It is there before anything heavy is imported, with what is done `first`.
+    """
     if not (shown and sys.stderr.isatty()):
         yield silent
         return
@@ -209,5 +212,5 @@ def progress_bar(shown: bool = True) -> Iterator[Progress]:
     shown_together = sys.stdout.isatty()  # what is printed meanwhile goes above the bar, and never into it from a file
     console = Console(stderr=True)
     with Bars(*columns, console=console, transient=True, redirect_stdout=shown_together) as bar:
-        whole = bar.add_task("reading the data", total=1.0)
+        whole = bar.add_task(first, total=1.0)
         yield lambda done, text: bar.update(whole, completed=done, description=text)

@@ -79,8 +79,9 @@ def command(
         raise ConfigError(what, where=module, do=f"{asking_in_bank(module, tasks[0])}, or --file F --out G")
     if bool(texts) == bool(source):
         raise ConfigError("give either texts or --file", do='graft predict MODULE "a text", or --file F --out G')
-    use_threads(threads)
-    opened = opened_modules(module, (*tasks, *also), device)
+    with progress_bar(first="opening the module"):
+        use_threads(threads)
+        opened = opened_modules(module, (*tasks, *also), device)
     if source:
         _answer_file(opened, Path(source), Path(out) if out else None, columns, Path(rejects) if rejects else None)
     else:

@@ -117,9 +117,9 @@ def _train(
     as_json: bool,
     profile: bool,
 ) -> None:
-    from graftwork.run.train import train
-
     with progress_bar() as progress:
+        from graftwork.run.train import train
+
         run = train(task, method=method, learning_rate=learning_rate, progress=progress, **shared)
     banked = place.add(run.folder / "module")
     if as_json:
@@ -148,9 +148,9 @@ def _climb(
     as_json: bool,
     profile: bool,
 ) -> None:
-    from graftwork.budget.ladder import climb
-
     with progress_bar() as progress:
+        from graftwork.budget.ladder import climb
+
         ladder = climb(task, budget, out=out, progress=progress, watch=watch, **shared)
     module = ladder.run.folder / "module"
     banked = place.add(module)

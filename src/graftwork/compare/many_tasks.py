@@ -127,11 +127,11 @@ def _check(listed: Sequence[Asked], against: str | None) -> None:
         if settings["seeds"] < 1:
             raise ConfigError("seeds must be at least 1", got=str(settings["seeds"]))
         setup = Setup.of(cast(Given, {name: settings.get(name) for name in Given.__annotations__}))
-        runs_at_once(settings.get("jobs"), settled(setup, ())[1])
+        chosen = chosen_methods(settings.get("methods"), bool(settings.get("no_transfer")))
+        runs_at_once(settings.get("jobs"), settled(setup, chosen)[1])
         require_outside(task, [setup.runs, settings["out"]])
         require_sense(setup.recipe)
         chosen_sources(settings.get("vary"))
-        chosen = chosen_methods(settings.get("methods"), bool(settings.get("no_transfer")))
         labels |= {item.label for item in chosen}
     _require_apart("out", {task.name: settings["out"] for task, settings in listed})
     _require_apart("rejects", {task.name: task.rejects for task, _ in listed if task.rejects is not None})

@@ -14,8 +14,6 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import dropout as dropped
 from torch.nn.functional import scaled_dot_product_attention
-from transformers import AttentionInterface
-from transformers.masking_utils import AttentionMaskInterface, bidirectional_mask_function, sdpa_mask
 
 NAME = "graftwork"
 SAFE = 60.0  # exp(60) and its sums stay far inside fp32 and bf16; scores beyond it are shifted first
@@ -119,11 +117,9 @@ def visible_keys(*, allow_is_causal_skip: bool = False, **options: Any) -> Tenso
 
     A mask that is the same for every query is an expanded view, so that `attend` knows it by its stride.
     """
+    from transformers.masking_utils import bidirectional_mask_function, sdpa_mask
+
     mask: Tensor | None = sdpa_mask(allow_is_causal_skip=False, **options)
     if mask is not None and options.get("mask_function") is bidirectional_mask_function:
         return mask[:, :, :1].expand_as(mask)
     return mask
-
-
-AttentionInterface.register(NAME, attend)
-AttentionMaskInterface.register(NAME, visible_keys)

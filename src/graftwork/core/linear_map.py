@@ -13,7 +13,6 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import linear
 from torch.utils.flop_counter import register_flop_formula
-from transformers.activations import GELUActivation
 
 
 def available() -> bool:
@@ -22,6 +21,7 @@ def available() -> bool:
 
 
 AVAILABLE = available()
+GELUS = ("GELU", "GELUActivation")  # torch's class and transformers', whose import would take longer than all else
 
 
 def reorder(weight: Tensor) -> Tensor:
@@ -138,7 +138,7 @@ def use_linear_maps(network: nn.Module) -> None:
             if parts.keys() != {"dense", "intermediate_act_fn"}:
                 continue
             dense, activation = parts["dense"], parts["intermediate_act_fn"]
-            if type(dense) is LinearMap and type(activation) is GELUActivation:
+            if type(dense) is LinearMap and type(activation).__name__ in GELUS:
                 setattr(module, name, Widening(dense, activation).train(child.training))
 
 

@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from torch import Tensor, nn
 
 from graftwork.core.choices import (
-    answered,
     encode_marks,
-    listwise_loss,
     parse_marks,
     place_shares,
     scored,
     settle_marks,
 )
-from graftwork.core.head import PooledHead
 from graftwork.core.ragged import Ragged
 from graftwork.core.task import Task
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
 
 
 class Listwise:
@@ -52,14 +51,20 @@ class Listwise:
 
     def build_head(self, task: Task, width: int) -> nn.Module:
         """A linear layer (P -> 1), the same for every candidate."""
+        from graftwork.core.head import PooledHead
+
         return PooledHead(width, 1)
 
     def loss(self, logits: Tensor, targets: Tensor) -> Tensor:
         """Listwise softmax cross entropy of (W, 1) logits, mean over the examples with a right candidate, in nats."""
+        from graftwork.core.listwise_loss import listwise_loss
+
         return listwise_loss(logits, targets)
 
     def weight(self, targets: Tensor) -> float:
         """The examples with a right candidate."""
+        from graftwork.core.listwise_loss import answered
+
         return answered(targets)
 
     def constant(self, targets: Ragged, task: Task) -> NDArray[np.float64]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -19,11 +18,10 @@ from torch import nn
 from transformers import AutoModel, GenerationConfig, PreTrainedConfig, PreTrainedModel
 from transformers.utils import logging
 
-from graftwork.core.attention import NAME as ATTENTION
-from graftwork.core.backbone import ROLES, BackboneCard
+from graftwork.core.assembling import UNUSED, assembled
+from graftwork.core.attention_interface import use_our_attention
 from graftwork.core.configuration import configuration, require_room
 from graftwork.core.layout import Layout
-from graftwork.core.linear_map import use_linear_maps
 from graftwork.core.model_folder import (
     locate,
     model_type,
@@ -35,14 +33,11 @@ from graftwork.core.model_folder import (
 from graftwork.core.tokenizer_file import unreadable
 from graftwork.core.tokenizer_folder import open_tokenizer
 from graftwork.core.transformer import TransformerBackbone
-from graftwork.errors import ConfigError, GraftworkError, IncompatibleModule, StorageError
-from graftwork.files import digest
+from graftwork.errors import GraftworkError, IncompatibleModule, StorageError
 
 KNOWN = (  # what transformers raises over a bad folder
     OSError, ValueError, KeyError, TypeError, ImportError, RuntimeError, AttributeError, IndexError, SafetensorError,
 )  # fmt: skip
-UNUSED = ("pooler", "masked_spec_embed")  # of next-sentence prediction; of pre-training on sounds
-UNSTATED_LENGTH = 512  # tokens, where neither network nor tokenizer names a limit (XLNet)
 
 
 class TransformerFamily:
@@ -98,43 +93,10 @@ def assemble(
     random_seed: int | None,
     identity: Mapping[str, Any],
 ) -> TransformerBackbone:
-    """Freeze a network and write its card; `identity` is JSON that decides tokenizer, architecture and weights."""
-    config = module.config
-    if tokenizer.get_vocab_size() > config.vocab_size:
-        raise IncompatibleModule(
-            f"the tokenizer of {name!r} knows more tokens than its network",
-            got=f"{tokenizer.get_vocab_size():,} tokens",
-            expected=f"at most {config.vocab_size:,}",
-        )
-    drop_unused(module)
-    use_linear_maps(module)
-    module.eval().requires_grad_(False)
-    if module.is_backend_compatible():
-        module.set_attn_implementation(ATTENTION)
-    layout = replace(layout, token_types=layout.token_types and getattr(config, "type_vocab_size", 2) > 1)
-    max_length = min(max_length, _positions(config, layout, name))
-    tokenizer.no_padding()
-    tokenizer.enable_truncation(max_length, strategy="longest_first")
-    reading: dict[str, Any] = {"pooling": layout.pooling, "towers": layout.towers, "max_length": max_length}
-    if layout.lower_case:
-        reading["lower_case"] = True
-    card = BackboneCard(
-        id=name if random_seed is None else f"random:{name}",
-        revision=digest({**identity, "random_seed": random_seed, "reading": reading}),
-        family=config.model_type,
-        modality="text",
-        width=config.hidden_size,
-        blocks=config.num_hidden_layers * getattr(config, "inner_group_num", 1),
-        parameters=sum(parameter.numel() for parameter in module.parameters()),
-        pooling=layout.pooling,
-        max_length=max_length,
-        towers=layout.towers,
-        shared_blocks=layout.shared_blocks,
-        biased=any(name.endswith(".bias") for name, _ in module.named_parameters()),
-    )
-    opened = TransformerBackbone(card, module, tokenizer, pad_id, layout)
-    opened.card = replace(card, lacks=tuple(role for role in ROLES if not opened.sites(role)))
-    return opened
+    """As `assembled`, of a network of transformers' own, with our attention where it takes one."""
+    use_our_attention(module)
+    lasting: dict[str, Any] = {"random_seed": random_seed, "identity": identity}
+    return assembled(name, module, tokenizer, layout, pad_id=pad_id, max_length=max_length, **lasting)
 
 
 def fresh(config: PreTrainedConfig, seed: int, bf16: bool) -> PreTrainedModel:
@@ -176,13 +138,6 @@ def in_bf16(module: PreTrainedModel) -> PreTrainedModel:
             for parameter in part.parameters(recurse=False):
                 parameter.data = parameter.data.to(torch.bfloat16)
     return module
-
-
-def drop_unused(module: PreTrainedModel) -> None:
-    """Without what was made for something that nothing here reads or does."""
-    for name in UNUSED:
-        if getattr(module, name, None) is not None:
-            setattr(module, name, None)
 
 
 def pretrained(folder: Path, config: PreTrainedConfig, bf16: bool) -> PreTrainedModel:
@@ -233,24 +188,6 @@ def _tokenizer(folder: Path, layout: Layout) -> tuple[Tokenizer, int, int]:
         )
     pad_id = next((token for token in (outer.pad_token_id, end_id) if token is not None), 0)
     return tokenizer, pad_id, outer.model_max_length
-
-
-def _positions(config: PreTrainedConfig, layout: Layout, name: str) -> int:
-    """Tokens that the network has positions for. Raises `ConfigError` where it is not said where they begin."""
-    positions: int = getattr(config, "max_position_embeddings", -1)
-    if positions <= 0:
-        return UNSTATED_LENGTH
-    if not layout.positions_after_padding:
-        return positions
-    if config.pad_token_id is None:
-        raise ConfigError(
-            "config.json does not say which token is padding, behind whose number positions begin",
-            where=name,
-            got="pad_token_id null",
-            expected="pad_token_id, the number of a token",
-            do="use the config.json that belongs to the weights",
-        )
-    return positions - layout.first_position(int(config.pad_token_id))
 
 
 @contextlib.contextmanager

@@ -11,11 +11,12 @@ import torch
 from torch.nn.utils import parametrize
 from transformers import AutoFeatureExtractor, PreTrainedModel
 
+from graftwork.core.assembling import drop_unused
 from graftwork.core.backbone import ROLES, BackboneCard, Inputs
 from graftwork.core.chained import Architecture, ChainedBackbone, Reader, shapes_of
 from graftwork.core.configuration import configuration
 from graftwork.core.hearing import MOST_SECONDS, SpectrogramReader, WaveReader
-from graftwork.core.loading import drop_unused, fresh_of_folder, in_bf16, pretrained, transformers_errors
+from graftwork.core.loading import fresh_of_folder, in_bf16, pretrained, transformers_errors
 from graftwork.core.model_folder import locate, model_file, model_type, reading_files, weight_digests
 from graftwork.core.model_json import checked_sizes
 from graftwork.core.tokenizer_folder import checked_copy

@@ -15,8 +15,6 @@ from contextvars import ContextVar
 from dataclasses import asdict, dataclass
 from typing import Any, TypeVar
 
-import torch
-
 from graftwork.errors import GraftworkError
 
 SIGNS = ("not enough memory", "can't allocate memory", "cannot allocate memory", "out of memory", "bad_alloc")
@@ -190,6 +188,8 @@ def attempt(work: Callable[[], T]) -> tuple[T | None, str]:
             raise
         why = (str(error).strip() or "no memory left").splitlines()[0][:200]
     if why.lower() == KERNELS:
+        import torch
+
         torch.backends.mkldnn.enabled = False  # type: ignore[assignment]
     _give_back()
     return None, why
@@ -197,6 +197,8 @@ def attempt(work: Callable[[], T]) -> tuple[T | None, str]:
 
 def _give_back() -> None:
     """What the error held is free, but for cycles; and allocators keep what is free for themselves."""
+    import torch
+
     gc.collect()
     if torch.cuda.is_available():
         torch.cuda.empty_cache()

@@ -142,8 +142,8 @@ class Fitted(Protocol):
     def logits(self, examples: Sequence[Example]) -> Logits:
         """(N, C), a row per example, or (W, C) for each of their words."""
 
-    def delta(self) -> dict[str, Tensor]:
-        """What is stored: with `facts` it restores the answers exactly."""
+    def delta(self) -> Mapping[str, Tensor | NDArray[Any]]:
+        """What is stored: with `facts` it restores the answers exactly. Arrays need no torch to be written."""
 
     def flops(self, examples: Sequence[Example]) -> tuple[float, str]:
         """Arithmetic of answering these, and its grade."""

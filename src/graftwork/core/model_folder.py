@@ -7,9 +7,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import huggingface_hub
-from huggingface_hub.errors import HfHubHTTPError
-
 from graftwork.core.asked_for import may_fetch
 from graftwork.core.backbone import POOLINGS
 from graftwork.core.layout import Layout
@@ -241,6 +238,9 @@ def hub_revision(folder: Path) -> str | None:
 
 def _from_hub(name: str) -> Path:
     """The local copy of a hub repository, fetched when it is not there or not whole."""
+    import huggingface_hub
+    from huggingface_hub.errors import HfHubHTTPError
+
     wanted = [*READ_WITH, "model*.safetensors", INDEX]
     try:
         kept = Path(huggingface_hub.snapshot_download(name, allow_patterns=wanted, local_files_only=True))

@@ -84,16 +84,16 @@ def _single() -> list[str]:
 
 
 def _family(name: str) -> tuple[BackboneFamily, str]:
-    """The family that opens `name`, and what it has to be given."""
+    """The family that opens `name`, and what it has to be given. No other one is imported where the name says it."""
     folder = backbone_folder(name)
     if folder is not None:
         source = name.removeprefix(FOLDER) if name.startswith(FOLDER) else str(folder)
         return _family_of(model_type(folder), source), source
-    family, colon, source = name.partition(":")
-    if colon and family in backbones.names() and backbones.get(family).model_types:
-        return backbones.get(family), source
-    if name in _single():
-        return backbones.get(name), ""
+    part, colon, source = name.partition(":")
+    if part in backbones.names():
+        family = backbones.get(part)
+        if bool(colon) == bool(family.model_types):  # one network has no source, the others need one
+            return family, source
     known = backbone_names()
     if "/" in name or Path(name).exists():
         raise ConfigError(f"unknown backbone {name!r}", expected=f"one of {', '.join(known)}", do=_meant(name))
@@ -116,10 +116,12 @@ def _meant(name: str) -> str:
 
 
 def _family_of(architecture: str, source: str) -> BackboneFamily:
-    families = [backbones.get(part) for part in backbones.names()]
-    for family in families:
-        if architecture in family.model_types:
-            return family
+    """The family that takes an architecture. Those are imported first that are likely to."""
+    families = []
+    for part in sorted(backbones.names(), key=lambda part: (part != architecture, not part.startswith("hf_"))):
+        families.append(backbones.get(part))
+        if architecture in families[-1].model_types:
+            return families[-1]
     raise ConfigError(
         f"no backbone family takes model_type {architecture!r}",
         where=source,

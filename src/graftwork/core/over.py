@@ -24,6 +24,7 @@ from graftwork.core.settings import BY, chosen_settings
 from graftwork.registry import methods
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
     from torch import Tensor
 
     from graftwork.core.backbone import BackboneCard
@@ -108,7 +109,7 @@ class FittedOver:
         """(N, C), or (W, C)."""
         return self.fitted.logits([self.shown(example) for example in examples])
 
-    def delta(self) -> dict[str, Tensor]:
+    def delta(self) -> Mapping[str, Tensor | NDArray[Any]]:
         """Of the method below."""
         return self.fitted.delta()
 

@@ -16,7 +16,6 @@ from graftwork.core.labels import is_number, labels_of
 from graftwork.core.media import MEDIA
 from graftwork.core.metric import require_scorable
 from graftwork.core.task import OF_SOME_KINDS, SPLITS, Dataset, Split, Task
-from graftwork.data.checks import report
 from graftwork.data.choices import choice_rows, find_choice_columns
 from graftwork.data.columns import column_of, find_columns, table_of
 from graftwork.data.folder import media_of
@@ -24,7 +23,6 @@ from graftwork.data.formats import ROUNDED
 from graftwork.data.hub import with_splits
 from graftwork.data.questions import read_questions
 from graftwork.data.rejects import Bad, Rejects, require_apart, write_rejects
-from graftwork.data.repeats import leaking
 from graftwork.data.split import draw, require_drawn, salt_of, seed_words, with_every_label
 from graftwork.data.split_folder import with_split_files
 from graftwork.data.table import Row, Table
@@ -137,6 +135,8 @@ def _dataset(
     rejected = {name: len(one.found) for name, one in rejects.items()} if task.rejects is not None else {}
     found: dict[str, Any] = {"warnings": [], "dropped": dict(dropped), "rejected": rejected}
     if checked:
+        from graftwork.data.checks import report
+
         found = report(task, splits, made, mended, dropped, rejected)
     seed = {"split_seed": task.split_seed or 0} if len(files) < len(SPLITS) else {}
     return Dataset(task, splits, digest(splits), seed | found)
@@ -152,6 +152,8 @@ def _without_leaks(
     listed = {name: list(found) for name, found in rows.items()}
     if not task.drop_leaks:
         return listed, {}
+    from graftwork.data.repeats import leaking
+
     leaks, counts = leaking({name: [row.inputs for row in found] for name, found in listed.items()})
     kept = [row for row, leak in zip(listed["train"], leaks, strict=True) if not leak]
     before, after = (

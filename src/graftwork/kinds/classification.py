@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from torch import Tensor, nn
-from torch.nn.functional import cross_entropy
 
 from graftwork.core.example import Example
-from graftwork.core.head import PooledHead
 from graftwork.core.labels import label_indices, label_sentence, positive_label, require_label, resolve_labels
 from graftwork.core.task import Task
 from graftwork.errors import DataError, clip
 from graftwork.registry import kinds
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
 
 METRICS = ("accuracy", "macro_f1")
 METRICS_OF_TWO = (*METRICS, "f1", "matthews")
@@ -81,10 +81,14 @@ class Classification:
 
     def build_head(self, task: Task, width: int) -> nn.Module:
         """A linear layer (P -> C)."""
+        from graftwork.core.head import PooledHead
+
         return PooledHead(width, self.outputs(task))
 
     def loss(self, logits: Tensor, targets: Tensor) -> Tensor:
         """Cross entropy of (B, C) logits and (B,) classes, mean over B, in nats."""
+        from torch.nn.functional import cross_entropy
+
         return cross_entropy(logits, targets)
 
     def weight(self, targets: Tensor) -> float:

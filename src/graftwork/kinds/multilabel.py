@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
-from torch import Tensor, nn
-from torch.nn.functional import binary_cross_entropy_with_logits
 
 from graftwork.core.example import Example
-from graftwork.core.head import PooledHead
 from graftwork.core.labels import label_indices, label_sentence, require_label, resolve_labels
 from graftwork.core.task import THRESHOLDS, Task
 from graftwork.errors import DataError, clip
 from graftwork.registry import kinds
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
 
 SEPARATOR = "|"
 METRICS = ("macro_f1", "accuracy")
@@ -92,10 +92,14 @@ class Multilabel:
 
     def build_head(self, task: Task, width: int) -> nn.Module:
         """A linear layer (P -> C)."""
+        from graftwork.core.head import PooledHead
+
         return PooledHead(width, self.outputs(task))
 
     def loss(self, logits: Tensor, targets: Tensor) -> Tensor:
         """Binary cross entropy of (B, C) logits and (B, C) labels, mean over both, in nats."""
+        from torch.nn.functional import binary_cross_entropy_with_logits
+
         return binary_cross_entropy_with_logits(logits, targets)
 
     def weight(self, targets: Tensor) -> float:

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from torch import Tensor, nn
-from torch.nn.functional import mse_loss
 
 from graftwork.core.example import Example
-from graftwork.core.head import PooledHead
 from graftwork.core.labels import is_number
 from graftwork.core.task import Task
 from graftwork.errors import DataError, clip
 from graftwork.registry import kinds
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
 
 METRICS = ("pearson", "spearman")
 STRATUM_ROWS = 10  # a tenth of the rows is a stratum only where it has this many
@@ -77,10 +77,14 @@ class Regression:
 
     def build_head(self, task: Task, width: int) -> nn.Module:
         """A linear layer (P -> 1)."""
+        from graftwork.core.head import PooledHead
+
         return PooledHead(width, 1)
 
     def loss(self, logits: Tensor, targets: Tensor) -> Tensor:
         """Mean squared error of (B, 1) logits and (B,) targets, both standardised."""
+        from torch.nn.functional import mse_loss
+
         return mse_loss(logits.squeeze(-1), targets)
 
     def weight(self, targets: Tensor) -> float:

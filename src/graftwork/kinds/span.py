@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import softmax
-from torch import Tensor, nn
 
 from graftwork.core.answer_scores import words_f1
 from graftwork.core.answer_texts import found_texts
 from graftwork.core.best_spans import best_spans, ranked_spans
 from graftwork.core.example import Example
-from graftwork.core.head import PooledHead
 from graftwork.core.passages import Golds, Passage
 from graftwork.core.ragged import Ragged
-from graftwork.core.segments import cross_entropy_of_segments
 from graftwork.core.task import Task
 from graftwork.errors import DataError, clip
 from graftwork.registry import kinds
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
 
 METRICS = ("span_f1", "exact_match")
 START, END, OWNER = 0, 1, 2  # columns of encoded targets
@@ -85,6 +85,8 @@ class Span:
 
     def build_head(self, task: Task, width: int) -> nn.Module:
         """A linear layer (P -> 2), the same for every word."""
+        from graftwork.core.head import PooledHead
+
         return PooledHead(width, 2)
 
     def loss(self, logits: Tensor, targets: Tensor) -> Tensor:
@@ -92,6 +94,8 @@ class Span:
 
         (W, 2) logits and (W, 3) targets of whole examples; 0 for none.
         """
+        from graftwork.core.segments import cross_entropy_of_segments
+
         entropies = [
             cross_entropy_of_segments(logits[:, i], targets[:, i] > 0, targets[:, OWNER]) for i in (START, END)
         ]

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import softmax
-from torch import Tensor, nn
-from torch.nn.functional import cross_entropy
 
 from graftwork.core.example import Example, text_of
-from graftwork.core.head import PooledHead
 from graftwork.core.labels import label_indices, require_label, resolve_labels
 from graftwork.core.ragged import Ragged
 from graftwork.core.spans import BEGIN, INSIDE, OUTSIDE, marks_spans, mended, spans_of
@@ -21,6 +18,9 @@ from graftwork.core.task import Task
 from graftwork.core.words import word_places
 from graftwork.errors import DataError, clip
 from graftwork.registry import kinds
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
 
 METRICS = ("accuracy",)
 METRICS_OF_SPANS = ("entity_f1", "conll_f1", "accuracy")
@@ -117,10 +117,14 @@ class Tagging:
 
     def build_head(self, task: Task, width: int) -> nn.Module:
         """A linear layer (P -> C), the same for every word."""
+        from graftwork.core.head import PooledHead
+
         return PooledHead(width, self.outputs(task))
 
     def loss(self, logits: Tensor, targets: Tensor) -> Tensor:
         """Cross entropy of (W, C) logits and (W,) tags, mean over W, in nats; 0 for no words."""
+        from torch.nn.functional import cross_entropy
+
         return cross_entropy(logits, targets) if len(targets) else logits.sum()
 
     def weight(self, targets: Tensor) -> float:

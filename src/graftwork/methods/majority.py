@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
-import torch
-from torch import Tensor
+import numpy as np
+from numpy.typing import NDArray
 
 from graftwork.core.backbone import BackboneCard
 from graftwork.core.example import Example
@@ -16,20 +16,23 @@ from graftwork.core.ragged import repeated
 from graftwork.core.task import Task
 from graftwork.registry import methods
 
+if TYPE_CHECKING:
+    from torch import Tensor
+
 
 @dataclass
 class Constant:
     """The same (C,) logits for every example."""
 
-    answer: Tensor
+    answer: NDArray[np.float64]
     facts: Mapping[str, Any]
     trained_parameters: int = 0
 
     def logits(self, examples: Sequence[Example]) -> Logits:
         """(N, C), or (W, C)."""
-        return repeated(self.answer.numpy(), examples)
+        return repeated(self.answer, examples)
 
-    def delta(self) -> dict[str, Tensor]:
+    def delta(self) -> dict[str, NDArray[np.float64]]:
         """The constant."""
         return {"logits": self.answer}
 
@@ -55,8 +58,10 @@ class Majority:
     def fit(self, bench: Workbench) -> Constant:
         """Count."""
         answer = bench.setting.kind.constant(bench.train.targets, bench.setting.task)  # (C,)
-        return Constant(torch.from_numpy(answer), {})
+        return Constant(answer, {})
 
-    def restore(self, setting: Setting, delta: dict[str, Tensor], facts: Mapping[str, Any]) -> Constant:
+    def restore(
+        self, setting: Setting, delta: Mapping[str, Tensor | NDArray[Any]], facts: Mapping[str, Any]
+    ) -> Constant:
         """From its stored constant."""
-        return Constant(delta["logits"], facts)
+        return Constant(np.asarray(delta["logits"]), facts)

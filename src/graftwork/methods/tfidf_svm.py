@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sparse
-import torch
 from numpy.typing import NDArray
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.svm import LinearSVC, LinearSVR
-from torch import Tensor
 
 from graftwork.core.backbone import BackboneCard
 from graftwork.core.choices import pairs_of
@@ -23,6 +21,9 @@ from graftwork.core.task import Task
 from graftwork.core.words import TOKEN, UNSPACED_APART
 from graftwork.registry import kinds, methods
 from graftwork.train.seeds import derive
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 MOST_FEATURES = 4_000_000  # the most frequent ones: a module's description may hold about twice as many words
 PLAIN_TOKEN = r"\w+|[^\w\s]"  # of modules whose facts do not say that unspaced scripts were cut
@@ -45,14 +46,17 @@ class Svm:
 
     def logits(self, examples: Sequence[Example]) -> Logits:
         """(N, C) signed distances, or the value itself in regression; (W, 1) of choices."""
-        found = np.asarray(features(self.vectorizer, examples) @ self.weight.T + self.bias)
+        return self.answers(features(self.vectorizer, examples), examples)
+
+    def answers(self, inputs: Any, examples: Sequence[Example]) -> Logits:
+        """The same of `features`, where they are there."""
+        found = np.asarray(inputs @ self.weight.T + self.bias)
         counts = [answers_of(example) for example in examples]
         return found if None in counts else Ragged(found, np.array(counts, dtype=np.int64))
 
-    def delta(self) -> dict[str, Tensor]:
+    def delta(self) -> dict[str, NDArray[np.float64]]:
         """The SVM and the inverse document frequencies; the vocabulary is in the facts."""
-        arrays = {"weight": self.weight, "bias": self.bias, "idf": self.vectorizer.idf_}
-        return {name: torch.from_numpy(np.ascontiguousarray(array)) for name, array in arrays.items()}
+        return {"weight": self.weight, "bias": self.bias, "idf": self.vectorizer.idf_}
 
     def flops(self, examples: Sequence[Example]) -> tuple[float, str]:
         """Two per non-zero feature and class."""
@@ -106,13 +110,14 @@ class TfidfSvm:
         texts = [text for listed in given for text in ([listed] if isinstance(listed, str) else listed)]
         vectorizer = make_vectorizer().fit(texts)
         inputs = features(vectorizer, bench.train.examples)
+        held_out = features(vectorizer, bench.validation.examples)
         outputs = bench.setting.kind.outputs(bench.setting.task)
         best: tuple[float, Svm] | None = None
         for strength in STRENGTHS:
             seed = derive(bench.seed_of("init"), "init") % 2**31
             weight, bias = _solve(inputs, flat(bench.train.targets), outputs, strength, seed)
             fitted = Svm(vectorizer, weight, bias, {"strength": strength})
-            reached = bench.score(fitted.logits(bench.validation.examples))
+            reached = bench.score(fitted.answers(held_out, bench.validation.examples))
             bench.log({"strength": strength, "validation": reached})
             if best is None or reached > best[0]:
                 best = (reached, fitted)
@@ -122,12 +127,12 @@ class TfidfSvm:
         bench.tally.add_model(len(STRENGTHS) * 4.0 * inputs.nnz * best[1].weight.shape[0])  # one pass of the data each
         return best[1]
 
-    def restore(self, setting: Setting, delta: dict[str, Tensor], facts: Mapping[str, Any]) -> Svm:
+    def restore(self, setting: Setting, delta: Mapping[str, Tensor | NDArray[Any]], facts: Mapping[str, Any]) -> Svm:
         """From the stored weights and vocabulary."""
         token = TOKEN if facts.get(UNSPACED_APART) else PLAIN_TOKEN
         vectorizer = make_vectorizer(token).set_params(vocabulary=facts["vocabulary"])
-        vectorizer.idf_ = delta["idf"].numpy()
-        return Svm(vectorizer, delta["weight"].numpy(), delta["bias"].numpy(), facts)
+        vectorizer.idf_ = np.asarray(delta["idf"])
+        return Svm(vectorizer, np.asarray(delta["weight"]), np.asarray(delta["bias"]), facts)
 
 
 def _solve(

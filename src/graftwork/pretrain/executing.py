@@ -8,6 +8,7 @@ import os
 import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
@@ -170,7 +171,7 @@ def _course(order: Order, objective: ByGradient, recipe: PretrainingRecipe, mate
 
 def filling_of(order: Order, folder: Path) -> Filling:
     """The run's folder, and the checkpoints in it."""
-    checkpoints = Checkpoints(folder / CHECKPOINT, folder.name, computed_in(order.session.computed_in))
+    checkpoints = Checkpoints(folder / CHECKPOINT, folder.name, partial(computed_in, order.session.computed_in))
     return Filling(checkpoints, order.every_seconds, order.session.progress, order.session.watch)
 
 

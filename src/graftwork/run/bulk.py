@@ -13,7 +13,6 @@ from graftwork.core.media import Media
 from graftwork.core.method import Logits, ReadsStates
 from graftwork.errors import ConfigError
 from graftwork.registry import kinds
-from graftwork.train.answering import answer_together
 
 if TYPE_CHECKING:
     from graftwork.run.given import Text
@@ -127,6 +126,9 @@ def _logits(
 ) -> list[Logits]:
     """Logits per module; a method that reads no states answers by itself."""
     found: dict[int, Logits] = {}
+    if groups:
+        from graftwork.train.answering import answer_together
+
     for group, encoded in zip(groups, tokens, strict=True):
         answered = answer_together(group.backbone, encoded, list(group.members.values()))
         found |= zip(group.members, answered, strict=True)

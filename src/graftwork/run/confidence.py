@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import t as student
 
 from graftwork.core.example import Example, text_of
 from graftwork.core.media import Media
@@ -33,6 +32,8 @@ class Moments:
 
     def less(self, other: Moments) -> dict[str, float]:
         """Its mean less that of another sample, with the 95 % interval (Welch 1947: Student's t, unequal variances)."""
+        from scipy.stats import t as student
+
         parts = [(of.sd**2 / of.rows, of.rows - 1) for of in (self, other)]
         change, spread = self.mean - other.mean, math.sqrt(sum(part for part, _ in parts))
         shares = sum((part / spread**2) ** 2 / freedom for part, freedom in parts) if spread else 0.0

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from graftwork.core.backbone import Backbone
 from graftwork.core.opening import open_backbone
 from graftwork.core.task import Dataset, Task
-from graftwork.data.checks import lengths
 from graftwork.data.load import load
 from graftwork.errors import ConfigError
-from graftwork.train.frozen import FrozenStore
+
+if TYPE_CHECKING:
+    from graftwork.train.frozen import FrozenStore
 
 
 def data_report(task: Task | str | Path, *, backbone: str | None = None) -> dict[str, Any]:
@@ -26,6 +27,8 @@ def data_report(task: Task | str | Path, *, backbone: str | None = None) -> dict
     described = {"name": task.name, "kind": task.kind, "digest": dataset.digest}
     if backbone is None:
         return {"task": described} | dict(dataset.report)
+    from graftwork.train.frozen import FrozenStore
+
     opened = open_backbone(backbone, precision="fp32")
     require_reads(opened, dataset.task)
     return {"task": described} | as_read_by(dataset, opened, FrozenStore())
@@ -42,6 +45,8 @@ def require_reads(backbone: Backbone | None, task: Task) -> None:
 
 def as_read_by(dataset: Dataset, backbone: Backbone, frozen: FrozenStore) -> dict[str, Any]:
     """The data report with what the backbone sees of every split: lengths in its tokens, what is cut, words unknown."""
+    from graftwork.data.checks import lengths
+
     card = backbone.card
     read = {name: frozen.encoded(backbone, dataset.digest, split) for name, split in dataset.splits.items()}
     found = {"cut": {name: encoded.cut for name, encoded in read.items()}}

@@ -11,7 +11,7 @@ from graftwork.core.task import SPLITS
 from graftwork.run.environment import DECIDING
 from graftwork.run.recorded_code import other_versions
 from graftwork.run.recorded_data import added_up
-from graftwork.run.recorded_numerics import numerics_of
+from graftwork.run.recorded_numerics import OF_TORCH, numerics_of
 
 INPUT, SURROUNDINGS, RECORD, OUTCOME = "input", "surroundings", "record", "outcome"
 WEIGHTS = (".safetensors", ".bin", ".hdf5", ".h5")
@@ -154,7 +154,8 @@ def surroundings_differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> 
         found.append(Difference("library version", SURROUNDINGS, f"{name} {told}", installed or "not installed"))
     numbers, these = numerics_of(old), numerics_of(new)
     for key, about in ARITHMETIC.items():
-        if numbers[key] != these[key]:
+        untold = key in OF_TORCH and None in (numbers[key], these[key])  # by a process that had no use for torch
+        if numbers[key] != these[key] and not untold:
             found.append(Difference(about, SURROUNDINGS, _plain(numbers[key]), _plain(these[key])))
     for told, found_now in _kernels(numbers["blas"], these["blas"]):
         found.append(Difference("BLAS", SURROUNDINGS, told, found_now))

@@ -14,13 +14,14 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import torch
 from threadpoolctl import threadpool_info
 
 from graftwork import __version__
+from graftwork.core.torch_in_use import torch_in_use
 from graftwork.errors import ConfigError
 from graftwork.run.cgroup import core_quota, memory_limit
 from graftwork.run.faster_precision import faster_precision
+from graftwork.run.threads import threads
 
 PRECISIONS = ("auto", "fp32", "bf16")
 DEVICES = ("auto", "cpu", "cuda")
@@ -50,14 +51,17 @@ BF16_PRODUCTS = ("avx512_bf16", "amx_bf16", "bf16")  # what processors call them
 CHECKOUT = Path(__file__).resolve().parents[3]  # of src/graftwork/run/environment.py, when it runs from its sources
 CODE = ("src", "pyproject.toml")  # of a checkout, what runs: its data and results may differ from the commit
 GIT_SECONDS = 5
-MKLDNN: bool = torch.backends.mkldnn.is_available()
 ARITHMETIC = (
     2  # raised when the same run would give other bits; 2: batches as long as their longest text, short attention
 )
 
 
 def environment() -> dict[str, Any]:
-    """What surrounds a run and may explain another result or price, as JSON; an unknown fact is None."""
+    """What surrounds a run and may explain another result or price, as JSON; an unknown fact is None.
+
+    So is what torch would say of itself in a process that has not imported it.
+    """
+    torch = torch_in_use()
     return {
         "time": datetime.now(UTC).isoformat(timespec="seconds"),
         "graftwork": __version__,
@@ -71,13 +75,13 @@ def environment() -> dict[str, Any]:
         "load_average": load_average(),
         "distributions": {name: version(name) for name in DISTRIBUTIONS},
         "torch": {
-            "version": torch.__version__,
-            "cuda": torch.version.cuda,
-            "threads": torch.get_num_threads(),
-            "interop_threads": torch.get_num_interop_threads(),
-            "cpu_capability": torch.backends.cpu.get_cpu_capability(),
-            "mkldnn": uses_onednn(),
-            "deterministic": torch.are_deterministic_algorithms_enabled(),
+            "version": version("torch") if torch is None else torch.__version__,
+            "cuda": torch and torch.version.cuda,
+            "threads": threads(),
+            "interop_threads": torch and torch.get_num_interop_threads(),
+            "cpu_capability": torch and torch.backends.cpu.get_cpu_capability(),
+            "mkldnn": torch and uses_onednn(),
+            "deterministic": torch and torch.are_deterministic_algorithms_enabled(),
         },
         "variables": {name: os.environ[name] for name in VARIABLES if name in os.environ},
     }
@@ -95,15 +99,26 @@ def numerics(precision: str, device: str = "cpu", network: bool = True) -> dict[
     device = resolve_device(device)
     if precision == "auto":
         on_cuda = device == "cuda"
+        import torch
+
         able = cuda_multiplies_bf16() if on_cuda else multiplies_bf16(torch.cpu.get_capabilities())
         precision = "bf16" if able else "fp32"
         if able and network and not on_cuda:
             precision = faster_precision(multiplying())
-    return {"precision": precision, "threads": torch.get_num_threads(), "device": device}
+    return {"precision": precision, "threads": threads(), "device": device}
+
+
+def numerics_without_network(precision: str, device: str) -> dict[str, Any]:
+    """The same for runs of methods that use no backbone. They compute on the processor, and never in bf16: what is
+    "auto" is that, and torch, which they may do without, is not asked what else there is.
+    """
+    return numerics("fp32" if precision == "auto" else precision, "cpu" if device == "auto" else device)
 
 
 def multiplying() -> dict[str, Any]:
     """What decides how fast the processor multiplies in one precision beside another, as JSON."""
+    import torch
+
     capabilities = torch.cpu.get_capabilities()
     return {
         "processor": processor(),
@@ -121,6 +136,10 @@ def resolve_device(device: str) -> str:
     """
     if device not in DEVICES:
         raise ConfigError(f"unknown device {device!r}", expected=f"one of {', '.join(DEVICES)}")
+    if device == "cpu":
+        return device
+    import torch
+
     there = torch.cuda.is_available()
     if device == "cuda" and not there:
         built = torch.version.cuda is not None
@@ -138,6 +157,8 @@ def resolve_device(device: str) -> str:
 
 def arithmetic(computed_in: Mapping[str, Any]) -> dict[str, Any]:
     """`numerics` and whatever else decides the last bits of a product: the key to what is reused bit for bit."""
+    import torch
+
     deciding = dict(computed_in) | {
         "torch": torch.__version__,
         "transformers": version("transformers"),
@@ -155,7 +176,16 @@ def arithmetic(computed_in: Mapping[str, Any]) -> dict[str, Any]:
 
 def uses_onednn() -> bool:
     """Whether torch was built with it and it is on: it is off once memory was too short for one of its kernels."""
-    return MKLDNN and bool(torch.backends.mkldnn.enabled)
+    import torch
+
+    return built_with_onednn() and bool(torch.backends.mkldnn.enabled)
+
+
+def built_with_onednn() -> bool:
+    """Whether torch was."""
+    import torch
+
+    return bool(torch.backends.mkldnn.is_available())
 
 
 def multiplies_bf16(capabilities: Mapping[str, Any]) -> bool:
@@ -164,19 +194,24 @@ def multiplies_bf16(capabilities: Mapping[str, Any]) -> bool:
     `torch.ops.mkldnn._is_mkldnn_bf16_supported` would say yes to every AVX512 processor, the slow emulation included.
     """
     native = any(capabilities.get(flag, False) for flag in BF16_PRODUCTS)
-    return native and MKLDNN
+    return native and built_with_onednn()
 
 
 def cuda_multiplies_bf16() -> bool:
     """Whether the GPU has bf16 products (compute capability 8.0 and later), and does not emulate them."""
+    import torch
+
     able: bool = torch.cuda.is_bf16_supported(including_emulation=False)
     return able
 
 
 def accelerator() -> str | None:
     """The GPU that this process computes on; None where it has used none, for asking would start one."""
-    used = torch.cuda.is_initialized()
-    return torch.cuda.get_device_name() if used else None
+    torch = torch_in_use()
+    if torch is None or not torch.cuda.is_initialized():
+        return None
+    name: str = torch.cuda.get_device_name()
+    return name
 
 
 def blas() -> list[dict[str, Any]]:

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -33,13 +34,14 @@ from graftwork.core.run import Recipe, RunResult, RunSpec
 from graftwork.core.task import Split
 from graftwork.data.buckets import bucket
 from graftwork.errors import GraftworkError, StorageError
-from graftwork.files import OF_THE_DISK, storage_error, write_text
+from graftwork.files import OF_THE_DISK, header_of, storage_error, write_text
 from graftwork.registry import kinds, metrics
 from graftwork.run.confidence import remembered
 from graftwork.run.environment import environment
 from graftwork.run.evidence import evidence_of
 from graftwork.run.keeping import Keeping, computed_in
 from graftwork.run.methods import Named
+from graftwork.run.module_files import DELTA
 from graftwork.run.price_tag import begin_all, read_costs, repriced, stopped
 from graftwork.run.receipt import NOTHING_TRIED, Search, data_of, write_receipt
 from graftwork.run.shop import Shop
@@ -49,8 +51,6 @@ from graftwork.run.task_module import add_price_tag, save_module, self_test_exam
 from graftwork.run.thresholds import thresholds_of, with_thresholds
 from graftwork.run.trained_on import record
 from graftwork.train.checkpoint import Checkpoints
-from graftwork.train.loop import Diverged
-from graftwork.train.probe import Probe
 from graftwork.train.seeds import seeds_of
 
 T = TypeVar("T")
@@ -187,7 +187,7 @@ class _Execution:
     def _work(self) -> dict[str, Any]:
         bench = self.bench()
         place = self.shop.store.checkpoint(self.spec.id)
-        checkpoints = Checkpoints(place, self.spec.id, computed_in(self.shop.numerics))
+        checkpoints = Checkpoints(place, self.spec.id, partial(computed_in, self.shop.numerics))
         self.keeping = bench.keeper = Keeping(checkpoints, self.log, bench)
         try:
             with self._phase("fit"):
@@ -228,7 +228,11 @@ class _Execution:
     def _tested(self, fitted: Fitted, test: Split) -> Logits:
         """The answers to the test split; what an earlier run computed of them is charged in full."""
         once = self.shop.tested
-        if once is None or not isinstance(fitted, Probe) or not once.serves(fitted.backbone, test.examples):
+        if once is None:
+            return fitted.logits(test.examples)
+        from graftwork.train.probe import Probe
+
+        if not isinstance(fitted, Probe) or not once.serves(fitted.backbone, test.examples):
             return fitted.logits(test.examples)
         logits, charged = once.logits(fitted)
         self.readings.charged_evaluate.add(charged)
@@ -266,7 +270,7 @@ class _Execution:
 
     def _frozen(self, bench: Workbench, split: Split, depth: int | None) -> Any:
         backbone, data, frozen = self.setting.backbone, self.shop.dataset.digest, self.shop.frozen
-        assert backbone is not None
+        assert backbone is not None and frozen is not None
         if self.keeping is None or not self.keeping.is_paid(split.name, depth):
             return frozen.get(backbone, data, split, depth, bench)
         there = frozen.holds(backbone, data, split, depth)
@@ -309,7 +313,7 @@ class _Execution:
         }
         module = self.folder / "module"
         self.readings.stored_bytes = save_module(module, self.setting, fitted, about, examples, fitted.logits(examples))
-        self.readings.stored_parameters = sum(tensor.numel() for tensor in fitted.delta().values())
+        self.readings.stored_parameters = sum(one.numbers for one in header_of(module / DELTA).tensors.values())
 
     @contextmanager
     def _phase(self, name: str) -> Iterator[None]:
@@ -327,6 +331,8 @@ class _Execution:
 
 
 def _status(error: Exception) -> str:
+    from graftwork.train.loop import Diverged
+
     if isinstance(error, Diverged):
         return "diverged"
     return "out_of_memory" if ran_out(error) else "failed"

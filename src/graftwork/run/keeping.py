@@ -11,7 +11,6 @@ from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
-import torch
 
 from graftwork.core.checkpoint import Checkpoint, Keep, Made
 from graftwork.core.meter import Phase, Stopwatch
@@ -84,6 +83,8 @@ class Keeping:
             "profile": self.bench.profile.read(),
             "passes": sorted(self._paid | self._opened, key=str),
         }
+        import torch
+
         lines = np.frombuffer(self.lines.getvalue().encode(), dtype=np.uint8)
         tensors = {**checkpoint.tensors, LOG: torch.from_numpy(lines.copy())}
         return Checkpoint({"account": account, "training": checkpoint.numbers}, tensors)

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import fields
 from pathlib import Path
-from typing import Any
-
-from torch import Tensor
+from typing import TYPE_CHECKING, Any
 
 from graftwork.core.method import Method, Setting
 from graftwork.core.over import innermost
@@ -15,7 +13,9 @@ from graftwork.errors import IncompatibleModule, StorageError, clip
 from graftwork.files import read_json, require_finite, safe_load
 from graftwork.limited import MODULE
 from graftwork.plain_files import inside, require_plain_folder
-from graftwork.train.loop import Attaches
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 DESCRIPTION, SELF_TEST, DELTA = "module.json", "selftest.json", "delta.safetensors"
 LARGE = 256  # a setting above this may be a size that no memory holds
@@ -51,6 +51,8 @@ def require_fitting(method: Method, delta: Mapping[str, Tensor], setting: Settin
     A size is a side of some tensor, and of many numbers: what is built by it takes no more memory than that allows. A
     whole number is one unless its method says otherwise, so that no method lets a stranger's module take all memory.
     """
+    from graftwork.train.loop import Attaches
+
     below: Any = innermost(method)
     built = isinstance(below, Attaches)
     sides = {side for tensor in delta.values() for side in tensor.shape}

@@ -18,7 +18,7 @@ from graftwork.core.opening import FRESH, lasting_name
 from graftwork.core.run import ENGINE, RunResult, RunSpec
 from graftwork.core.words import FIRST_RULE
 from graftwork.errors import ConfigError, StorageError
-from graftwork.files import digest, file_digest, finite, read_json, safe_load, write_json
+from graftwork.files import digest, file_digest, finite, header_of, read_json, write_json
 from graftwork.run.environment import ARITHMETIC
 from graftwork.run.method_files import lasting_files
 from graftwork.run.methods import Named
@@ -259,11 +259,11 @@ def _weights(module: Path) -> dict[str, Any] | None:
     """The delta: what training changed, or all that a method without a backbone learned. None where none was stored."""
     if not (module / "module.json").is_file():
         return None
-    tensors = safe_load(module / "delta.safetensors")
+    tensors = header_of(module / "delta.safetensors").tensors
     groups: dict[str, int] = {}
     for name, tensor in tensors.items():
         group = name.partition(".")[0]
-        groups[group] = groups.get(group, 0) + tensor.numel()
+        groups[group] = groups.get(group, 0) + tensor.numbers
     description = read_json(module / "module.json")
     beside = [path for path in sorted(module.iterdir()) if path.name not in ("delta.safetensors", "README.md")]
     return {

@@ -52,7 +52,7 @@ FIELDS: Mapping[str, Check] = {
     "format": COUNT, "identity.run": TEXT, "identity.engine": COUNT, "identity.parents": LIST,
     "code.graftwork": TEXT, "code.source_sha256": _hash, "code.commit": _or_none(TEXT), "code.dirty": _or_none(FLAG),
     "code.diff_sha256": _or_none(_hash), "code.constraints_sha256": _or_none(_hash), "code.python": TEXT,
-    "code.distributions": TABLE, "code.distributions.torch": TEXT, "code.distributions.numpy": TEXT,
+    "code.distributions": TABLE, "code.distributions.numpy": TEXT,
     "model": _or_none(TABLE),
     "data.name": TEXT, "data.digest": _hash, "data.files": TABLE, "data.files.train": TABLE, "data.columns": TABLE,
     "data.splits": TABLE, "data.split_rule.made": TEXT, "data.split_rule.salt": TEXT,
@@ -69,12 +69,10 @@ FIELDS: Mapping[str, Check] = {
     "randomness.generators.numpy": TEXT,
     "numerics.device": TEXT, "numerics.precision": _or_none(TEXT), "numerics.trained_in": TEXT,
     "numerics.autocast": FLAG, "numerics.attention": _or_none(TEXT), "numerics.threads": COUNT,
-    "numerics.interop_threads": COUNT, "numerics.runs_at_once": COUNT, "numerics.world_size": COUNT,
-    "numerics.micro_batch": _or_none(COUNT), "numerics.accumulation": COUNT, "numerics.deterministic": FLAG,
-    "numerics.matmul_precision": TEXT, "numerics.cpu_capability": TEXT, "numerics.processor": _or_none(TEXT),
-    "numerics.cores": _or_none(COUNT), "numerics.accelerator": _or_none(TEXT), "numerics.cuda": _or_none(TEXT),
-    "numerics.cudnn": _or_none(COUNT), "numerics.mkldnn": FLAG, "numerics.built_with": LIST, "numerics.blas": LIST,
-    "numerics.variables": TABLE, "numerics.arithmetic": COUNT,
+    "numerics.runs_at_once": COUNT, "numerics.world_size": COUNT, "numerics.micro_batch": _or_none(COUNT),
+    "numerics.accumulation": COUNT, "numerics.processor": _or_none(TEXT), "numerics.cores": _or_none(COUNT),
+    "numerics.accelerator": _or_none(TEXT), "numerics.cuda": _or_none(TEXT), "numerics.cudnn": _or_none(COUNT),
+    "numerics.blas": LIST, "numerics.variables": TABLE, "numerics.arithmetic": COUNT,
     "outcome.status": TEXT, "outcome.failure": _or_none(TABLE), "outcome.scores": TABLE, "outcome.validation": TABLE,
     "outcome.log.lines": COUNT, "outcome.log.steps": COUNT, "outcome.log.first_losses": LIST,
     "outcome.log.sha256": _hash, "outcome.predictions": _or_none(TABLE), "outcome.weights": _or_none(TABLE),
@@ -82,6 +80,10 @@ FIELDS: Mapping[str, Check] = {
     "timeline.started": TEXT, "timeline.ended": TEXT, "timeline.wall_seconds": NUMBER,
     "timeline.interruptions": COUNT, "timeline.resumes": COUNT,
     "rerun": _or_none(TABLE), "seal": _hash,
+}  # fmt: skip
+OF_TORCH: Mapping[str, Check] = {  # None where nothing had imported it, which a run with a backbone does
+    "numerics.interop_threads": COUNT, "numerics.deterministic": FLAG, "numerics.matmul_precision": TEXT,
+    "numerics.cpu_capability": TEXT, "numerics.mkldnn": FLAG, "numerics.built_with": LIST,
 }  # fmt: skip
 SINCE: Mapping[str, Check] = {  # not in older ones
     "outcome.weights.files": _all(_hash), "rerun.method": _all(TEXT), "outcome.interval": _or_none(LIST),
@@ -128,7 +130,9 @@ def _expected(receipt: Mapping[str, Any]) -> dict[str, Check]:
     """Path -> check, of the fields that a receipt of this run must have, and of those that it may have."""
     fields = dict(FIELDS) | {path: check for path, check in SINCE.items() if _at(receipt, path) is not _MISSING}
     if _at(receipt, "model") is not None:
-        fields |= _inside("model", OF_A_MODEL)
+        fields |= _inside("model", OF_A_MODEL) | {"code.distributions.torch": TEXT}
+    imported = "code.distributions.torch" in fields or _at(receipt, "code.distributions.torch") is not _MISSING
+    fields |= {path: check if imported else _or_none(check) for path, check in OF_TORCH.items()}
     recipe = _at(receipt, "method.recipe")
     if isinstance(recipe, dict) and recipe.keys() - {"rates"}:  # otherwise the method takes none
         fields |= _inside("method.recipe", OF_A_RECIPE)

@@ -57,7 +57,7 @@ def imported() -> dict[str, str]:
     """Distribution -> version of everything this process has imported."""
     owners = _owners()
     tops = {name.partition(".")[0] for name in list(sys.modules)}
-    names = {owner for top in tops for owner in owners.get(top, ())}
+    names = {_name(owner) for top in tops for owner in owners.get(top, ())}
     return {name: found for name in sorted(names) if (found := version(name)) is not None}
 
 
@@ -68,15 +68,20 @@ def other_versions(recorded: Mapping[str, str]) -> dict[str, tuple[str, str | No
 
 
 @functools.cache
-def _owners() -> Mapping[str, tuple[str, ...]]:
+def _owners() -> Mapping[str, tuple[importlib.metadata.Distribution, ...]]:
     """Imported name -> the distributions that install it. `importlib.metadata` knows it too, ten times as slowly."""
-    owners: defaultdict[str, list[str]] = defaultdict(list)
+    owners: defaultdict[str, list[importlib.metadata.Distribution]] = defaultdict(list)
     for distribution in importlib.metadata.distributions():
         tops = (distribution.read_text("top_level.txt") or "").split() or _tops(distribution.read_text("RECORD") or "")
-        name = distribution.name if tops else ""
         for top in tops:
-            owners[top].append(name)
-    return {top: tuple(names) for top, names in owners.items()}
+            owners[top].append(distribution)
+    return {top: tuple(listed) for top, listed in owners.items()}
+
+
+@functools.cache
+def _name(owner: importlib.metadata.Distribution) -> str:
+    """Read only of what is imported: it stands in a file of each."""
+    return owner.name
 
 
 def _tops(record: str) -> Iterable[str]:

@@ -8,18 +8,19 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-import torch
-
 from graftwork.core.run import RunSpec
+from graftwork.core.torch_in_use import torch_in_use
 from graftwork.run.environment import VARIABLES, accelerator, blas, processor, usable_cores, uses_onednn
 from graftwork.run.shop import Shop
 
+OF_TORCH = ("cpu_capability", "mkldnn", "built_with", "deterministic", "matmul_precision")  # None: not imported
 _LIBRARIES = re.compile(r"^ +- ((?:Intel\(R\) (?:oneAPI )?M|OpenBLAS|NNPACK|LAPACK).*)$", flags=re.MULTILINE)
 
 
 def recorded_numerics(shop: Shop, spec: RunSpec) -> dict[str, Any]:
     """As JSON. A run without a backbone computes on the processor, whatever the others use; precision and attention are
-    None: it uses neither."""
+    None: it uses neither. So is what is torch's own where nothing has imported it."""
+    torch = torch_in_use()
     network = getattr(shop.backbone, "module", None) if spec.backbone else None
     device = shop.numerics["device"] if spec.backbone else "cpu"
     on_cuda = device == "cuda"
@@ -30,22 +31,22 @@ def recorded_numerics(shop: Shop, spec: RunSpec) -> dict[str, Any]:
         "autocast": False,
         "attention": getattr(getattr(network, "config", None), "_attn_implementation", None),
         "threads": spec.numerics["threads"],
-        "interop_threads": torch.get_num_interop_threads(),
+        "interop_threads": torch and torch.get_num_interop_threads(),
         "runs_at_once": shop.runs_at_once,
         "world_size": 1,
         "micro_batch": spec.recipe.get("batch_size"),
         "accumulation": 1,
         "max_memory": shop.max_memory,
-        "deterministic": torch.are_deterministic_algorithms_enabled(),
-        "matmul_precision": torch.get_float32_matmul_precision(),
-        "cpu_capability": torch.backends.cpu.get_cpu_capability(),
+        "deterministic": torch and torch.are_deterministic_algorithms_enabled(),
+        "matmul_precision": torch and torch.get_float32_matmul_precision(),
+        "cpu_capability": torch and torch.backends.cpu.get_cpu_capability(),
         "processor": processor(),
         "cores": usable_cores(),
         "accelerator": None if device == "cpu" else accelerator(),
-        "cuda": torch.version.cuda if on_cuda else None,
-        "cudnn": torch.backends.cudnn.version() if on_cuda else None,
-        "mkldnn": uses_onednn(),
-        "built_with": _built_with(),
+        "cuda": torch.version.cuda if torch and on_cuda else None,
+        "cudnn": torch.backends.cudnn.version() if torch and on_cuda else None,
+        "mkldnn": torch and uses_onednn(),
+        "built_with": torch and _built_with(),
         "blas": blas(),
         "variables": {name: os.environ[name] for name in VARIABLES if name in os.environ},
     }
@@ -62,5 +63,7 @@ def numerics_of(receipt: Mapping[str, Any]) -> dict[str, Any]:
 @functools.cache
 def _built_with() -> list[str]:
     """The libraries that torch multiplies with."""
+    import torch
+
     shown: str = torch.__config__.show()
     return _LIBRARIES.findall(shown)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from graftwork.config import Prices
 from graftwork.core.backbone import Augments, Backbone, learns_like
@@ -24,19 +24,21 @@ from graftwork.data.split_folder import require_outside
 from graftwork.files import noting_digests, require_writable
 from graftwork.registry import kinds
 from graftwork.run.data_report import as_read_by, require_reads
-from graftwork.run.environment import arithmetic, numerics
+from graftwork.run.environment import arithmetic, numerics, numerics_without_network
 from graftwork.run.methods import Named, named_from_config
 from graftwork.run.once import Done
 from graftwork.run.setup import OpenedBy, Setup
 from graftwork.run.store import RunStore
 from graftwork.train.cache_folder import CacheFolder, cache_folder
-from graftwork.train.frozen import FrozenStore
-from graftwork.train.pooled_once import PooledOnce
-from graftwork.train.prefix_store import PrefixStore
 from graftwork.train.recipe import resolve
 from graftwork.train.seeds import held_of
 from graftwork.train.stages import schedule_of
 from graftwork.units import parse_bytes
+
+if TYPE_CHECKING:
+    from graftwork.train.frozen import FrozenStore
+    from graftwork.train.pooled_once import PooledOnce
+    from graftwork.train.prefix_store import PrefixStore
 
 
 @dataclass
@@ -48,7 +50,7 @@ class Shop:
     backbone_seed: int
     load: Phase  # what opening the backbone took
     store: RunStore
-    frozen: FrozenStore
+    frozen: FrozenStore | None  # None, like the backbone, where no method uses one
     numerics: Mapping[str, Any]
     prices: Prices
     opened_by: OpenedBy | None = None
@@ -119,19 +121,22 @@ class Opened:
 
     backbone: Backbone | None  # None where no method uses one
     load: Phase  # what opening it took: every run is charged for it
-    frozen: FrozenStore
+    frozen: FrozenStore | None
     files: Mapping[str, str] = field(default_factory=dict)  # path -> sha256 of all that the backbone was read from
 
 
 def open_shared(methods: Sequence[Named], setup: Setup) -> Opened:
     """Open the backbone if any of `methods` uses one, and the store of its passes."""
-    uses = _use_backbone(methods)
-    computed_in = numerics(setup.precision, setup.device, uses)
+    if not _use_backbone(methods):
+        return Opened(None, Phase(), None)
+    from graftwork.train.frozen import FrozenStore
+
+    computed_in = numerics(setup.precision, setup.device)
     frozen = FrozenStore(disk=_disk(setup, computed_in))
     loading = Stopwatch()
     precision, device = computed_in["precision"], computed_in["device"]
     with noting_digests() as files:
-        opened = open_backbone(setup.backbone, precision=precision, device=device) if uses else None
+        opened = open_backbone(setup.backbone, precision=precision, device=device)
     return Opened(opened, loading.read(), frozen, files)
 
 
@@ -142,7 +147,8 @@ def settled(setup: Setup, methods: Sequence[Named]) -> tuple[Prices, dict[str, A
     """
     parse_bytes(setup.cache_size)
     max_memory = parse_bytes(setup.max_memory) if setup.max_memory is not None else None
-    return Prices.from_file(setup.prices), numerics(setup.precision, setup.device, _use_backbone(methods)), max_memory
+    computed_in = (numerics if _use_backbone(methods) else numerics_without_network)(setup.precision, setup.device)
+    return Prices.from_file(setup.prices), computed_in, max_memory
 
 
 def open_shop(
@@ -170,7 +176,9 @@ def open_shop(
     store = RunStore(Path(setup.runs))
     store.sweep()
     return Shop(
-        dataset=replace(dataset, report=as_read_by(dataset, opened, shared.frozen)) if opened else dataset,
+        dataset=replace(dataset, report=as_read_by(dataset, opened, shared.frozen))
+        if opened and shared.frozen
+        else dataset,
         backbone=opened,
         backbone_seed=0,
         load=shared.load,
@@ -217,4 +225,8 @@ def _as_resolved(setup: Setup, computed_in: Mapping[str, Any], methods: Sequence
 def _disk(setup: Setup, computed_in: Mapping[str, Any]) -> PrefixStore | None:
     """Where passes are kept between processes; None when the user wants none kept."""
     cap = parse_bytes(setup.cache_size)
-    return PrefixStore(CacheFolder(cache_folder(setup.cache), cap), partial(arithmetic, computed_in)) if cap else None
+    if not cap:
+        return None
+    from graftwork.train.prefix_store import PrefixStore
+
+    return PrefixStore(CacheFolder(cache_folder(setup.cache), cap), partial(arithmetic, computed_in))

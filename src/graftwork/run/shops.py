@@ -31,7 +31,8 @@ class Shops:
         if any(shop.dataset is not drawn for shop in self._drawn.values()):
             self._drawn = {}
             for shop in self.whole:
-                shop.frozen.forget_all_but(drawn.digest)
+                if shop.frozen is not None:
+                    shop.frozen.forget_all_but(drawn.digest)
         if which not in self._drawn:
             if whole.backbone and which not in self._once:
                 self._once[which] = PooledOnce(whole.backbone, whole.dataset.test.examples)

@@ -34,7 +34,7 @@ class WithThresholds:
         """(N, C)."""
         return added(self.fitted.logits(examples), self.thresholds)
 
-    def delta(self) -> dict[str, Tensor]:
+    def delta(self) -> Mapping[str, Tensor | NDArray[Any]]:
         """Of what was fitted."""
         return self.fitted.delta()
 

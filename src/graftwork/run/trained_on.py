@@ -14,7 +14,6 @@ from graftwork.core.example import Example
 from graftwork.core.task import SPLITS, Dataset, Task
 from graftwork.data.draws import drawn_again
 from graftwork.data.load import load
-from graftwork.data.repeats import standing
 from graftwork.errors import GraftworkError
 
 if TYPE_CHECKING:
@@ -91,6 +90,8 @@ class Overlap:
     def _look(self) -> None:
         if not self._waiting:
             return
+        from graftwork.data.repeats import standing
+
         found = {name: standing(self._waiting, among) for name, among in self._among.items()}
         for name, (exact, near) in found.items():
             self._counts[name]["exact"] += int(exact.sum())

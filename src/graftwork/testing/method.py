@@ -179,7 +179,9 @@ def _check_fitted(made: Named, backbone: Backbone | None, data: Dataset) -> None
     fitted, again = (made.method.fit(tiny_bench(data, backbone)) for _ in range(2))
     delta, repeated = fitted.delta(), again.delta()
     require(delta.keys() == repeated.keys(), "the same seed trained other parameters")
-    differing = [name for name, tensor in delta.items() if not torch.equal(tensor, repeated[name])]
+    differing = [
+        name for name, tensor in delta.items() if not torch.equal(*map(torch.as_tensor, (tensor, repeated[name])))
+    ]
     require(not differing, f"the same seed gave another delta: {differing[:3]}")
     examples = data.test.examples
     answers = fitted.logits(examples)

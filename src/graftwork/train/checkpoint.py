@@ -10,17 +10,18 @@ import hashlib
 import logging
 import shutil
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import cached_property
 from pathlib import Path
-from typing import Any
-
-import torch
-from torch import Tensor
+from typing import TYPE_CHECKING, Any
 
 from graftwork.core.checkpoint import Checkpoint
 from graftwork.errors import IncompatibleModule, StorageError
 from graftwork.files import digest, file_digest, finite, read_json, safe_load, storage_errors, write_json, writing
 from graftwork.tensor_file import Header, end_to_end
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 FORMAT = 1
 KEPT = 2  # the last one, and the one before it
@@ -32,12 +33,17 @@ log = logging.getLogger("graftwork")  # with no handler set up, a warning is one
 
 
 class Checkpoints:
-    """Those of one run. `computed_in` is its arithmetic: what other arithmetic has computed is not gone on with."""
+    """Those of one run. `arithmetic` gives what it is computed in: what other arithmetic has computed is not gone on
+    with. It is asked once, when they are first read or written."""
 
-    def __init__(self, folder: Path, run: str, computed_in: Mapping[str, Any]):
-        self.folder, self.run = folder, run
-        self.computed_in = finite({"format": FORMAT, **computed_in})
+    def __init__(self, folder: Path, run: str, arithmetic: Callable[[], Mapping[str, Any]]):
+        self.folder, self.run, self.arithmetic = folder, run, arithmetic
         self._troubled = False  # one could not be written, and that was said
+
+    @cached_property
+    def computed_in(self) -> Any:
+        """What stands in a checkpoint for its arithmetic, as JSON."""
+        return finite({"format": FORMAT, **self.arithmetic()})
 
     def try_write(self, checkpoint: Checkpoint) -> None:
         """As `write`; where none can be written a warning says so, once: checkpoints only save work."""
@@ -67,6 +73,7 @@ class Checkpoints:
         A process that `follows` another takes what that one took. What a killed process left half-written is removed.
         Raises `IncompatibleModule` for the checkpoints of another run.
         """
+        here = self.computed_in
         for part in self.folder.glob(".*"):
             part.unlink(missing_ok=True)
         for number in reversed(self._numbers()):
@@ -76,7 +83,7 @@ class Checkpoints:
                 self._forget(number)
                 continue
             self._require_this_run(about)
-            others = [] if follows else sorted(_different(about["computed_in"], self.computed_in))
+            others = [] if follows else sorted(_different(about["computed_in"], here))
             if not others:
                 return Checkpoint(about["numbers"], safe_load(self._path(number, TENSORS)))
             told = ", ".join(others)
@@ -138,6 +145,8 @@ class Interval:
 
 def _write_tensors(path: Path, tensors: Mapping[str, Tensor]) -> str:
     """A safetensors file; returns its sha256. Tensor by tensor: a copy of them all could double a run's memory."""
+    import torch
+
     order = sorted(tensors, key=lambda name: (-tensors[name].element_size(), name))  # so that all are aligned
     header = Header(end_to_end((name, tensors[name].dtype, tensors[name].shape) for name in order)).to_bytes()
     found = hashlib.sha256(header)

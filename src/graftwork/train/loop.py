@@ -113,7 +113,7 @@ class FittedModel:
         """Reads the output of the network."""
         return self.model.head
 
-    def delta(self) -> dict[str, Tensor]:
+    def delta(self) -> Mapping[str, Tensor | NDArray[Any]]:
         """What trains, by name."""
         return snapshot(self.model.delta())
 

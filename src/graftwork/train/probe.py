@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn.functional import linear
 
@@ -59,7 +60,7 @@ class Probe:
         mixed = seen.joined(*shares) if alone else sum(share * seen.joined(block) for block, share in shares.items())
         return linear(torch.as_tensor(mixed).cpu(), self.weight, self.bias)  # of (B, P)
 
-    def delta(self) -> dict[str, Tensor]:
+    def delta(self) -> Mapping[str, Tensor | NDArray[Any]]:
         """The layer and the shares of the blocks."""
         return {"shares": self.shares, "weight": self.weight, "bias": self.bias}
 

@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Any, Protocol, runtime_checkable
-
-from torch import nn
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from graftwork.core.method import FrozenPass, Workbench
-from graftwork.core.model import Model
-from graftwork.train.optim import warm_up_then_linear
 from graftwork.train.recipe import LINEAR
+
+if TYPE_CHECKING:
+    from torch import nn
+
+    from graftwork.core.model import Model
 
 Passes = Mapping[str, FrozenPass]  # split -> its frozen pass
 
@@ -62,6 +63,8 @@ class StagePlan:
 
 def plan_of(method: object, model: Model, recipe: Mapping[str, Any]) -> StagePlan:
     """The plan of a method that has one; otherwise one stage with warm-up and linear decay."""
+    from graftwork.train.optim import warm_up_then_linear
+
     epochs, steps = recipe["epochs"], recipe["steps"]
     if not isinstance(method, Staged):
         return StagePlan(

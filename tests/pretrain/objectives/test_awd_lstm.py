@@ -297,7 +297,7 @@ def test_a_restored_training_goes_on_exactly(
             whole.optimiser.validated(nats)
     for step in range(4):
         whole.step(step, steps)
-    checkpoints = Checkpoints(tmp_path, "run", {})
+    checkpoints = Checkpoints(tmp_path, "run", dict)
     checkpoints.write(Reached(4, steps).checkpoint(whole.tensors()))
     lines = [whole.step(step, steps) for step in range(4, steps)]
     torch.manual_seed(99)

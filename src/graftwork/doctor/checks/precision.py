@@ -8,7 +8,7 @@ from dataclasses import asdict
 from graftwork.doctor.auto import Auto, auto
 from graftwork.doctor.check import Asked, Check, Finding
 from graftwork.registry import checks
-from graftwork.run.environment import MKLDNN
+from graftwork.run.environment import built_with_onednn
 
 
 def look(asked: Asked) -> Iterator[Finding]:
@@ -24,7 +24,7 @@ def look(asked: Asked) -> Iterator[Finding]:
         yield Finding(f"{precision} on {device}, for {what} {_reason(chosen)}", facts=asdict(chosen))
         return
     lacks = "has no products in bf16 (AVX512-BF16, AMX)" if device == "cpu" else "has no products in bf16"
-    why = f"{what} {lacks}" if MKLDNN or device == "cuda" else "torch was built without oneDNN"
+    why = f"{what} {lacks}" if device == "cuda" or built_with_onednn() else "torch was built without oneDNN"
     do = "nothing here: --precision bf16 would be emulated; a processor with AVX512-BF16 or AMX, or a GPU, is faster"
     yield Finding(f"{precision} on {device}", "slow", why, do, asdict(chosen))
 

@@ -10,7 +10,7 @@ import torch
 
 from graftwork.doctor.check import Asked, Check, Finding
 from graftwork.registry import checks
-from graftwork.run.environment import MKLDNN, processor
+from graftwork.run.environment import built_with_onednn, processor
 
 INSTRUCTIONS = {  # what people call them -> torch's names, one of which is enough
     "AVX2": ("avx2",),
@@ -34,14 +34,15 @@ def instructions() -> list[str]:
 def look(asked: Asked) -> Iterator[Finding]:
     """Slow where a variable holds instructions back, or torch came without oneDNN."""
     found, used = instructions(), torch.backends.cpu.get_cpu_capability()
+    onednn = built_with_onednn()
     held = {name: os.environ[name] for name in HOLD_BACK if name in os.environ}
-    facts = {"name": processor(), "instructions": found, "used": used, "onednn": MKLDNN, "held_back_by": held}
+    facts = {"name": processor(), "instructions": found, "used": used, "onednn": onednn, "held_back_by": held}
     yield Finding(f"{processor() or 'unknown'}: {', '.join(found) or 'none of the fast instructions'}", facts=facts)
     if held:
         said = ", ".join(f"{name}={value}" for name, value in held.items())
         why = "the fastest instructions may be left out, and numbers differ from those of other machines"
         yield Finding(f"torch multiplies with {used}, under {said}", "slow", why, f"unset {', '.join(held)}")
-    if not MKLDNN:
+    if not onednn:
         why = "products of matrices take several times as long, and none is in bf16"
         yield Finding("torch was built without oneDNN", "slow", why, "install the torch of pytorch.org or PyPI")
 
