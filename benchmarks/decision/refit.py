@@ -36,8 +36,9 @@ WHOLE = {  # benchmark -> its boards
 PAIRS = {"mrpc", "MRPC", "RTE", "STS-B", "stsb", "snli", "boolq", "copa", "wic"}
 SMALL = HERE / "results" / "small.json"
 WIDTH = 1.0  # sd of the logarithm of a size about where it starts
-FIXED = ("alike_backbone", "alike_kind", "paired", "other_label", "seed_tuned", "seed_other")
-# the first four since too few boards say anything of them, the last two since runs say them directly
+FIXED = ("alike_backbone", "alike_kind", "paired", "other_label", "seed_tuned", "seed_other", "task_label")
+# the first four since too few boards say anything of them, the next two since runs say them directly, and the last
+# since the likelihood takes it for next to nothing, and choices then lose more (docs/log.md)
 LOADED = ("top_layers:k=1", "top_layers", "top_layers:k=3", "top_layers:k=5", "lora", "bitfit", "adapter", "full")
 
 

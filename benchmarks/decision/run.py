@@ -73,10 +73,8 @@ def search(task: Replay, prior: Prior, order: int, worth: float, budget: float =
     standing = Standing(list(task.arms), task.record.traits, task.rows, prior)
     full, spent = seconds_of(task, seconds, FULL), 0.0
 
-    def make(arm: Arm) -> bool:
+    def make(arm: Arm) -> None:
         nonlocal spent
-        if spent + seconds[arm] > budget * full and standing.looks:
-            return False
         seed = int(turns[arm][standing.begun[arm]])
         standing.begin(arm)
         draws = task.draws(arm, seed, standing.spread)
@@ -85,15 +83,14 @@ def search(task: Replay, prior: Prior, order: int, worth: float, budget: float =
         standing.seconds.setdefault(arm, []).append(seconds[arm])
         standing._known = None
         spent += seconds[arm]
-        return True
 
     for sort in (FLOOR, SIMPLE, FROZEN):
         for arm in [arm for arm in task.arms if arm.sort == sort]:
             make(arm)
     open_to = dict(seconds)
-    while (found := standing.next_run(open_to, _most(task), worth, sum(seconds.values()))) is not None:
-        if not make(found[0]):
-            del open_to[found[0]]
+    whole = sum(seconds.values())
+    while found := standing.next_run(open_to, _most(task), worth, whole, budget * full - spent):
+        make(found[0])
     chosen = standing.choice(worth).chosen
     return Outcome(
         task.name, chosen.label, task.best - task.arms[chosen].test, seconds[chosen] / full, spent / full,

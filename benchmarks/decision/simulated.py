@@ -12,7 +12,7 @@ from replays import Replay
 
 from graftwork.decision.choice import WORTH
 from graftwork.decision.posterior import Look
-from graftwork.decision.prior import Prior, Sizes
+from graftwork.decision.prior import LEVEL, Prior, Sizes, landmark_of, spread_of
 from graftwork.decision.standing import Standing
 from graftwork.decision.traits import TUNED
 
@@ -33,7 +33,8 @@ def coverage(tasks: Sequence[Replay], priors: Mapping[str, Prior], sizes: Sizes,
         standing = Standing(arms, task.record.traits, task.rows, prior)
         standing.looks = [Look(arm, score, np.zeros(DRAWS)) for arm, score in landmarks.items()]  # for the spread alone
         spread = standing.spread
-        truth = random.multivariate_normal(belief.mean, belief.covariance)
+        level = (LEVEL * spread_of(landmark_of(landmarks), task.record.traits.least)) ** 2  # stays where it is
+        truth = random.multivariate_normal(belief.mean, belief.covariance - level)
         looks = _looks(truth, spread, task.rows, [arm.sort == TUNED for arm in arms], sizes, random)
         standing.looks = [Look(arm, score, draws) for arm, (score, draws) in zip(arms, looks, strict=True)]
         standing.seconds = {arm: [max(0.05, seen.seconds)] for arm, seen in task.arms.items()}

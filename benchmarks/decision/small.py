@@ -18,7 +18,7 @@ import numpy as np
 import torch
 
 sys.path.append(str(Path(__file__).parents[1]))
-sys.path.append(str(Path(__file__).parents[1] / "many_tasks"))
+sys.path.insert(0, str(Path(__file__).parents[1] / "many_tasks"))  # before the `run` beside this file
 
 from driving import compared
 

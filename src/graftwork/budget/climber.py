@@ -132,7 +132,9 @@ class Climber:
                 self.stopped = "every method was tried"
             return None if arm is None else self.first[arm]
         seconds = {arm: self._expected(arm) for arm in self.first if arm not in self.closed}
-        found = self.standing.next_run(seconds, MOST_SEEDS, self.worth, self._whole())
+        whole = self._whole()
+        left = whole * self.purse.left / self.purse.budget.amount / MARGIN
+        found = self.standing.next_run(seconds, MOST_SEEDS, self.worth, whole, left)
         if found is None:
             self._try_other_rates()
             return None

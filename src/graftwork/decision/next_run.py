@@ -6,6 +6,7 @@ moves every method's mean by a known multiple of how far it comes out above what
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Mapping
 
 import numpy as np
@@ -55,21 +56,30 @@ LEAST_GAIN = 1e-4  # a hundredth of a point: less is not worth a run, whatever i
 
 
 def best_next(
-    posterior: Posterior, seconds: Mapping[Arm, float], runs: Mapping[Arm, int], most: int, price: float
+    posterior: Posterior,
+    seconds: Mapping[Arm, float],
+    runs: Mapping[Arm, int],
+    most: int,
+    price: float,
+    left: float = math.inf,
 ) -> tuple[Arm, float] | None:
     """The run that gains most for its time, and its expected gain; None where none gains more than it costs.
 
     `seconds` that one more run of each method takes (a method that is not named can't run), `runs` that each has made
-    or begun, `most` that it may make; a second costs `price`, a fraction of the metric.
+    or begun, `most` that it may make; a second costs `price`, a fraction of the metric. Where the seconds that are
+    `left` don't pay for this run and for the one that gains most, it is the latter.
     """
     open_to = [arm for arm in posterior.arms if arm in posterior.ran]
     wanted = {}
     for arm, needed in seconds.items():
-        if runs.get(arm, 0) < most:
+        if runs.get(arm, 0) < most and needed <= left:
             gain = expected_gain(posterior, arm, open_to)
             if gain > max(LEAST_GAIN, price * needed):
                 wanted[arm] = gain
     if not wanted:
         return None
     arm = max(wanted, key=lambda one: wanted[one] / max(seconds[one], 1e-9))
+    largest = max(wanted, key=lambda one: wanted[one])
+    if seconds[arm] + seconds[largest] > left:
+        arm = largest
     return arm, wanted[arm]

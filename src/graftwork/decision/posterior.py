@@ -25,6 +25,7 @@ TYPICAL_ROWS = 10.0  # as many rows' worth of what is typical are joined with th
 TYPICAL_SEEDS = 4.0  # as many degrees of freedom of the typical spread over seeds are joined with the runs' own
 SHARED_KEPT = 0.98  # of the luck that all methods share, which no difference feels, so much is left out
 DRAWS = 4_000
+NOTHING = 1e-9  # of a score
 TAIL = 0.05  # beyond each end of a 90 % interval
 
 
@@ -67,9 +68,14 @@ class Posterior:
         return np.asarray(self.draws.max(axis=1, keepdims=True) - self.draws)
 
     def shortfall(self, arm: Arm) -> tuple[float, float, float]:
-        """What choosing this method is expected to cost, and a 90 % interval of it: fractions, 0 or above."""
+        """What choosing this method is expected to cost, and a 90 % interval of it: fractions, 0 or above.
+
+        Where the method may well be the best, so that the interval begins at nothing, no tail is left out below.
+        """
         losses = self.losses[:, self.arms.index(arm)]
         low, high = np.quantile(losses, [TAIL, 1 - TAIL])
+        if low < NOTHING:
+            low, high = 0.0, np.quantile(losses, 1 - 2 * TAIL)
         return float(losses.mean()), float(low), float(high)
 
     def gain(self, better: Arm, worse: Arm) -> tuple[float, float, float]:

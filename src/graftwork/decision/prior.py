@@ -100,6 +100,7 @@ class Sizes:
     alike_backbone: float = 0.7  # correlation between tasks on different backbones
     alike_kind: float = 0.7
     loadings: Mapping[str, float] = field(default_factory=dict)  # label -> its share of `tuned`; 1 where not named
+    error: float = 1.0  # by which the errors that boards tell are multiplied
     seed_tuned: float = 0.025  # sd over seeds, of methods that change the network
     seed_other: float = 0.002
     paired: float = 0.6  # correlation of two methods' luck with the examples
@@ -177,7 +178,7 @@ def conditioned(
             luck = (sizes.seed_tuned if arm.sort == TUNED else sizes.seed_other) ** 2 / seeds
             points.append((place, arm))
             scores.append(score.mean / spread)
-            noise.append((score.error / spread) ** 2 + luck)
+            noise.append((sizes.error * score.error / spread) ** 2 + luck)
     if not points:
         return [], (np.zeros((0, 0)), True), np.zeros(0)
     full = covariance(sizes, points, points) + np.diag(noise)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
 
-from graftwork.decision.choice import Choice, choose
+from graftwork.decision.choice import WORTH, Choice, choose
 from graftwork.decision.next_run import assumed, best_next
 from graftwork.decision.posterior import Look, Posterior, posterior
 from graftwork.decision.prior import Belief, Prior, landmark_of, spread_of
@@ -93,11 +94,14 @@ class Standing:
         """The method to use, as far as is known. Something must have run."""
         return choose(self.posterior, self.prices, worth)
 
-    def next_run(self, seconds: Mapping[Arm, float], most: int, worth: float, whole: float) -> tuple[Arm, float] | None:
+    def next_run(
+        self, seconds: Mapping[Arm, float], most: int, worth: float, whole: float, left: float = math.inf
+    ) -> tuple[Arm, float] | None:
         """The run that is worth most, taking those on their way as if they came out as expected, and its gain.
 
         `seconds` that one more run of each method would take, `most` runs of a method, `whole`: the seconds of all
-        that may be spent.
+        that may be spent, `left`: those that can be. However much a dearer method must be better by, a search is
+        worth no less care than by default.
         """
         there = self.posterior
         for arm in self.arms:
@@ -105,7 +109,8 @@ class Standing:
             for _ in range(on_their_way):
                 there = assumed(there, arm)
         open_to = {arm: seconds[arm] for arm in self.arms if arm in seconds}
-        return best_next(there, open_to, self.begun, most, worth / (BUDGETS * max(whole, 1e-9)))
+        price = min(worth, WORTH) / (BUDGETS * max(whole, 1e-9))
+        return best_next(there, open_to, self.begun, most, price, left)
 
     def expected_before(self, better: Arm, worse: Arm) -> tuple[float, float, float]:
         """What the prior alone says that `better` scores above `worse`, and a 90 % interval."""

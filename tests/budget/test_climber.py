@@ -1,0 +1,469 @@
+"""A climb on its way: what runs next, what can be afforded, what is stopped, what is kept and chosen."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import pytest
+
+from graftwork.budget import climber as climbing
+from graftwork.budget.climber import MOST_SEEDS, Climber, Rung
+from graftwork.budget.forecast import Forecast
+from graftwork.budget.purse import Budget, Purse
+from graftwork.config import Prices
+from graftwork.core.meter import Phase
+from graftwork.core.method import Setting, Workbench
+from graftwork.core.run import Recipe, RunResult
+from graftwork.decision.experience import Experience
+from graftwork.decision.prior import Prior, Sizes
+from graftwork.decision.traits import SIMPLE, TUNED, Arm
+from graftwork.errors import ConfigError
+from graftwork.methods.majority import Constant, Majority
+from graftwork.registry import methods
+from graftwork.run.evidence import Evidence
+from graftwork.run.execute import execute
+from graftwork.run.methods import Named, parse_method
+from graftwork.run.shop import Shop
+
+OpenShop = Callable[..., Shop]
+KNOWN = Prior(Sizes(), Experience())  # no earlier board: nothing here hangs on those that the package ships
+DURING: dict[str, Callable[[int], None]] = {}  # what a run does at each tenth of a second, by the end of its seconds
+
+
+@dataclass
+class FakeWatch:
+    """Advances when a method works."""
+
+    seconds: float = 0.0
+
+    def read(self) -> Phase:
+        return Phase(self.seconds, self.seconds)
+
+
+WATCH = FakeWatch()
+
+
+@dataclass(frozen=True)
+class Paid:
+    """The majority baseline, as a method that takes its time and trains no network."""
+
+    seconds: int = 1
+    learning_rate: float = 0.1
+
+    VERSION: ClassVar[int] = 1
+    uses_backbone: ClassVar[bool] = False
+
+    def unfit(self, task: Any, card: Any) -> str:
+        return ""
+
+    def fit(self, bench: Workbench) -> Constant:
+        for tenth in range(10 * self.seconds):
+            WATCH.seconds += 0.1
+            DURING.get("tenth", lambda seconds: None)(self.seconds)
+            bench.progress(tenth / (10 * self.seconds), "working")
+        if self.learning_rate > 9:
+            raise ValueError("no luck")
+        return Majority().fit(bench)
+
+    def restore(self, setting: Setting, delta: dict[str, Any], facts: Any) -> Constant:
+        return Majority().restore(setting, delta, facts)
+
+
+@dataclass(frozen=True)
+class Tuned:
+    """The same as a method that changes the network: its runs are what a climb weighs."""
+
+    seconds: int = 1
+    learning_rate: float = 0.1
+
+    VERSION: ClassVar[int] = 1
+    uses_backbone: ClassVar[bool] = True
+
+    def unfit(self, task: Any, card: Any) -> str:
+        return ""
+
+    def attach(self, model: Any) -> None:
+        """Never called: it trains nothing."""
+
+    def fit(self, bench: Workbench) -> Constant:
+        return Paid(self.seconds, self.learning_rate).fit(bench)
+
+    def restore(self, setting: Setting, delta: dict[str, Any], facts: Any) -> Constant:
+        return Majority().restore(setting, delta, facts)
+
+
+@dataclass
+class Foreseen:
+    """Forecasts that are right, times `wrong`; operations are seconds, but for those that `looks_like` names."""
+
+    wrong: float = 1.0
+    looks_like: Mapping[str, float] = field(default_factory=dict)
+    broken: str = ""  # the label of a method that can't even be measured
+    measured: list[str] = field(default_factory=list)
+
+    def operations(self, method: Named) -> float:
+        return self.looks_like.get(method.label, float(method.config["seconds"]))
+
+    def forecast(self, method: Named) -> Forecast:
+        WATCH.seconds += 0.1
+        self.measured.append(method.label)
+        if method.label == self.broken:
+            raise ValueError("nothing to measure")
+        return Forecast({"fit": self.wrong * method.config["seconds"]})
+
+
+class Climb:
+    """Methods with known scores, and a climb over them on the fake watch."""
+
+    def __init__(self, shop: Shop):
+        self.shop = shop
+        self.scores: dict[str, float | Sequence[float]] = {}  # label -> validation score, of each seed or of all
+        self.noise = 0.02  # of the validation rows, by method
+
+    def evidence(self, dataset: Any, folder: Path) -> Evidence:
+        """In place of `validation_evidence`."""
+        spec = json.loads((folder / "spec.json").read_text(encoding="utf-8"))
+        settings = {key: spec["method"][key] for key in ("seconds", "learning_rate")}
+        found = self.scores.get(label(spec["method"]["name"], **settings), 0.5)
+        score = found if isinstance(found, float) else found[spec["seed"]]
+        return Evidence(score, score + np.random.default_rng(settings["seconds"]).normal(0, self.noise, 1000))
+
+    def climber(self, budget: float, forecasts: Foreseen | None = None, worth: float = 0.005) -> Climber:
+        """That has not begun."""
+        purse = Purse(Budget(budget, "s"), Prices(), WATCH)
+        known = Foreseen() if forecasts is None else forecasts
+        return Climber(self.shop, purse, known, Recipe(), 0, lambda done, text: None, worth, KNOWN)
+
+    def __call__(
+        self,
+        budget: float,
+        scores: Mapping[str, float | Sequence[float]],
+        forecasts: Foreseen | None = None,
+        worth: float = 0.005,
+        keep: Callable[[], None] = lambda: None,
+    ) -> Climber:
+        """A whole climb over these methods."""
+        self.scores = dict(scores)
+        climber = self.climber(budget, forecasts, worth)
+        climber.climb([parse_method(words) for words in scores], keep)
+        return climber
+
+
+def label(name: str, seconds: int, learning_rate: float) -> str:
+    """As `Named.label`."""
+    return parse_method(f"{name}:seconds={seconds}:learning_rate={learning_rate}").label
+
+
+@pytest.fixture(autouse=True)
+def paid(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, made in (("paid", Paid), ("tuned", Tuned)):
+        monkeypatch.setitem(methods._parts, name, made)
+    WATCH.seconds = 0.0
+    DURING.clear()
+
+
+@pytest.fixture
+def climb(open_tiny: OpenShop, monkeypatch: pytest.MonkeyPatch) -> Climb:
+    """`climb(budget, {method: score})`."""
+    made, really = Climb(open_tiny()), execute
+
+    def timed(shop: Shop, method: Named, *rest: Any) -> tuple[RunResult, bool]:
+        result, reused = really(shop, method, *rest)
+        return replace(result, spent=Phase(float(method.config["seconds"]))), reused
+
+    monkeypatch.setattr(climbing, "validation_evidence", made.evidence)
+    monkeypatch.setattr(climbing, "execute", timed)  # what a receipt says that a run took is real time
+    return made
+
+
+def ran(climber: Climber) -> list[str]:
+    """The labels of the runs that were begun, in their order."""
+    return [rung.method.label for rung in climber.rungs if rung.seconds is not None]
+
+
+def decisions(climber: Climber) -> list[tuple[str, str]]:
+    return [(rung.method.label, rung.decision) for rung in climber.rungs]
+
+
+def rung_of(climber: Climber, words: str) -> Rung:
+    """The first rung of a method."""
+    return next(rung for rung in climber.rungs if rung.method.label == words)
+
+
+def interrupt(seconds: int) -> Callable[[int], None]:
+    """Ctrl-C in the middle of the run that takes so many seconds."""
+
+    def act(own: int) -> None:
+        if own == seconds:
+            raise KeyboardInterrupt
+
+    return act
+
+
+def test_the_fakes_are_of_their_sorts() -> None:
+    assert [Arm.of(parse_method(words)).sort for words in ("paid", "tuned")] == [SIMPLE, TUNED]
+
+
+def test_baselines_first_and_the_cheapest_of_them_whatever_they_are_called(climb: Climb) -> None:
+    baselines = {"paid:seconds=20": 0.62, "paid:seconds=3": 0.6, "paid:seconds=7": 0.61}
+    climber = climb(1000, {"tuned": 0.65, **baselines})
+    assert ran(climber)[:4] == ["paid:seconds=3", "paid:seconds=7", "paid:seconds=20", "tuned"]
+    for rung in climber.rungs[:4]:
+        assert rung.seconds == pytest.approx(rung.method.config["seconds"])
+        assert rung.measuring_seconds == pytest.approx(0.1)
+        assert rung.decision == "kept"  # each is better than all before
+    assert [rung.gain is None for rung in climber.rungs[:4]] == [True, True, True, False]  # baselines run in any case
+
+
+def test_of_two_that_may_gain_alike_the_shorter_runs_first(climb: Climb) -> None:
+    dear_first = {"paid": 0.6, "tuned:seconds=8": 0.6, "tuned:seconds=2": 0.6}
+    assert ran(climb(1000, dear_first))[1:3] == ["tuned:seconds=2", "tuned:seconds=8"]
+
+
+def test_without_a_baseline_the_cheapest_runs_first_all_the_same(climb: Climb) -> None:
+    climber = climb(1000, {"tuned:seconds=9": 0.7, "tuned:seconds=2": 0.6})
+    assert ran(climber)[0] == "tuned:seconds=2" and climber.rungs[0].gain is None
+
+
+def test_what_is_left_does_not_pay_for_it(climb: Climb) -> None:
+    climber = climb(40, {"paid": 0.5, "paid:seconds=10": 0.6, "paid:seconds=30": 0.7, "paid:seconds=90": 0.8})
+    assert decisions(climber) == [
+        ("paid", "kept"), ("paid:seconds=10", "kept"), ("paid:seconds=30", "not affordable"),
+        ("paid:seconds=90", "not affordable"),
+    ]  # fmt: skip
+    assert climber.rungs[2].reason == "needed 1.15 x 30 s, left 28.7 s"
+    assert climber.purse.spent() <= 40 and climber.stopped == "the budget pays for nothing more that is worth it"
+    assert climber.rungs[3].forecast is None  # nothing is spent on measuring what is dearer still
+
+
+@pytest.mark.parametrize(("budget", "decision"), [(12, "kept"), (11.3, "not affordable")])
+def test_the_margin_counts(budget: float, decision: str, climb: Climb) -> None:
+    assert decisions(climb(budget, {"paid:seconds=10": 0.5})) == [("paid:seconds=10", decision)]
+
+
+def test_what_is_hopelessly_dear_is_not_measured(climb: Climb) -> None:
+    climber = climb(10, {"paid": 0.5, "paid:seconds=2": 0.5, "paid:seconds=1000": 0.5})
+    assert climber.rungs[2].decision == "not affordable"
+    assert "by its operations needed about 16 min 40 s, left 6.8 s" in climber.rungs[2].reason
+    assert isinstance(climber.forecasts, Foreseen) and climber.forecasts.measured == ["paid", "paid:seconds=2"]
+
+
+def test_one_that_cannot_be_afforded_does_not_end_it_for_cheaper_ones(climb: Climb) -> None:
+    """It looked as if it gained most for its time, and is closed once that was measured."""
+    scores = {"paid": 0.6, "tuned:seconds=90": 0.9, "tuned:seconds=5": 0.65, "tuned:seconds=7": 0.7}
+    climber = climb(60, scores, Foreseen(looks_like={"tuned:seconds=90": 0.5}))
+    assert decisions(climber)[:2] == [("paid", "kept"), ("tuned:seconds=90", "not affordable")]
+    assert {"tuned:seconds=5", "tuned:seconds=7"} <= set(ran(climber)) and "tuned:seconds=90" not in ran(climber)
+    assert decisions(climber).count(("tuned:seconds=90", "not affordable")) == 1  # asked once, not at every turn
+
+
+@pytest.mark.parametrize("sort", ["paid", "tuned"])
+@pytest.mark.parametrize("wrong", [0.01, 0.1, 0.5])
+@pytest.mark.parametrize("budget", [20, 100])
+def test_a_wrong_forecast_does_not_overrun(sort: str, wrong: float, budget: float, climb: Climb) -> None:
+    scores = {"paid": 0.5, f"{sort}:seconds=5": 0.6, f"{sort}:seconds=150": 0.7, f"{sort}:seconds=200": 0.7}
+    climber = climb(budget, scores, Foreseen(wrong))
+    assert climber.purse.spent() <= 1.05 * budget
+    ended = [rung for rung in climber.rungs if rung.result is not None]
+    assert {"paid", f"{sort}:seconds=5"} == {rung.method.label for rung in ended}
+    store = climber.shop.store
+    assert len(store.ids()) == len(ended)
+    assert {path.name for path in store.root.iterdir()} == set(store.ids())  # nothing half-written
+    stopped = [rung for rung in climber.rungs if rung.decision == "interrupted"]
+    if stopped:
+        assert len(stopped) == 1 and climber.stopped == "the budget is spent"
+        assert stopped[0].result is None and "still running after" in stopped[0].reason
+    assert stopped or wrong == 0.5  # forecasts that are too low by less than the margin's worth are seen through
+
+
+@pytest.mark.parametrize("wrong", [0.2, 5.0])
+def test_more_runs_of_a_method_are_forecast_by_the_one_before(wrong: float, climb: Climb) -> None:
+    climber = climb(1000, {"paid": 0.6, "tuned:seconds=2": 0.7, "tuned:seconds=3": 0.7}, Foreseen(wrong))
+    again = [rung for rung in climber.rungs if rung.seed > 0]
+    assert again
+    for rung in again:
+        assert rung.forecast is not None and rung.forecast.parts.keys() == {"as before"}
+        assert rung.forecast.seconds == pytest.approx(rung.method.config["seconds"], rel=0.1)
+
+
+def test_more_seeds_where_two_are_close(climb: Climb) -> None:
+    close = {"paid": 0.6, "tuned:seconds=2": 0.701, "tuned:seconds=3": 0.7}
+    climber = climb(3000, close)
+    made = {words: ran(climber).count(words) for words in close}
+    assert made["tuned:seconds=2"] > 1 and made["tuned:seconds=3"] > 1
+    seeds = [rung.seed for rung in climber.rungs if rung.method.label == "tuned:seconds=2" and rung.result]
+    assert seeds == list(range(len(seeds))) and len(seeds) <= MOST_SEEDS  # each seed once, in their order
+
+
+def test_more_seeds_are_not_run_where_they_cannot_be_afforded(climb: Climb) -> None:
+    climber = climb(60, {"paid": 0.6, "tuned:seconds=22": 0.701, "tuned:seconds=24": 0.7})
+    assert [rung.seed for rung in climber.rungs if rung.result] == [0, 0, 0]
+    assert climber.purse.spent() <= 60
+
+
+def test_no_method_runs_more_often_than_tells_its_spread(climb: Climb) -> None:
+    climb.noise = 0.1
+    climber = climb(1e6, {"paid": 0.6, "tuned:seconds=2": [0.5, 0.9] * 5, "tuned:seconds=3": [0.9, 0.5] * 5}, worth=0.0)
+    made = [ran(climber).count(f"tuned:seconds={seconds}") for seconds in (2, 3)]
+    assert max(made) == MOST_SEEDS
+
+
+def test_a_hopeless_method_is_not_run(climb: Climb) -> None:
+    """Whatever changes the network falls far behind here, so that one more that does is not worth its time."""
+    behind = {f"tuned:seconds={seconds}": 0.3 for seconds in (1, 2, 3)}
+    climber = climb(300, {"paid": 0.9, **behind, "tuned:seconds=200": 0.3})
+    assert "tuned:seconds=200" not in ran(climber) and ran(climber)[:2] == ["paid", "tuned"]
+    left = rung_of(climber, "tuned:seconds=200")
+    assert left.decision == "not worth it" and left.result is None and left.seconds is None
+    assert left.gain is not None and left.reason == f"expected to gain {100 * left.gain:.2f} points"
+    assert climber.stopped == "nothing more is worth it" and climber.chosen() is climber.rungs[0]
+
+
+def test_what_a_point_is_worth_decides_how_far_it_goes(climb: Climb) -> None:
+    scores = {"paid": 0.6, "tuned:seconds=2": 0.61, "tuned:seconds=30": 0.62, "tuned:seconds=40": 0.62}
+    spent = []
+    for worth in (0.0, 0.005, 0.9):
+        WATCH.seconds = 0.0
+        climber = climb(400, scores, worth=worth)
+        spent.append(sum(rung.seconds or 0.0 for rung in climber.rungs))
+        for path in climber.shop.store.root.iterdir():
+            path.rename(path.with_name(f".{path.name}"))  # the next climb starts from nothing
+    assert spent[0] > spent[1] > spent[2] > 0
+
+
+def test_other_learning_rates_of_the_best_come_last(climb: Climb) -> None:
+    rates = {"tuned:learning_rate=0.2": 0.75, "tuned:learning_rate=0.05": 0.6}
+    climb.scores = {"paid": 0.6, "tuned": 0.7, "tuned:seconds=3": 0.6} | rates
+    climber = climb.climber(1000)
+    climber.climb([parse_method(words) for words in ("paid", "tuned", "tuned:seconds=3")])
+    labels = ran(climber)
+    assert min(map(labels.index, rates)) > max(map(labels.index, ("paid", "tuned", "tuned:seconds=3")))
+    chosen = climber.chosen()
+    assert chosen is not None and chosen.method.label == "tuned:learning_rate=0.2"
+    assert not [words for words in labels if "learning_rate=0.4" in words]  # not again and again
+
+
+def test_a_learning_rate_that_was_asked_for_is_left_alone(climb: Climb) -> None:
+    climber = climb(1000, {"paid": 0.6, "tuned:learning_rate=0.3": 0.7})
+    assert {rung.method.label for rung in climber.rungs} == {"paid", "tuned:learning_rate=0.3"}
+
+
+def test_a_baseline_that_is_best_has_no_other_rates(climb: Climb) -> None:
+    climber = climb(1000, {"paid": 0.9, "tuned": 0.2})
+    assert {rung.method.label for rung in climber.rungs} == {"paid", "tuned"}
+    assert climber.stopped == "nothing more is worth it"
+
+
+def test_what_does_not_get_better_is_told_by_how_much(climb: Climb) -> None:
+    climber = climb(100, {"paid": 0.6, "tuned:seconds=5": 0.4})
+    first, second = climber.rungs[:2]
+    assert (first.decision, first.reason) == ("kept", "")
+    assert second.decision == "not better" and second.reason.endswith(" points against paid")
+    low, high = (float(part.split()[0]) for part in second.reason.split(" to "))
+    assert low < -20 < high < 0
+
+
+def test_a_run_that_is_there_costs_nothing(climb: Climb) -> None:
+    climb(100, {"paid": 0.5, "paid:seconds=20": 0.6})
+    WATCH.seconds = 0.0
+    climber = climb(10, {"paid": 0.5, "paid:seconds=20": 0.6, "paid:seconds=2": 0.7})
+    assert [(rung.reused, rung.decision) for rung in climber.rungs] == [
+        (True, "kept"),
+        (True, "kept"),
+        (False, "kept"),
+    ]
+    assert climber.purse.spent() == pytest.approx(2.1)
+
+
+def test_a_method_that_fails_does_not_end_it(climb: Climb) -> None:
+    climber = climb(100, {"paid:learning_rate=10.0": 0.5, "paid:seconds=2": 0.6, "tuned:learning_rate=10.0": 0.5})
+    found = {rung.method.label: (rung.decision, rung.reason) for rung in climber.rungs}
+    assert found == {
+        "paid:learning_rate=10.0": ("failed", "no luck"), "paid:seconds=2": ("kept", ""),
+        "tuned:learning_rate=10.0": ("failed", "no luck"),
+    }  # fmt: skip
+    chosen = climber.chosen()
+    assert chosen is not None and chosen.method.label == "paid:seconds=2"
+
+
+def test_one_that_cannot_be_measured_failed_and_does_not_end_it(climb: Climb) -> None:
+    scores = {"paid": 0.5, "tuned": 0.7, "tuned:seconds=2": 0.6}
+    climber = climb(100, scores, Foreseen(broken="tuned"))
+    broken = rung_of(climber, "tuned")
+    assert (broken.decision, broken.reason, broken.seconds) == ("failed", "nothing to measure", None)
+    assert "tuned:seconds=2" in ran(climber)
+
+
+def test_ctrl_c_in_the_second_run_leaves_the_first(climb: Climb) -> None:
+    DURING["tenth"] = interrupt(5)
+    kept: list[int] = []
+    climber = climb(100, {"paid": 0.6, "tuned:seconds=5": 0.9, "tuned:seconds=6": 0.9}, keep=lambda: kept.append(1))
+    assert decisions(climber)[:2] == [("paid", "kept"), ("tuned:seconds=5", "interrupted")]
+    assert climber.stopped == "interrupted" and climber.chosen() is climber.rungs[0]
+    assert kept == [1] and ran(climber) == ["paid", "tuned:seconds=5"]
+    assert climber.rungs[1].seconds == pytest.approx(0.1) and climber.rungs[1].result is None
+
+
+def test_ctrl_c_while_measuring_leaves_what_there_is(climb: Climb, monkeypatch: pytest.MonkeyPatch) -> None:
+    forecasts = Foreseen()
+    measure = forecasts.forecast
+
+    def interrupted(method: Named) -> Forecast:
+        if method.label == "tuned:seconds=5":
+            raise KeyboardInterrupt
+        return measure(method)
+
+    monkeypatch.setattr(forecasts, "forecast", interrupted)
+    climber = climb(100, {"paid": 0.6, "tuned:seconds=5": 0.9}, forecasts)
+    assert climber.stopped == "interrupted" and climber.chosen() is climber.rungs[0]
+    assert [rung.method.label for rung in climber.rungs] == ["paid", "tuned:seconds=5"]
+
+
+def test_ctrl_c_before_anything_is_there_is_ctrl_c(climb: Climb) -> None:
+    DURING["tenth"] = interrupt(1)
+    with pytest.raises(KeyboardInterrupt):
+        climb(100, {"paid": 0.6, "paid:seconds=2": 0.6})
+
+
+def test_what_is_there_is_kept_after_every_run(climb: Climb) -> None:
+    best: list[tuple[int, str]] = []
+    climb.scores = {"paid": 0.5, "paid:seconds=2": 0.6, "paid:seconds=3": 0.4}
+    climber = climb.climber(100)
+
+    def keep() -> None:
+        chosen = climber.chosen()
+        assert chosen is not None
+        best.append((len(climber.rungs), chosen.method.label))
+
+    climber.climb([parse_method(words) for words in climb.scores], keep)
+    assert best == [(1, "paid"), (2, "paid:seconds=2"), (3, "paid:seconds=2")]
+
+
+def test_the_method_with_the_highest_expected_score_is_chosen_and_its_best_run(climb: Climb) -> None:
+    """One lucky run of another method is not as much as four good ones."""
+    climber = climb.climber(1000)
+    assert climber.chosen() is None
+    climber._open([parse_method(words) for words in ("paid", "tuned:seconds=2", "tuned:seconds=3")])
+    runs = [("paid", 0, 0.5), ("tuned:seconds=3", 0, 0.66)]
+    runs += [("tuned:seconds=2", seed, score) for seed, score in enumerate((0.65, 0.659, 0.655, 0.652))]
+    for words, seed, score in runs:
+        method = parse_method(words)
+        climber.rungs.append(Rung(method, seed, evidence=Evidence(score, np.full(1000, score))))
+        climber.standing.begin(Arm.of(method))
+        climber.standing.add(Arm.of(method), climber.rungs[-1].evidence, 1.0)  # type: ignore[arg-type]
+    chosen = climber.chosen()
+    assert chosen is not None
+    assert (chosen.method.label, chosen.seed) == ("tuned:seconds=2", 1)
+
+
+def test_a_recipe_that_makes_no_sense_is_told_before_any_run(climb: Climb) -> None:
+    climber = climb.climber(100)
+    climber.recipe = Recipe(epochs=-1)
+    with pytest.raises(ConfigError, match="epochs"):
+        climber.climb([parse_method("paid")])
+    assert WATCH.seconds == 0 and not climber.rungs
