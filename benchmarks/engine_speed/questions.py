@@ -302,9 +302,7 @@ def race_of(heat: Result, seeds: int) -> Result | None:
         "winners": winners,
         "points_lost": 100 * (winners[EXHAUSTIVE]["test"] - winners[COMPARE]["test"]),
         "exhaustive_ratio": seconds[EXHAUSTIVE] / seconds[COMPARE],
-        "dropped": [
-            {key: drop[key] for key in ("method", "stage", "why")} for drop in said[COMPARE]["race"]["dropped"]
-        ],
+        "left": said[COMPARE]["decision"]["left"],
     }
 
 

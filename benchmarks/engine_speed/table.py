@@ -180,8 +180,9 @@ def _racing(result: Result) -> str:
                 f"{race['points_lost']:+.2f}",
             ]
         )
-        dropped = "; ".join(f"{drop['method']} after {drop['stage']}" for drop in race["dropped"])
-        notes.append(f"{name}: {race['metric']}; dropped: {dropped or 'nothing'}.")
+        dropped = "; ".join(f"{drop['method']} after {drop['stage']}" for drop in race.get("dropped", ()))
+        left = ", ".join(race.get("left", ()))
+        notes.append(f"{name}: {race['metric']}; dropped: {dropped or left or 'nothing'}.")
     bars = result["bars"]
     header = (
         "data",

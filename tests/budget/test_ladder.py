@@ -1,263 +1,138 @@
-"""The ladder: its order, what is affordable, what is worth it, what is stopped, what is chosen and written."""
+"""`climb` from a file to `ladder.json`: what is written and when, what is returned, and what is told of mistakes."""
 
 from __future__ import annotations
 
 import json
+import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
-import numpy as np
 import pytest
 
 from graftwork.budget import ladder
 from graftwork.budget.forecast import Forecast
-from graftwork.budget.ladder import Climber, climb
-from graftwork.budget.purse import Budget, Purse
-from graftwork.config import Prices
+from graftwork.budget.ladder import climb
 from graftwork.core.meter import Phase
-from graftwork.core.method import Setting, Workbench
-from graftwork.core.run import Recipe
+from graftwork.core.method import Workbench
 from graftwork.errors import ConfigError, GraftworkError, StorageError
-from graftwork.methods.majority import Constant, Majority
-from graftwork.registry import methods
-from graftwork.run.evidence import Evidence
-from graftwork.run.methods import Named, parse_method
-from graftwork.run.shop import Shop
+from graftwork.run.methods import Named
 
 Write = Callable[..., Path]
-OpenShop = Callable[..., Shop]
-NOISE = np.random.default_rng(1).normal(0, 0.01, 1000)
+During = dict[str, Callable[[Workbench], None]]
+DECISIONS = {"kept", "not better", "failed", "not affordable", "interrupted", "not worth it"}
 
 
-@dataclass
-class FakeWatch:
-    """Advances when a method works."""
-
-    seconds: float = 0.0
-
-    def read(self) -> Phase:
-        return Phase(self.seconds, self.seconds)
-
-
-WATCH = FakeWatch()
-
-
-@dataclass(frozen=True)
-class Paid:
-    """The majority baseline, as a method trained by gradient that takes its time."""
-
-    seconds: int = 1
-    learning_rate: float = 0.1
-
-    VERSION: ClassVar[int] = 1
-    uses_backbone: ClassVar[bool] = False
-
-    def unfit(self, task: Any, card: Any) -> str:
-        return ""
-
-    def attach(self, model: Any) -> None:
-        """Never called: without a backbone there is no model."""
-
-    def fit(self, bench: Workbench) -> Constant:
-        for tenth in range(10 * self.seconds):
-            WATCH.seconds += 0.1
-            bench.progress(tenth / (10 * self.seconds), "working")
-        if self.learning_rate > 9:
-            raise ValueError("no luck")
-        return Majority().fit(bench)
-
-    def restore(self, setting: Setting, delta: dict[str, Any], facts: Any) -> Constant:
-        return Majority().restore(setting, delta, facts)
-
-
-@dataclass
-class Foreseen:
-    """Forecasts that are right, times `wrong`."""
-
-    wrong: float = 1.0
-    measured: list[int] = field(default_factory=list)
-
-    def operations(self, method: Named) -> float:
-        return float(method.config["seconds"])
-
-    def forecast(self, method: Named) -> Forecast:
-        WATCH.seconds += 0.1
-        self.measured.append(method.config["seconds"])
-        return Forecast({"fit": self.wrong * method.config["seconds"]})
-
-
-@pytest.fixture(autouse=True)
-def paid(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(methods._parts, "paid", Paid)
-    WATCH.seconds = 0.0
-
-
-@pytest.fixture
-def climbed(open_tiny: OpenShop, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Climber]:
-    """`climbed(budget, seconds, scores)`: methods that take so many seconds and reach these scores, in that order."""
-
-    def run(
-        budget: float, seconds: list[int], scores: list[float] | None = None, wrong: float = 1.0, known: bool = False
-    ) -> Climber:
-        found: Iterator[float] = iter(scores or [0.1 + 0.05 * place for place in range(len(seconds))])
-        monkeypatch.setattr(ladder, "validation_evidence", lambda dataset, folder: evidence(next(found)))
-        monkeypatch.setattr(ladder, "_price_alone", lambda rung: float(rung.method.config["seconds"]))
-        purse = Purse(Budget(budget, "s"), Prices(), WATCH)
-        climber = Climber(open_tiny(), purse, Foreseen(wrong), Recipe(), 0, lambda done, text: None)
-        climber.climb([parse_method(f"paid:seconds={each}") for each in seconds])
-        return climber
-
-    return run
-
-
-def evidence(score: float, noise: Any = 0.0) -> Evidence:
-    return Evidence(score, score + noise + NOISE)
-
-
-def decisions(climber: Climber) -> list[tuple[int, str]]:
-    return [(rung.method.config["seconds"], rung.decision) for rung in climber.rungs]
-
-
-def test_the_cheapest_first_whatever_they_are_called(climbed: Callable[..., Climber]) -> None:
-    climber = climbed(100, [20, 3, 7, 1])
-    assert decisions(climber) == [(1, "kept"), (3, "kept"), (7, "kept"), (20, "kept")]
-    assert climber.stopped == ""
-    for rung in climber.rungs:
-        assert rung.seconds == pytest.approx(rung.method.config["seconds"])
-        assert rung.measuring_seconds == pytest.approx(0.1)
-
-
-def test_what_is_left_does_not_pay_for_the_next(climbed: Callable[..., Climber]) -> None:
-    climber = climbed(40, [1, 10, 30, 31])
-    assert decisions(climber) == [(1, "kept"), (10, "kept"), (30, "not affordable"), (31, "not affordable")]
-    assert climber.rungs[2].reason == "needed 1.15 x 30 s, left 28.7 s"
-    assert climber.purse.spent() <= 40
-    assert climber.rungs[3].forecast is None  # nothing is spent on measuring what is dearer still
-
-
-@pytest.mark.parametrize(("budget", "decision"), [(12, "kept"), (11.3, "not affordable")])
-def test_the_margin_counts(budget: float, decision: str, climbed: Callable[..., Climber]) -> None:
-    assert decisions(climbed(budget, [10])) == [(10, decision)]
-
-
-def test_what_is_hopeless_is_not_measured(climbed: Callable[..., Climber]) -> None:
-    climber = climbed(10, [1, 2, 1000])
-    assert climber.rungs[2].decision == "not affordable"
-    assert "by its operations needed about 16 min 40 s, left 6.8 s" in climber.rungs[2].reason
-    assert isinstance(climber.forecasts, Foreseen) and climber.forecasts.measured == [1, 2]
-
-
-@pytest.mark.parametrize("wrong", [0.01, 0.1, 0.5])
-@pytest.mark.parametrize("budget", [20, 100])
-def test_a_wrong_forecast_does_not_overrun(wrong: float, budget: float, climbed: Callable[..., Climber]) -> None:
-    climber = climbed(budget, [1, 5, 150, 200], wrong=wrong)
-    assert climber.rungs[2].decision in ("interrupted", "not affordable")
-    assert climber.purse.spent() <= 1.05 * budget
-    store = climber.shop.store
-    assert len(store.ids()) == 2
-    assert {path.name for path in store.root.iterdir()} == set(store.ids())  # nothing half-written
-    if climber.rungs[2].decision == "interrupted":
-        assert climber.rungs[2].result is None and climber.stopped == "the budget is spent"
-        assert climber.rungs[3].decision == "not affordable"
-
-
-def test_at_the_ceiling_nothing_dearer_is_tried(climbed: Callable[..., Climber]) -> None:
-    climber = climbed(1000, [1, 2, 3], [0.5, 0.996])
-    assert decisions(climber) == [(1, "kept"), (2, "kept"), (3, "stopped")]
-    assert "at the ceiling, 99.6 on validation" in climber.rungs[2].reason
-    climber = climbed(1000, [4, 5, 6], [0.5, 0.985])
-    assert "interval of paid:seconds=5 on validation reaches 100" in climber.stopped
-
-
-def test_two_that_bring_nothing_end_it(climbed: Callable[..., Climber]) -> None:
-    climber = climbed(1000, [1, 2, 3, 4, 5, 6], [0.5, 0.5, 0.6, 0.6, 0.59])
-    kept = ["kept", "not better", "kept", "not better", "not better", "stopped"]
-    assert [decision for _, decision in decisions(climber)] == kept
-    assert climber.stopped == "not worth it: 2 rungs in a row did not beat paid:seconds=3 by more than the noise"
-    assert climber.chosen() is climber.rungs[2]
-
-
-@pytest.mark.parametrize(
-    ("dearer", "stopped"),
-    [
-        (["tfidf_svm", "linear_probe"], ""),
-        (["no_transfer:by=top_layers:k=1", "contrastive:steps=1"], "not worth it: 2 rungs in a row"),
-    ],
-)
-def test_baselines_that_bring_nothing_are_no_reason_to_stop(
-    dearer: list[str], stopped: str, open_tiny: OpenShop, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(ladder, "validation_evidence", lambda dataset, folder: evidence(0.5))
-    forecasts = Foreseen()
-    monkeypatch.setattr(forecasts, "operations", lambda method: 1.0)
-    monkeypatch.setattr(forecasts, "forecast", lambda method: Forecast({"fit": 1.0}))
-    purse = Purse(Budget(100, "s"), Prices(), WATCH)
-    climber = Climber(open_tiny(), purse, forecasts, Recipe(), 0, lambda done, text: None)
-    climber.climb([parse_method(words) for words in ("majority", *dearer)])
-    assert [rung.decision for rung in climber.rungs] == ["kept", "not better", "not better"]
-    assert climber.stopped.startswith(stopped) and bool(climber.stopped) == bool(stopped)
-
-
-def test_the_cheapest_within_the_noise_is_chosen(
-    climbed: Callable[..., Climber], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(ladder, "_price_alone", lambda rung: rung.method.config["seconds"])
-    climber = climbed(1000, [1, 2, 3], [0.5, 0.60, 0.61])
-    assert climber.chosen() is climber.rungs[2]
-    noisy = np.random.default_rng(2).normal(0, 0.02, 1000)
-    climber.rungs[2].evidence = evidence(0.61, noisy)
-    assert climber.chosen() is climber.rungs[1]
-    assert evidence(0.61, 10 * noisy).gain_over(evidence(0.5, noisy))[0] < 0
-    climber.rungs[2].evidence = evidence(0.61, 10 * noisy)  # it shows nothing any more, but the second beats the first
-    assert climber.chosen() is climber.rungs[1]
-
-
-def test_a_run_that_is_there_costs_nothing(climbed: Callable[..., Climber]) -> None:
-    climbed(100, [1, 20])
-    WATCH.seconds = 0.0
-    climber = climbed(10, [1, 20, 2], [0.1, 0.2, 0.3])
-    assert [(rung.reused, rung.decision) for rung in climber.rungs] == [
-        (True, "kept"),
-        (True, "kept"),
-        (False, "kept"),
-    ]
-    assert climber.purse.spent() == pytest.approx(2.1)
-
-
-def test_a_rung_that_fails_does_not_end_it(climbed: Callable[..., Climber], open_tiny: OpenShop) -> None:
-    purse = Purse(Budget(100, "s"), Prices(), WATCH)
-    climber = Climber(open_tiny(), purse, Foreseen(), Recipe(), 0, lambda done, text: None)
-    climber.climb([parse_method("paid:learning_rate=10"), parse_method("paid:seconds=2")])
-    assert [(rung.decision, rung.reason) for rung in climber.rungs] == [("failed", "no luck"), ("kept", "")]
+class Killed(BaseException):
+    """Ends the process, as far as the code below it can tell."""
 
 
 def climb_tiny(task: Path, tmp_path: Path, budget: str, **settings: Any) -> ladder.Ladder:
     places = {"runs": tmp_path / "runs", "out": tmp_path / "out"}
-    return climb(task, budget, backbone="tiny_text", epochs=1, precision="fp32", **places, **settings)
+    return climb(task, budget, **{"backbone": "tiny_text", "epochs": 1, "precision": "fp32", **places, **settings})
+
+
+def written(tmp_path: Path) -> dict[str, Any]:
+    content: dict[str, Any] = json.loads((tmp_path / "out" / "ladder.json").read_text(encoding="utf-8"))
+    return content
+
+
+@pytest.fixture
+def in_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`majority` is foreseen to be the shortest, and nothing is fitted to find that out."""
+
+    class Foreseen:
+        def __init__(self, *shop: Any, **clock: Any):
+            pass
+
+        def operations(self, method: Named) -> float:
+            return 0.0
+
+        def forecast(self, method: Named) -> Forecast:
+            return Forecast({"fit": 0.001 if method.label == "majority" else 0.002})
+
+    monkeypatch.setattr(ladder, "Forecaster", Foreseen)
 
 
 def test_a_whole_climb_and_what_it_writes(write: Write, tmp_path: Path) -> None:
     seen: list[str] = []
-    found = climb_tiny(write(), tmp_path, "10min", progress=lambda done, text: seen.append(text))
-    content = json.loads((tmp_path / "out" / "ladder.json").read_text(encoding="utf-8"))
+    rungs = ["majority", "linear_probe", "top_layers:k=1", "top_layers"]
+    found = climb_tiny(write(), tmp_path, "2s", rungs=rungs, progress=lambda done, text: seen.append(text))
+    content = written(tmp_path)
     assert content == json.loads(json.dumps(found.content))
-    assert content["format"] == 1 and content["budget"] == {"amount": 600.0, "unit": "s"}
-    assert content["notes"][0].startswith("top_layers is no rung here: k must")
+    assert content["format"] == 1 and content["budget"] == {"amount": 2.0, "unit": "s"}
+    assert [note[:37] for note in content["notes"]] == ["top_layers is no rung here: k must be"]
     assert content["rungs"][0]["method"] == "majority" and content["rungs"][0]["decision"] == "kept"
     for rung in content["rungs"]:
+        assert rung["decision"] in DECISIONS and rung["seed"] >= 0
         if rung["run"]:
             assert (tmp_path / "runs" / rung["run"] / "result.json").is_file()
-            assert rung["predicted_seconds"] > 0 and rung["seconds"] > 0 and rung["measuring_seconds"] > 0
+            assert rung["predicted_seconds"] > 0 and rung["seconds"] > 0
+            assert (rung["measuring_seconds"] > 0) == (rung["seed"] == 0)  # one more seed takes what the first took
             assert rung["validation"]["low"] <= rung["validation"]["score"] <= rung["validation"]["high"]
+            baseline = rung["method"] in ("majority", "linear_probe") and rung["seed"] == 0
+            assert (rung["expected_gain"] is None) == baseline
     assert [rung["run"] for rung in content["rungs"] if rung["chosen"]] == [content["chosen"]["run"]]
     assert Path(content["chosen"]["module"]) == found.run.folder / "module"
     assert found.run.module.predict(["good fine good"])
-    assert 0 < content["spent"]["share"] < 1 and content["spent"]["unit"] == "s"
+    assert 0 < content["spent"]["share"] <= 1.05 and content["spent"]["unit"] == "s" and content["stopped"]
+    assert content["decision"]["worth"] == 0.005 and content["decision"]["validation_rows"] == 6
+    assert {one["method"] for one in content["decision"]["methods"]} >= {"majority", "linear_probe", "top_layers:k=1"}
     assert set(content["rules"]) == {"order", "affordable", "worth it", "chosen"}
     assert any(text == "majority: measuring" for text in seen)
+
+
+def test_what_a_point_is_worth_is_kept_with_the_decision(write: Write, tmp_path: Path, in_turn: None) -> None:
+    found = climb_tiny(write(), tmp_path, "1h", rungs="majority", worth=2)
+    assert found.content["decision"]["worth"] == 0.02
+
+
+def test_there_is_a_ladder_from_the_first_run_on(write: Write, tmp_path: Path, during: During, in_turn: None) -> None:
+    """A process that is killed in its second run leaves the first as the best there is."""
+
+    def die(bench: Workbench) -> None:
+        raise Killed
+
+    during["die"] = die
+    with pytest.raises(Killed):
+        climb_tiny(write(), tmp_path, "1h", rungs=["majority", "staged:act=die"])
+    content = written(tmp_path)
+    assert [(rung["method"], rung["decision"]) for rung in content["rungs"]] == [("majority", "kept")]
+    assert content["chosen"]["method"] == "majority" and (Path(content["chosen"]["module"]) / "module.json").is_file()
+    assert content["spent"]["amount"] > 0 and content["decision"]["chosen"] == "majority"
+
+
+def test_ctrl_c_in_the_second_run_leaves_the_best_so_far(
+    write: Write, tmp_path: Path, during: During, in_turn: None
+) -> None:
+    def stop(bench: Workbench) -> None:
+        raise KeyboardInterrupt
+
+    during["stop"] = stop
+    found = climb_tiny(write(), tmp_path, "1h", rungs=["majority", "staged:act=stop", "staged:act=later"])
+    content = written(tmp_path)
+    assert found.run.result.spec["method"]["name"] == "majority"
+    assert [(rung["method"], rung["decision"]) for rung in content["rungs"]][:2] == [
+        ("majority", "kept"), ("staged:act=stop", "interrupted"),
+    ]  # fmt: skip
+    assert content["stopped"] == "interrupted" and content["chosen"]["run"] == found.run.result.id
+    later = content["rungs"][2]
+    assert (later["method"], later["run"], later["seconds"]) == ("staged:act=later", None, None)
+    assert {path.name for path in (tmp_path / "runs").iterdir()} == {found.run.result.id}
+
+
+def test_ctrl_c_before_the_first_run_has_ended_is_ctrl_c(
+    write: Write, tmp_path: Path, during: During, in_turn: None
+) -> None:
+    def stop(bench: Workbench) -> None:
+        raise KeyboardInterrupt
+
+    during["stop"] = stop
+    with pytest.raises(KeyboardInterrupt):
+        climb_tiny(write(), tmp_path, "1h", rungs=["staged:act=stop", "staged:act=later"])
+    assert not (tmp_path / "out" / "ladder.json").exists()
 
 
 def test_a_place_that_cannot_be_written_is_told_before_the_budget_is_spent(write: Write, tmp_path: Path) -> None:
@@ -291,6 +166,24 @@ def test_a_small_budget_is_kept(tmp_path: Path) -> None:
     }
 
 
+def test_a_budget_too_small_for_one_run_is_told_with_what_was_spent(write: Write, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"does not pay for a single run[\s\S]*1 ms; reading the data[\s\S]*larger"):
+        climb_tiny(write(), tmp_path, "0.001s")
+    content = written(tmp_path)
+    assert content["chosen"] is content["decision"] is None and not list(tmp_path.glob("runs/*"))
+    assert "kept" not in {rung["decision"] for rung in content["rungs"]} and content["rungs"]
+
+
+def test_a_ladder_of_failures_says_why(write: Write, tmp_path: Path, during: During, in_turn: None) -> None:
+    def fail(bench: Workbench) -> None:
+        raise ValueError("no luck")
+
+    during["fail"] = fail
+    with pytest.raises(GraftworkError, match="no rung ended well; staged:act=fail: no luck"):
+        climb_tiny(write(), tmp_path, "5min", rungs=["staged:act=fail"])
+    assert [rung["decision"] for rung in written(tmp_path)["rungs"]] == ["failed"]
+
+
 @pytest.mark.parametrize(
     ("budget", "settings", "error", "message"),
     [
@@ -298,8 +191,10 @@ def test_a_small_budget_is_kept(tmp_path: Path) -> None:
         ("1EUR", {}, ConfigError, "needs a price list"),
         ("5min", {"prices": "nowhere.toml"}, StorageError, "nowhere.toml"),
         ("5min", {"rungs": ["adaptor"]}, ConfigError, "did you mean 'adapter'"),
-        ("0.001s", {}, ConfigError, "does not pay for a single run"),
-        ("5min", {"rungs": ["paid:seconds=1:learning_rate=10"]}, GraftworkError, "no rung ended well"),
+        ("5min", {"worth": -0.1}, ConfigError, r"--worth says[\s\S]*-0\.1[\s\S]*0 … 100"),
+        ("5min", {"worth": 100.5}, ConfigError, r"--worth says[\s\S]*100\.5[\s\S]*0 … 100"),
+        ("5min", {"worth": math.nan}, ConfigError, r"--worth says[\s\S]*nan"),
+        ("5min", {"worth": math.inf}, ConfigError, r"--worth says[\s\S]*inf"),
     ],
 )
 def test_mistakes_are_told(
@@ -307,3 +202,4 @@ def test_mistakes_are_told(
 ) -> None:
     with pytest.raises(error, match=message):
         climb_tiny(write(), tmp_path, budget, **settings)
+    assert not (tmp_path / "runs").exists() and not (tmp_path / "out").exists()

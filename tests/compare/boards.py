@@ -93,23 +93,58 @@ def broken(method: str, error: str = "asked for 7 GB\nand more") -> RowRuns:
     return RowRuns(method, {}, "out_of_memory", ((result, {}),))
 
 
-def dropped(method: str, share: float, leader: str = "full") -> RowRuns:
-    """A row that left the race after its trials."""
-    trial = RunResult(f"{method}-trial", 0, "ok", validation={"accuracy": share}, costs=price(1.0))
+def dropped(method: str, share: float, leader: str = "full") -> dict[str, Any]:
+    """The row of a method that had left the race, on a board of an older version."""
     cost = {"wall_seconds": asdict(Cost(4.0, "s", "meter")), "runs": asdict(Cost(1.0, "runs", "counter"))}
     note = {"stage": "1/4 of the steps", "why": f"worse than {leader} on validation, p = 1e-06", "validation": share,
             "leader": leader, "leader_validation": 0.91, "cost": cost}  # fmt: skip
-    return RowRuns(method, {"learning_rate": 0.002}, "dropped", (), (trial,), note)
+    return {
+        "method": method, "config": {"learning_rate": 0.002}, "status": "dropped", "n_seeds": 0, "n_failed": 0,
+        "n_diverged": 0, "scores": {}, "counted": None, "costs": {}, "below_majority": False,
+        "runs": [f"{method}-trial"], "errors": [], "dropped": note,
+    }  # fmt: skip
 
 
-def raced(*losers: RowRuns) -> dict[str, Any]:
-    """What a board says of a race that these lost."""
+def older(made: dict[str, Any], *losers: dict[str, Any]) -> dict[str, Any]:
+    """A board as versions wrote it that ran a race, which these lost: they stand between the scored and the failed."""
     tried = [{"learning_rate": rate, "run": f"full-{rate}", "status": "ok" if score else "failed",
               "validation": score, "chosen": rate == 0.002}
              for rate, score in ((0.001, 0.85), (0.0005, None), (0.002, 0.88))]  # fmt: skip
-    drops = [{"method": row.method} | dict(row.dropped or {}) for row in losers]
     spent = {"wall_seconds": asdict(Cost(9.0, "s", "meter")), "runs": asdict(Cost(4.0, "runs", "counter"))}
-    return {"rule": "The rule.", "rates": {"full": tried}, "dropped": drops, "search_costs": spent}
+    drops = [{"method": row["method"]} | row["dropped"] for row in losers]
+    race = {"rule": "The rule.", "rates": {"full": tried}, "dropped": drops, "search_costs": spent}
+    rows = sorted([*made["rows"], *losers], key=lambda row: ("ok", "dropped").index(row["status"]) if row["status"] in ("ok", "dropped") else 2)
+    return {key: value for key, value in made.items() if key != "decision"} | {"rows": rows, "race": race}
+
+
+def beside(method: str, gain: float, prior: float, alone: float | None = None, **more: Any) -> dict[str, Any]:
+    """What a decision says of another method than the chosen one, which scores so much above it; each ± 2 points."""
+    def around(mean: float) -> tuple[float, float, float]:
+        return mean, mean - 0.02, mean + 0.02
+
+    return {
+        "method": method, "ran": alone is not None, "gain": around(gain), "prior": around(prior),
+        "rows_alone": None if alone is None else around(alone),
+    } | more  # fmt: skip
+
+
+def decision(
+    chosen: str,
+    shortfalls: Mapping[str, float],
+    cheaper: Mapping[str, Any] | None = None,
+    rivals: Sequence[Mapping[str, Any]] = (),
+    worth: float = 0.005,
+) -> dict[str, Any]:
+    """What a board says of which method to use; `shortfalls` by method, the chosen one among them."""
+    methods = [
+        {"method": method, "runs": 1, "validation": 0.8, "seconds": 1.0, "shortfall": mean, "low": 0.0,
+         "high": 2 * mean}
+        for method, mean in shortfalls.items()
+    ]  # fmt: skip
+    return {
+        "worth": worth, "chosen": chosen, "within": shortfalls[chosen] <= worth, "cheaper": cheaper,
+        "rivals": list(rivals), "methods": methods, "traits": {}, "validation_rows": 1200, "boards": 51, "left": [],
+    }  # fmt: skip
 
 
 def board(rows: Sequence[RowRuns], **findings: Any) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from boards import METRICS, board, broken, dropped, hits, partly, price, raced, row, usual
+from boards import METRICS, board, broken, decision, hits, partly, price, row, usual
 
 from graftwork.compare.assemble import RowRuns, median_costs
 from graftwork.compare.floor import Floor
@@ -24,11 +24,11 @@ def test_keys_and_types() -> None:
     assert made["backbone"] == {"id": "tiny"}
     assert made["search_costs"] == {"wall_seconds": {"value": 900.0, "unit": "s", "grade": "meter"}}
     assert made["data_report"] == {"warnings": ["w"]}
-    assert made["race"] is None
+    assert made["race"] is None and made["decision"] is None
     assert made["frontier"] == ["majority", "linear_probe", "adapter", "full"]
     for item in made["rows"]:
         assert {type(item[key]) for key in ("config", "scores", "costs")} == {dict}
-        assert item["status"] in ("ok", "failed", "diverged", "out_of_memory", "dropped")
+        assert item["status"] in ("ok", "failed", "diverged", "out_of_memory")
         assert (item["n_diverged"], item["counted"] is None) == (0, not item["scores"])
         assert isinstance(item["n_seeds"], int)
         assert isinstance(item["below_majority"], bool)
@@ -64,27 +64,10 @@ def test_equal_means_stand_by_name_in_whatever_order_they_were_added_up() -> Non
     assert [row["method"] for row in made["rows"]] == ["a", "b"] == made["frontier"]
 
 
-def test_a_dropped_row_stands_between_the_scored_and_the_failed_without_a_score() -> None:
-    losers = (dropped("bitfit", 0.5), dropped("top_layers", 0.6))
-    made = board([losers[0], broken("lora"), losers[1], row("full", 0.9, 10), row("adapter", 0.8, 5)],
-                 race=raced(*losers))  # fmt: skip
-    assert made == json.loads(json.dumps(made))
-    assert [item["method"] for item in made["rows"]] == ["full", "adapter", "top_layers", "bitfit", "lora"]
-    item = made["rows"][3]
-    assert (item["status"], item["scores"], item["costs"], item["n_seeds"]) == ("dropped", {}, {}, 0)
-    assert item["runs"] == ["bitfit-trial"]
-    assert (item["n_failed"], item["below_majority"]) == (0, False)
-    assert item["dropped"]["validation"] == 0.5
-    assert [(pair["a"], pair["b"]) for pair in made["differences"]] == [("full", "adapter")]
-    assert made["frontier"] == ["adapter", "full"]
-    assert made["race"]["rule"] == "The rule."
-
-
-def test_whole_runs_of_a_dropped_row_are_listed_and_priced_but_not_scored() -> None:
-    whole, note = row("bitfit", 0.5, 7, seeds=2), dropped("bitfit", 0.5)
-    (item,) = board([RowRuns("bitfit", {}, "dropped", whole.runs, note.trials, note.dropped)])["rows"]
-    assert (item["scores"], item["n_seeds"], item["runs"]) == ({}, 0, ["bitfit-trial", "bitfit-0", "bitfit-1"])
-    assert item["costs"]["train_seconds"]["value"] == 7.5
+def test_what_was_decided_is_kept_as_it_is() -> None:
+    told = decision("full", {"full": 0.001, "adapter": 0.002})
+    made = board(usual(), decision=told)
+    assert made["decision"] == told and made == json.loads(json.dumps(made))
 
 
 def test_below_majority() -> None:
@@ -222,18 +205,11 @@ def test_what_more_tries_bring() -> None:
         (RunResult(f"full-{at}", at, "ok", {"accuracy": score}, {"accuracy": score}, price(10.0)), stats)
         for at, (score, (_, stats)) in enumerate(zip((0.8, 0.9, 0.7), row("full", 0.9, 1).runs[:3], strict=True))
     ]
-    trials = tuple(
-        RunResult(f"full-{rate}", 0, "ok", validation={"accuracy": score}, costs=price(2.0))
-        for rate, score in ((0.001, 0.85), (0.002, 0.88))
-    )
-    race = raced()
-    made = board([RowRuns("full", {}, "ok", tuple(runs), trials), row("majority", 0.3, 0.1)], race=race)
-    seeds, rates = made["expected_best"]
+    made = board([RowRuns("full", {}, "ok", tuple(runs)), row("majority", 0.3, 0.1)])
+    (seeds,) = made["expected_best"]
     assert (seeds["method"], seeds["of"], seeds["cost"]) == ("full", "seeds", "train_seconds")
     assert [point["cost"] for point in seeds["points"]] == [10.0, 20.0, 30.0]
     assert seeds["points"][0]["score"] == pytest.approx(0.8)
-    assert (rates["of"], [point["cost"] for point in rates["points"]]) == ("learning rates", [2.0, 4.0])
-    assert rates["points"][1]["score"] == pytest.approx(0.88 * 3 / 4 + 0.85 / 4)
 
 
 def test_batches_in_parts_are_noted() -> None:

@@ -8,14 +8,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from boards import RowRuns, board, broken, dropped, partly, row
+from boards import RowRuns, board, broken, decision, dropped, older, partly, row
 from rich.console import Console
 from scipy.stats import gmean, ttest_rel
 
-from graftwork.compare.answer import answer
+from graftwork.compare.advice import advice
 from graftwork.compare.many_report import render_tasks
 from graftwork.compare.many_table import enough_lines, print_tasks, sentence, verdicts
-from graftwork.compare.over_tasks import cheapest_known, over_tasks
+from graftwork.compare.over_tasks import over_tasks
 
 SHARES = {"one": (0.9, 0.8), "two": (0.7, 0.72), "three": (0.85, 0.6), "four": (0.8, 0.65)}
 
@@ -121,7 +121,7 @@ def test_too_few_runs_on_a_task_are_said_wherever_its_numbers_are(seeds: int, kn
 
 
 def test_a_method_that_lacks_a_task_is_not_summed_up() -> None:
-    boards = {**BOARDS, "five": task(0.9, 0.8, row("lora", 0.99, 50)), "six": task(0.9, 0.8, dropped("lora", 0.5))}
+    boards = {**BOARDS, "five": task(0.9, 0.8, row("lora", 0.99, 50)), "six": older(task(0.9, 0.8), dropped("lora", 0.5))}
     content = over_tasks(boards, {})
     lora = content["rows"][-1]
     assert lora["method"] == "lora" and lora["mean"] is lora["mean_rank"] is lora["geometric_mean"] is None
@@ -172,20 +172,35 @@ def test_under_three_tasks_there_is_no_verdict() -> None:
     assert any(note.startswith("Under 3 tasks") for note in content["notes"])
 
 
-def test_enough_is_what_the_boards_own_answer_names() -> None:
-    close = task(0.8, 0.8)
-    assert cheapest_known(close) == "tfidf_svm" and "within the noise of the best is tfidf_svm" in answer(close)
-    assert cheapest_known(BOARDS["one"]) == "full"
-    assert cheapest_known(task(0.8, 0.8, seeds=2)) is None, "two runs show nothing"
+def test_the_method_to_use_is_what_each_board_chose() -> None:
+    told = {name: decision(method, {"full": 0.0, "tfidf_svm": 0.002})
+            for name, method in (("one", "full"), ("two", "tfidf_svm"), ("three", "full"))}  # fmt: skip
+    boards = {name: one | {"decision": told.get(name)} for name, one in BOARDS.items()}
+    content = over_tasks(boards, {})
+    assert [task["chosen"] for task in content["tasks"]] == ["full", "tfidf_svm", "full", None]
+    assert [task["answer"] for task in content["tasks"]] == [" ".join(advice(one)) for one in boards.values()]
+    assert content["tasks"][1]["answer"].startswith("Use tfidf_svm: ")
+    assert enough_lines(content) == ["Use full on 2: one, three", "Use tfidf_svm on 1: two"]
+    text = printed(content | {"name": "toy"})
+    assert "\nEnough\n  Use full on 2: one, three\n" in text
+    assert "Use tfidf_svm: accuracy" in render_tasks(content | {"name": "toy"}, Path())
 
 
-def test_where_nothing_beats_the_majority_class_nothing_is_enough() -> None:
-    vain = task(0.31, 0.3)
-    content = over_tasks({**BOARDS, "vain": vain}, {})
-    assert "No method is shown to beat the majority class" in answer(vain) and cheapest_known(vain) is None
-    assert [one["name"] for one in content["tasks"] if one["majority_stands"]] == ["vain"]
-    assert enough_lines(content)[-1] == "Nothing is shown to beat the majority class on 1: vain"
-    assert not any("majority on" in line for line in enough_lines(content))
+def test_a_board_of_an_older_version_chose_nothing() -> None:
+    content = over_tasks({name: older(one) for name, one in BOARDS.items()}, {})
+    assert [task["chosen"] for task in content["tasks"]] == [None] * 4 and enough_lines(content) == []
+    assert all(task["answer"].startswith("The highest mean on test is ") for task in content["tasks"])
+
+
+def test_what_an_older_version_said_was_enough_is_still_told() -> None:
+    tasks = [{"name": "one", "status": "ok", "enough": "full", "majority_stands": False},
+             {"name": "two", "status": "ok", "enough": None, "majority_stands": True},
+             {"name": "three", "status": "ok", "enough": "full", "majority_stands": False},
+             {"name": "lost", "status": "failed", "error": "why"}]  # fmt: skip
+    assert enough_lines({"tasks": tasks}) == [
+        "The cheapest within the noise of the best: full on 2: one, three",
+        "Nothing is shown to beat the majority class on 1: two",
+    ]
 
 
 def test_a_verdict_says_that_its_interval_is_of_the_pair_alone() -> None:

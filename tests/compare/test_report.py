@@ -10,7 +10,7 @@ from typing import Any
 
 import plotly.graph_objects as go
 import pytest
-from boards import board, broken, dropped, partly, price, raced, receipts, row, usual
+from boards import beside, board, broken, decision, dropped, older, partly, price, receipts, row, usual
 
 from graftwork.compare.assemble import RowRuns
 from graftwork.compare.plots import figures
@@ -46,7 +46,9 @@ class Page(HTMLParser):
 
 @pytest.fixture(scope="module")
 def made() -> dict[str, Any]:
-    return board(usual(), command="graft compare toy.csv", search_costs={"wall_seconds": Cost(90.0, "s", "meter")})
+    told = decision("full", {"full": 0.001, "adapter": 0.004}, beside("adapter", 0.002, 0.01, 0.003))
+    return board(usual(), decision=told, command="graft compare toy.csv", 
+                 search_costs={"wall_seconds": Cost(90.0, "s", "meter")})  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -67,7 +69,8 @@ def test_styles_import_nothing(made: dict[str, Any]) -> None:
 
 
 def test_everything_is_told(page: Page) -> None:
-    for part in ("toy", "The cheapest method within the noise", "full", "out of memory", "asked for 7 GB", "–",
+    for part in ("toy", "Use full: accuracy 89.6 on test", "full (use it)",
+                 "earlier boards alone expect full above adapter", "out of memory", "asked for 7 GB", "–",
                  "Price tags", "How every number was obtained", "graft compare toy.csv", "full-3", "Holm",
                  "read off an instrument", "Its runs, shared work counted once", "epochs", "torch"):  # fmt: skip
         assert part in page.text, part
@@ -118,14 +121,18 @@ def test_a_board_without_scores_or_backbone_is_a_page() -> None:
     assert "No method finished." in Page(render_report(empty, receipts(rows))).text
 
 
-def test_the_race_and_who_was_dropped() -> None:
-    loser = dropped("bitfit", 0.512)
-    rows = [*usual(), loser]
-    made = board(rows, race=raced(loser))
-    page = Page(render_report(made, receipts(rows)))
-    for part in ("The race", "The rule.", "--exhaustive", "dropped, validation 51.2", "learning rate 0.002"):
+def test_what_is_chosen_is_marked_and_only_that(made: dict[str, Any], page: Page) -> None:
+    assert page.text.count("(use it)") == 1
+    assert "(use it)" not in Page(render_report(board(usual()), [])).text
+
+
+def test_the_race_of_an_older_version_and_who_was_dropped() -> None:
+    made = older(board(usual()), dropped("bitfit", 0.512))
+    page = Page(render_report(made, receipts(usual())))
+    for part in ("The race", "The rule.", "--exhaustive", "dropped, validation 51.2", "learning rate 0.002",
+                 "The highest mean on test is full"):  # fmt: skip
         assert part in page.text, part
-    drawn = figures(made, receipts(rows))
+    drawn = figures(made, receipts(usual()))
     assert "bitfit" not in json.dumps(drawn)
     assert "The race" not in Page(render_report(board(usual()), [])).text
 
@@ -168,7 +175,7 @@ def test_what_more_tries_bring_is_drawn_where_it_is_known(made: dict[str, Any]) 
 
 
 def test_a_board_of_before_the_race_is_a_page(made: dict[str, Any]) -> None:
-    older = {key: value for key, value in made.items() if key not in ("race", "expected_best", "majority")}
+    older = {key: value for key, value in made.items() if key not in ("race", "decision", "expected_best", "majority")}
     later = ("dropped", "n_diverged", "counted")
     older["rows"] = [{key: value for key, value in row.items() if key not in later} for row in made["rows"]]
     later = ("runs", "failed", "aso")

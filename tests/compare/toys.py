@@ -6,7 +6,7 @@ What a run of one takes, and what its training costs, stands in `SECONDS`: no te
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
@@ -16,7 +16,7 @@ import pytest
 import torch
 
 from graftwork.compare import leaderboard
-from graftwork.compare.grid import Grid, Runner
+from graftwork.compare.grid import Entry, Grid, Runner
 from graftwork.compare.search import Search
 from graftwork.compare.workers import Crew, Order
 from graftwork.config import Prices
@@ -42,6 +42,7 @@ BACKBONE = open_backbone("tiny_text", precision="fp32")
 RECIPE = Recipe(epochs=1, batch_size=8)
 SKILLS = {"simple": 0.65, "probe": 0.7, "poor": 0.55, "fair": 0.8, "near": 0.94, "able": 0.95}
 SECONDS = {"majority": 0.001, "simple": 0.01, "probe": 0.1, "poor": 5.0, "fair": 6.0, "near": 8.0, "able": 40.0}
+SECONDS_OF = Search.seconds  # as it is without these
 # No earlier boards, and methods that change the network may differ much: what nobody has looked at is worth a look.
 OPEN = Prior(Sizes(tuned=0.4, name=0.4, task_name=0.3), Experience())
 
@@ -126,8 +127,11 @@ def on_the_backbone(share: float, tuned: bool) -> type:
     return Reads
 
 
-def open_shop(runs: Path, monkeypatch: pytest.MonkeyPatch) -> Shop:
+def open_shop(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Shop:
     """With these methods registered, their seconds as `SECONDS` says, and a prior that knows nothing."""
+    for name in ("runs", "here"):
+        (folder / name).mkdir()
+    monkeypatch.chdir(folder / "here")  # the data's folder, of which every file is recorded
     monkeypatch.setitem(methods._parts, "simple", Simple)
     for name in ("probe", "poor", "fair", "near", "able"):
         monkeypatch.setitem(methods._parts, name, on_the_backbone(SKILLS[name], tuned=name != "probe"))
@@ -140,7 +144,7 @@ def open_shop(runs: Path, monkeypatch: pytest.MonkeyPatch) -> Shop:
     monkeypatch.setattr(Search, "seconds", lambda self, arm: SECONDS[arm.name])
     monkeypatch.setattr(Prior, "load", lambda: OPEN)
     numerics = {"precision": "fp32", "threads": 1, "device": "cpu"}
-    return Shop(DATA, BACKBONE, 0, Phase(), RunStore(runs), FrozenStore(), numerics, Prices())
+    return Shop(DATA, BACKBONE, 0, Phase(), RunStore(folder / "runs"), FrozenStore(), numerics, Prices())
 
 
 @dataclass
@@ -158,12 +162,19 @@ class Comparison:
 
     def __post_init__(self) -> None:
         self.runner = Runner(self.shop, [parse_method(word) for word in self.words.split(",")], RECIPE, self.crew)
-        self.search = Search(self.runner, self.seeds, self.worth, self.told, lambda entry: self.ended.append(entry.item.label))
+        self.search = Search(self.runner, self.seeds, self.worth, self.told, self.has_ended)
 
     def told(self, order: Order, done: float, text: str) -> None:
         if text == "starting":
             self.begun.append((order.label, order.seed))
             self.when_begun(order)
+
+    def has_ended(self, entry: Entry) -> None:
+        self.ended.append(entry.item.label)
+
+    def chosen(self) -> str:
+        """The label of the method to use."""
+        return self.runner.standing.choice(self.worth).chosen.label
 
     def runs(self) -> dict[str, int]:
         """How many runs of each method went through."""

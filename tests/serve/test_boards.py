@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from graftwork.compare.answer import answer, verdicts
+from graftwork.compare.advice import advice
+from graftwork.compare.answer import race_lines, verdicts
 from graftwork.serve.boards import in_words
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
@@ -19,7 +20,8 @@ BOARDS = sorted(BENCHMARKS.glob("*/results/*/leaderboard.json"))
 def test_every_board_of_ours_has_words(path: Path) -> None:
     board = json.loads(path.read_text())
     said = in_words(board)
-    assert said["answer"] == answer(board) and said["verdicts"] == verdicts(board)
+    assert said["answer"] == " ".join(advice(board)) and said["verdicts"] == verdicts(board)
+    assert said["race"] == race_lines(board)
     assert all(isinstance(line, str) for name in ("verdicts", "race", "warnings") for line in said[name])
 
 

@@ -19,12 +19,14 @@ from graftwork.decision.traits import TUNED, Arm, Traits
 from graftwork.run.evidence import Evidence, validation_evidence
 from graftwork.run.execute import execute
 from graftwork.run.methods import Named, named
+from graftwork.run.receipt import NOTHING_TRIED, Search
 from graftwork.run.shop import Shop
 from graftwork.units import percent, show
 
 MARGIN = 1.15  # a run is started when so many times its forecast is left
 HARD_STOP = 1.04  # of the budget: what runs then is stopped, and cleaning up ends below 1.05
 HOPELESS = 2.0  # a run that by its operations needs so many times what is left is not even measured
+COMPUTING = ("prefix", "steps", "validation")  # parts of a forecast
 SECONDS_PER_FLOP = 1e-11  # until something is measured; it decides no more than what is measured first
 MOST_SEEDS = 5  # of a method
 OTHER_RATES = (2.0, 0.5)  # of the best method's own learning rate, once nothing else is worth its time
@@ -77,7 +79,7 @@ class Climber:
         self.progress, self.worth = progress, worth
         backbone = shop.backbone.card.id if shop.backbone else None
         rows = len(shop.dataset.validation.examples)
-        self.standing = Standing((), Traits.of(shop.dataset, backbone), rows, prior or Prior.load())
+        self.standing = Standing((), Traits.of(shop.dataset, backbone), rows, prior or Prior.load(shop.dataset.digest))
         self.rungs: list[Rung] = []  # in the order in which they were decided on
         self.first: dict[Arm, Rung] = {}  # of each method the run with the first seed, as far as it is known
         self.closed: set[Arm] = set()  # that can't be afforded, or failed
@@ -131,9 +133,9 @@ class Climber:
             if arm is None:
                 self.stopped = "every method was tried"
             return None if arm is None else self.first[arm]
-        seconds = {arm: self._expected(arm) for arm in self.first if arm not in self.closed}
         whole = self._whole()
         left = whole * self.purse.left / self.purse.budget.amount / MARGIN
+        seconds = {arm: self._hoped(arm, left) for arm in self.first if arm not in self.closed}
         found = self.standing.next_run(seconds, MOST_SEEDS, self.worth, whole, left)
         if found is None:
             self._try_other_rates()
@@ -168,6 +170,12 @@ class Climber:
         if self.standing.begun[arm] and rung.result is not None:
             return rung.result.spent.wall_seconds
         return rung.forecast.seconds if rung.forecast else rung.operations * self.seconds_per_flop
+
+    def _hoped(self, arm: Arm, left: float) -> float:
+        """`_expected`; what is only known by its operations is hoped to be affordable where that is not hopeless."""
+        expected = self._expected(arm)
+        known = self.first[arm].forecast is not None or self.standing.begun[arm]
+        return expected if known or expected > HOPELESS * left else min(expected, left)
 
     def _ready(self, rung: Rung) -> bool:
         """Measure it, if it has not been; whether it can be afforded. What was measured now is looked at once more."""
@@ -212,8 +220,9 @@ class Climber:
             return None
         finally:
             rung.measuring_seconds = self.purse.seconds() - began
-        if rung.operations:
-            self.seconds_per_flop = rung.forecast.seconds / rung.operations
+        busy = sum(rung.forecast.parts.get(part, 0.0) for part in COMPUTING)  # what the operations are of
+        if rung.operations and busy:
+            self.seconds_per_flop = busy / rung.operations
         return None
 
     def _too_dear(self, rung: Rung, reason: str) -> None:
@@ -231,7 +240,8 @@ class Climber:
                     check()
                     self._report(rung, text)
 
-                rung.result, rung.reused = execute(self.shop, rung.method, self.recipe, rung.seed, report)
+                search = self._tried(rung)
+                rung.result, rung.reused = execute(self.shop, rung.method, self.recipe, rung.seed, report, search)
         except OverBudget:
             spent = self.purse.spent()
             rung.decision = "interrupted"
@@ -245,6 +255,16 @@ class Climber:
         finally:
             rung.seconds = self.purse.seconds() - began
         return True
+
+    def _tried(self, rung: Rung) -> Search:
+        """For the receipt of a run at another learning rate: the runs at the rates before it."""
+        name, rate = rung.method.config["name"], rung.method.config.get("learning_rate")
+        before = [other for other in self.rungs if other.result and other.method.config["name"] == name]
+        others = [other for other in before if other.method.config.get("learning_rate") != rate]
+        if rate is None or "learning_rate" not in rung.method.given or not others:
+            return NOTHING_TRIED
+        rates = dict.fromkeys([*(other.method.config["learning_rate"] for other in others), rate])
+        return Search({"learning_rate": list(rates)}, tuple(other.result.id for other in others if other.result))
 
     def _judge(self, rung: Rung) -> None:
         """Let validation count."""

@@ -32,8 +32,8 @@ RULES = {
     "expected to gain most for its forecast seconds: a new method, one more seed, or another learning rate",
     "affordable": f"a run is started when {MARGIN} x its forecast is left; what is running at {HARD_STOP} x the "
     "budget is stopped, and leaves at most its checkpoint",
-    "worth it": "the whole budget is worth ten times --worth points: a run must be expected to gain as large a part of "
-    "that as it takes of the budget",
+    "worth it": "the whole budget is worth a tenth of --worth points: a run must be expected to gain as large a part "
+    "of that as it takes of the budget",
     "chosen": "the method with the highest expected score, by validation and by what earlier boards let one expect; of "
     "its runs the one that is best on validation",
 }
@@ -64,7 +64,7 @@ def climb(
     """Find the best method that `budget` pays for: a time, an energy, or money ("5min", "3Wh", "1EUR").
 
     `rungs` are the methods to try; where none are named, those that have a `LADDER`, as far as they fit the task. The
-    budget is spent until no further run is expected to gain what it takes; ten times `worth` points are what the whole
+    budget is spent until no further run is expected to gain what it takes; a tenth of `worth` points is what the whole
     budget is worth. Everything counts: reading the data, opening the backbone, measuring, and from before that what
     `watch` has counted already. `out` (default `ladders/<task>`) receives `ladder.json`, written anew after every run,
     so that whatever ends the climb (the budget, Ctrl-C, a kill) leaves the best choice so far; the runs are ordinary

@@ -68,7 +68,7 @@ def _records(folder: Path) -> Iterator[TaskRecord]:
         )
     for path in paths:
         board = _board(read_json(path), path)
-        yield record_of(board, f"{board['task']['name']} {str(board['task'].get('data', ''))[:8]}".strip())
+        yield record_of(board, "-".join(filter(None, (board["task"]["name"], str(board["task"].get("data", ""))[:8]))))
 
 
 def _board(content: Any, path: Path) -> dict[str, Any]:

@@ -25,7 +25,7 @@ _HELP = """Which way of adapting a pretrained model to your labelled data is wor
 \b
 graft compare tickets.csv                         every method, with scores and prices
 graft train tickets.csv --method adapter          one task module
-graft train tickets.csv --budget 5min             the cheapest method that is worth it
+graft train tickets.csv --budget 5min             the best that five minutes pay for
 graft predict MODULE "my card is lost"            what it answers
 """
 _KEPT = "what is done is kept, and the same command goes on from there"

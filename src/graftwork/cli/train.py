@@ -39,7 +39,7 @@ from graftwork.units import named_scores, percent, show
     "--worth",
     type=float,
     metavar="POINTS",
-    help="With --budget: the whole of it is worth ten times as many points.  [default: 0.5]",
+    help="With --budget: the whole of it is worth a tenth of that.  [default: 0.5]",
 )
 @seed_option("initialisation and data order")
 @click.option("--learning-rate", type=float, help="Peak of the schedule, with --method.  [default: the method's]")
@@ -206,22 +206,18 @@ def _answer(content: Mapping[str, Any]) -> list[str]:
     if not chosen or not decision:
         return []
     own = next(one for one in decision["methods"] if one["method"] == chosen["method"])
-    lines = [
+    return [
         f"Use {chosen['method']}: test {named_scores(chosen['scores'], chosen['interval'])}, "
         f"{show(chosen['costs']['train_seconds']['value'], 's')} to train.",
         f"Expected to be {percent(own['shortfall'])} points ({percent(own['low'])} … {percent(own['high'])}) below the "
         f"best of {len(decision['methods'])} methods; chosen on {decision['validation_rows']:,} validation rows and "
         f"{decision['boards']} earlier boards, so the test score is no better for having been chosen.",
     ]
-    left = [rung for rung in content["rungs"] if rung["expected_gain"] is not None and rung["run"] is None]
-    if left:
-        best = max(left, key=lambda rung: rung["expected_gain"])
-        lines.append(
-            f"Next would be {best['method']}: expected to gain {percent(best['expected_gain'], 2)} points"
-            + (f" in {show(best['predicted_seconds'], 's')}." if best["predicted_seconds"] else ".")
-        )
-    return lines
 
 
 def _ended(content: Mapping[str, Any]) -> str:
-    return str(content["stopped"] or "every method was tried")
+    """Why it ended, and what would come next: `nothing more is worth it (next: full, +0.02 points expected)`."""
+    left = [rung for rung in content["rungs"] if rung["expected_gain"] is not None and rung["run"] is None]
+    best = max(left, key=lambda rung: float(rung["expected_gain"]), default=None)
+    told = f" (next: {best['method']}, {percent(best['expected_gain'], 2)} points expected)" if best else ""
+    return f"{content['stopped'] or 'every method was tried'}{told}"

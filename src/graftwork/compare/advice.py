@@ -6,11 +6,13 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from graftwork.compare.answer import Board, cost, few_runs, scored
+from graftwork.compare.answer import Board, cost, scored
+from graftwork.compare.assemble import ENOUGH_RUNS
 from graftwork.compare.frontier import DEFAULT_COST
 from graftwork.units import percent, several, show
 
 _MOST_RIVALS = 2  # that are named
+NOTHING_KNOWN = 0.5  # the width of an interval, a fraction: more says nothing
 CHEAP_SHARE = 0.005  # of a price: less is next to nothing
 
 
@@ -31,11 +33,9 @@ def advice(board: Board) -> list[str]:
         lines.append(_cheaper(decision, rows[decision["cheaper"]["method"]], chosen))
     lines.append(_settled(decision, chosen))
     lines += _known_by(decision)
-    few = few_runs(board)
-    if few is not None:
-        lines.append(
-            f"{chosen['n_seeds']} runs of {chosen['method']}: 5 show a ranking, 10 support a claim (--seeds 10)."
-        )
+    if chosen["n_seeds"] < ENOUGH_RUNS:
+        made = several(chosen["n_seeds"], "run")
+        lines.append(f"{made} of {chosen['method']}: {ENOUGH_RUNS} show a ranking, 10 support a claim (--seeds 10).")
     return lines
 
 
@@ -132,7 +132,10 @@ def _known_by(decision: Mapping[str, Any]) -> list[str]:
     if beside is None:
         return []
     against = f"{decision['chosen']} above {beside['method']}"
-    lines = [f"{decision['boards']} earlier boards alone expect {against} by {_gain(beside['prior'])} points."]
+    boards, width = decision["boards"], beside["prior"][2] - beside["prior"][1]
+    lines = [f"{boards} earlier boards alone expect {against} by {_gain(beside['prior'])} points."]
+    if width > NOTHING_KNOWN:
+        lines = [f"{boards} earlier boards alone say nothing of {decision['chosen']} beside {beside['method']}."]
     if beside["rows_alone"]:
         lines.append(f"These {decision['validation_rows']:,} validation rows alone: by {_gain(beside['rows_alone'])}.")
     return lines

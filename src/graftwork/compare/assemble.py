@@ -65,7 +65,7 @@ class Findings:
     data_report: Mapping[str, Any] = field(default_factory=dict)
     search_costs: Mapping[str, Cost] = field(default_factory=dict)  # what the whole comparison really spent
     notes: tuple[str, ...] = ()
-    decision: Mapping[str, Any] | None = None  # `Standing.content`; None where no run went through
+    decision: Mapping[str, Any] | None = None  # `decision.content_of`; None where no run went through
     command: str = ""  # what the user typed
     environment: Mapping[str, Any] = field(default_factory=dict)  # where the board was assembled
     varied: tuple[str, ...] = SOURCES  # what the runs' seeds drew anew; the rest was drawn as by seed 0

@@ -14,6 +14,7 @@ from graftwork.compare.assemble import RowRuns
 from graftwork.compare.workers import Crew, Order, one_by_one
 from graftwork.core.meter import Cost, Phase
 from graftwork.core.run import Recipe, RunResult
+from graftwork.core.settings import BY
 from graftwork.core.task import Dataset
 from graftwork.decision.prior import Prior
 from graftwork.decision.standing import Standing
@@ -32,6 +33,7 @@ class Entry:
 
     item: Named
     arm: Arm
+    candidate: bool = True  # False: one over another method (half a pair, random weights), which is no use by itself
     runs: list[RunResult] = field(default_factory=list)  # in the order of their seeds
 
     @property
@@ -69,13 +71,13 @@ class Runner:
     def __init__(self, shop: Shop, chosen: Sequence[Named], recipe: Recipe, crew: Crew | None = None):
         self.shop, self.recipe = shop, recipe
         self.crew = crew or partial(one_by_one, Shops(shop))
-        self.entries = [Entry(item, Arm.of(item)) for item in chosen]
+        self.entries = [Entry(item, Arm.of(item), BY not in item.config) for item in chosen]
         self.done: dict[str, RunResult] = {}
         self.reused = 0
         backbone = shop.backbone.card.id if shop.backbone else None
-        arms = [entry.arm for entry in self.entries]
+        arms = [entry.arm for entry in self.entries if entry.candidate]
         rows = len(shop.dataset.validation.examples)
-        self.standing = Standing(arms, Traits.of(shop.dataset, backbone), rows, Prior.load())
+        self.standing = Standing(arms, Traits.of(shop.dataset, backbone), rows, Prior.load(shop.dataset.digest))
 
     def order(self, entry: Entry, seed: int) -> Order:
         """That of a method's run with a seed, which counts as begun."""

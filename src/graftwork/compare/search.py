@@ -23,6 +23,7 @@ from graftwork.run.shops import Shops
 CHEAP = 0.1  # of the chosen method's time: what takes less gets as many seeds
 ROUNDS = 3  # how often the choice may change while its seeds are added
 SECONDS_PER_FLOP = 2e-11  # until a pass of the backbone was timed
+STARTING = 5.0  # seconds until the processes that execute runs are ready
 BEFORE_THE_BACKBONE = 0.2  # seconds of a run without one
 
 
@@ -43,7 +44,8 @@ class Search:
         self.runner, self.seeds, self.worth, self.told, self.ended = runner, seeds, worth, told, ended
         self.standing, self.shop = runner.standing, runner.shop
         self.at_once = runner.shop.runs_at_once
-        self.entries = {entry.arm: entry for entry in runner.entries}
+        self.entries = {entry.arm: entry for entry in runner.entries if entry.candidate}
+        self.beside = [entry for entry in runner.entries if not entry.candidate]
         forecaster = Forecaster(runner.shop, runner.recipe, 0)
         self._operations = {arm: _operations(forecaster, entry) for arm, entry in self.entries.items()}
 
@@ -60,7 +62,7 @@ class Search:
         """Before anything has run, or at any time after."""
         seconds = {arm: self.seconds(arm) for arm in self.entries}
         tuned = sorted(seconds[arm] for arm in seconds if arm.sort == TUNED)
-        first = sum(seconds[arm] for arm in seconds if arm.sort != TUNED)
+        first = STARTING * (self.at_once > 1) + sum(seconds[arm] for arm in seconds if arm.sort != TUNED)
         likely = first + (tuned[0] + 2 * tuned[len(tuned) // 2] + tuned[-1] if tuned else 0.0)
         most = sum(seconds.values()) * self.seeds
         return Outlook(first, min(likely, most) / self.at_once, most / self.at_once, self.seeds * len(seconds))
@@ -147,6 +149,7 @@ class Search:
             for arm in again
             if seed >= len(self.entries[arm].runs)
         ]
+        orders += [self.runner.order(entry, seed) for entry in self.beside for seed in range(len(entry.runs), wanted)]
         self.runner.execute(orders, self.told, self.ended)
         return bool(orders) and self.standing.choice(self.worth).chosen != chosen
 

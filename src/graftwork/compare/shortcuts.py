@@ -27,11 +27,18 @@ def shortcuts(board: Mapping[str, Any]) -> list[str]:
     return told
 
 
+def _known(board: Mapping[str, Any], a: str, b: str) -> bool:
+    """Whether the runs of both are enough for a verdict."""
+    return any({pair["a"], pair["b"]} == {a, b} and pair["p"] is not None for pair in board["differences"])
+
+
 def _sentence(board: Mapping[str, Any], row: Row, whole: Mapping[str, Row]) -> str:
     metric, name, by = board["headline_metric"], row["method"], row["config"]["by"]
     start = f"{name} sees the {row['config']['side']} text of each pair alone and"
     best = next(iter(whole))
     for rival in dict.fromkeys((best, by)):
+        if not _known(board, name, rival):
+            continue  # too few runs to say anything of the two
         found = verdict(board, name, rival) if rival in whole and rival != MAJORITY else None
         if found == "cannot tell" and rival == best and any(verdict(board, one, name) == "better" for one in whole):
             continue  # the best wavers: a steadier method that sees both is shown to be better

@@ -152,10 +152,17 @@ _TASK_KEYS: Mapping[str, type] = {
 }  # fmt: skip
 _COMPARE_KEYS: Mapping[str, type] = {
     "backbone": str, "methods": list, "seeds": int, "epochs": int, "batch_size": int,
-    "exhaustive": bool, "augment": bool, "out": str, "cache": str, "cache_size": str, "jobs": int, "vary": list,
+    "worth": float, "exhaustive": bool, "augment": bool, "out": str, "cache": str, "cache_size": str, "jobs": int,
+    "vary": list,
 }  # fmt: skip
 
-_TYPE_WORDS = {str: "a string", int: "a whole number", bool: "true or false", list: "a list of strings"}
+_TYPE_WORDS = {
+    str: "a string",
+    int: "a whole number",
+    float: "a number",
+    bool: "true or false",
+    list: "a list of strings",
+}
 
 
 def read_task_file(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -187,7 +194,7 @@ def _check_keys(content: Mapping[str, Any], path: Path) -> None:
     for key, value in content.items():
         if key not in known:
             raise UnknownName("setting", key, known, where=str(path))
-        if type(value) is not known[key]:
+        if type(value) is not known[key] and not (known[key] is float and type(value) is int):
             raise ConfigError(
                 f"setting {key!r} has the wrong type",
                 where=str(path),

@@ -38,11 +38,11 @@ def parse_worth(points: float) -> float:
 
 
 def choose(posterior: Posterior, prices: Mapping[Arm, float], worth: float, among: Collection[Arm] = ()) -> Choice:
-    """The cheapest of the methods that have run (or of `among`) whose expected shortfall is at most `worth`.
+    """The cheapest of the methods that have run (or of `among`) whose expected shortfall is at most `worth`, or at most
+    half of `worth` above the least there is.
 
-    Where none is as good as that, the cheapest whose shortfall is at most half of `worth` above the least. The majority
-    class only where nothing is expected to score above it. `prices` in any one unit; what has none there costs
-    as much as the dearest.
+    The majority class only where nothing is expected to score above it. `prices` in any one unit; what has none there
+    costs as much as the dearest.
     """
     open_to = [arm for arm in posterior.arms if arm in (among or posterior.ran)]
     assert open_to, "nothing has run"
@@ -51,7 +51,7 @@ def choose(posterior: Posterior, prices: Mapping[Arm, float], worth: float, amon
     price = {arm: prices.get(arm, dearest) for arm in open_to}
     shortfalls = {arm: posterior.shortfall(arm)[0] for arm in open_to}
     within = min(shortfalls.values()) <= worth
-    allowed = worth if within else worth / 2 + min(shortfalls.values())
+    allowed = max(worth, worth / 2 + min(shortfalls.values()))
     chosen = min((arm for arm in open_to if shortfalls[arm] <= allowed), key=lambda arm: (price[arm], shortfalls[arm]))
     half = [arm for arm in open_to if price[arm] <= price[chosen] / 2]
     cheaper = min(half, key=lambda arm: (shortfalls[arm], price[arm]), default=None)

@@ -37,6 +37,7 @@ class TaskRecord:
     name: str
     traits: Traits
     scores: Mapping[Arm, ScoreOnTest]
+    data: str = ""  # `Dataset.digest`: a board of the same rows would know their test scores
 
     def content(self) -> dict[str, Any]:
         """As JSON."""
@@ -45,7 +46,7 @@ class TaskRecord:
              "seeds": score.seeds}
             for arm, score in self.scores.items()
         ]  # fmt: skip
-        return {"name": self.name, "traits": self.traits.content(), "scores": scores}
+        return {"name": self.name, "traits": self.traits.content(), "scores": scores, "data": self.data}
 
     @classmethod
     def read(cls, content: Mapping[str, Any]) -> TaskRecord:
@@ -54,7 +55,7 @@ class TaskRecord:
             Arm(one["label"], one["name"], one["sort"]): ScoreOnTest(one["mean"], one["error"], one["seeds"])
             for one in content["scores"]
         }
-        return cls(content["name"], Traits.read(content["traits"]), scores)
+        return cls(content["name"], Traits.read(content["traits"]), scores, content.get("data", ""))
 
 
 @dataclass(frozen=True)
@@ -122,7 +123,7 @@ def record_of(board: Mapping[str, Any], name: str, traits: Traits | None = None)
     for row in rows:
         arm = Arm.of(named_from_config(row["config"]))
         scores[arm] = ScoreOnTest(row["scores"][metric]["mean"], errors.get(row["method"], middle), row["n_seeds"])
-    return TaskRecord(name, traits, scores)
+    return TaskRecord(name, traits, scores, str(board["task"].get("data", "")))
 
 
 def _errors(board: Mapping[str, Any]) -> dict[str, float]:

@@ -76,7 +76,7 @@ class Posterior:
         low, high = np.quantile(losses, [TAIL, 1 - TAIL])
         if low < NOTHING:
             low, high = 0.0, np.quantile(losses, 1 - 2 * TAIL)
-        return float(losses.mean()), float(low), float(high)
+        return float(losses.mean()), float(low), max(float(losses.mean()), float(high))
 
     def gain(self, better: Arm, worse: Arm) -> tuple[float, float, float]:
         """What `better` scores above `worse`: expected, and a 90 % interval."""

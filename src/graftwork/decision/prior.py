@@ -135,13 +135,13 @@ class Prior:
         self.sizes, self.experience = sizes, experience
 
     @classmethod
-    def load(cls) -> Prior:
-        """With the boards that the package ships and those that the user added."""
+    def load(cls, data: str = "") -> Prior:
+        """With the boards that the package ships and those that the user added, but none of the same rows (`data`, a
+        `Dataset.digest`): their test scores are known to it."""
         sizes, ours = shipped()
         theirs = own()
-        return cls(
-            Sizes.read(sizes), Experience((*ours.without(task.name for task in theirs.tasks).tasks, *theirs.tasks))
-        )
+        tasks = (*ours.without(task.name for task in theirs.tasks).tasks, *theirs.tasks)
+        return cls(Sizes.read(sizes), Experience(tuple(task for task in tasks if not data or task.data != data)))
 
     def belief(self, traits: Traits, arms: Sequence[Arm], landmarks: Mapping[Arm, float]) -> Belief:
         """What the arms score on a new task, before any of them is looked at: a level that is as good as unknown, and

@@ -16,7 +16,7 @@ from graftwork.decision.prior import Belief, Prior, landmark_of, spread_of
 from graftwork.decision.traits import Arm, Traits
 from graftwork.run.evidence import Evidence
 
-BUDGETS = 10.0  # the whole of what a search may take, so many times over, is worth `worth` points to the user
+BUDGETS = 10.0  # so many times what a search may take is worth `worth` points: little, so that it looks with care
 _NORMAL_QUANTILE = 1.645  # of the normal distribution at 95 %
 FLAT = 1e6  # variance of a score, in squared spreads, of which nothing is known beforehand
 
