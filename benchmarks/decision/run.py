@@ -1,4 +1,4 @@
-"""What a choice loses, replayed on boards whose every run was made: `python run.py`. `--table` prints the results.
+"""What a choice loses, replayed on boards whose every run was made: `python run.py`.
 
 Every task's choice is made by a prior that has not seen the task, under whatever name or draw.
 """
@@ -25,7 +25,7 @@ from graftwork.decision.posterior import Look
 from graftwork.decision.prior import Prior, Sizes
 from graftwork.decision.standing import Standing
 from graftwork.decision.traits import FLOOR, FROZEN, SIMPLE, Arm
-from graftwork.files import read_json, write_json
+from graftwork.files import write_json
 from graftwork.run.environment import environment
 
 HERE = Path(__file__).parent.absolute()
@@ -185,13 +185,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path, default=RESULT)
     parser.add_argument("--simulated", type=int, default=2000)
-    parser.add_argument("--table", action="store_true", help="print the results as Markdown, and stop")
     chosen = parser.parse_args()
-    if chosen.table:
-        from table import table
-
-        print(table(read_json(chosen.out)))
-        return
     tasks, sizes = replays(), Sizes.read(shipped()[0])
     known = priors(tasks, sizes)
     rules: dict[str, Callable[[Replay, int], Outcome]] = {

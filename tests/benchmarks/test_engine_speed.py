@@ -158,13 +158,12 @@ def boards(questions: ModuleType) -> dict[str, Any]:
         (questions.EXHAUSTIVE, 58.0, {"full": 0.91, "lora": 0.905}),
     ):
         contenders[name] = {"epoch_seconds": {"median": seconds, "min": seconds, "max": seconds}}
-        drops = [{"method": "bitfit", "stage": "seed 0", "why": "worse", "validation": 0.5}]
         said = {
             "headline_metric": "accuracy",
             "best": next(iter(scores)),
             "test_by_method": {method: {"accuracy": score, "f1": 0.0} for method, score in scores.items()},
             "epochs_of_a_run": 5,
-            "race": {"dropped": drops} if name == questions.COMPARE else None,
+            "decision": {"left": ["bitfit"] if name == questions.COMPARE else []},
         }
         raw += [{"contender": name, "do": "epoch"}, {"contender": name, "do": "score"} | said]
     return {"label": "fakes", "status": "ok", "contenders": contenders, "raw": raw}
@@ -188,13 +187,22 @@ def test_what_a_race_saves_and_loses(questions: ModuleType, table: ModuleType) -
     race = questions.race_of(heat, 5)
     assert [winner["method"] for winner in race["winners"].values()] == ["lora", "full"]
     assert race["points_lost"] == pytest.approx(1.0) and race["exhaustive_ratio"] == 2
-    assert race["dropped"] == [{"method": "bitfit", "stage": "seed 0", "why": "worse"}]
-    shown = table._racing({"heats": [heat], "races": {"fakes": race}, "seeds": 5, "bars": questions.RACING_BARS})
+    assert race["left"] == ["bitfit"]
+
+    def told(race: dict[str, Any]) -> str:
+        found = {"heats": [heat], "races": {"fakes": race}, "seeds": 5, "bars": questions.RACING_BARS}
+        shown: str = table._racing(found)
+        return shown
+
+    shown = told(race)
     assert (
         "| fakes | 5 | 29 s (29–29) | 4 min 50 s | 10.00 | 58 s (58–58); 2.00 | lora 90.0 | full 91.0 | +1.00 |"
         in shown
     )
-    assert "- fakes: accuracy; dropped: bitfit after seed 0." in shown
+    assert "- fakes: accuracy; dropped: bitfit." in shown
+    assert "- fakes: accuracy; dropped: nothing." in told(race | {"left": []})
+    of_before = {**race, "dropped": [{"method": "lora", "stage": "seed 0", "why": "worse"}]}
+    assert "- fakes: accuracy; dropped: lora after seed 0." in told(of_before)
     heat["contenders"][questions.EXHAUSTIVE]["error"] = "out of luck"
     assert questions.race_of(heat, 5) is None
 

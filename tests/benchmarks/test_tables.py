@@ -15,6 +15,7 @@ FOLDERS = {
     "bulk_prediction": "table.py",
     "domain_shift": "table.py",
     "budget": "table.py",
+    "decision": "table.py",
     "ladder": "table.py",
     "many_tasks": "table.py",
     "glue": "table.py",

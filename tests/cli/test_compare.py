@@ -29,13 +29,21 @@ TOP_ADDED = {
     "race": type(None),
     "majority": float,
     "expected_best": list,
+    "decision": dict,
 }
 ROW = {
     "method": str, "config": dict, "status": str, "n_seeds": int, "scores": dict, "costs": dict,
     "below_majority": bool, "runs": list,
 }  # fmt: skip
 ROW_ADDED = {"n_failed": int, "n_diverged": int, "counted": float, "errors": list, "dropped": type(None)}
-RACE = {"rule": str, "trials": dict, "rates": dict, "looks": int, "dropped": list, "search_costs": dict}
+DECISION = {
+    "worth": float, "chosen": str, "within": bool, "rivals": list, "methods": list, "traits": dict,
+    "validation_rows": int, "boards": int, "left": list,
+}  # fmt: skip
+WEIGHED = {
+    "method": str, "runs": int, "validation": float, "seconds": float, "shortfall": float, "low": float, "high": float,
+}  # fmt: skip
+BESIDE = {"method": str, "ran": bool, "gain": list, "prior": list, "rows_alone": list}
 DIFFERENCE = {
     "a": str, "b": str, "metric": str, "delta": float, "low": float, "high": float, "p_a_better": float, "verdict": str,
 }  # fmt: skip
@@ -89,6 +97,28 @@ def test_the_file_has_exactly_the_keys_and_types_of_its_contract(kind: str, boar
 
 
 @pytest.mark.parametrize("kind", KINDS)
+def test_the_decision_has_exactly_the_keys_and_types_of_its_contract(kind: str, boards: Boards) -> None:
+    board = boards(kind).board
+    decision = board["decision"]
+    require_types({key: decision[key] for key in decision if key != "cheaper"}, DECISION, set())
+    labels = {row["method"] for row in board["rows"]}
+    assert decision["chosen"] in labels == {one["method"] for one in decision["methods"]}
+    for one in decision["methods"]:
+        require_types(one, WEIGHED, set())
+        assert 0 <= one["low"] <= one["shortfall"] and one["low"] <= one["high"]
+        assert one["runs"] == next(row["n_seeds"] for row in board["rows"] if row["method"] == one["method"])
+    for other in [*decision["rivals"], *filter(None, [decision["cheaper"]])]:
+        require_types({key: other[key] for key in other if key not in ("rows", "runs")}, BESIDE, set())
+        assert other["method"] in labels - {decision["chosen"]}
+        for interval in (other["gain"], other["prior"], other["rows_alone"]):
+            assert [type(number) for number in interval] == [float] * 3 and interval[1] <= interval[2]
+    for rival in decision["rivals"]:
+        assert {type(rival[key]) for key in ("rows", "runs")} <= {int, type(None)}
+    assert (decision["worth"], decision["left"]) == (0.005, [])  # half a point; everything ran
+    assert decision["validation_rows"] == board["task"]["rows"]["validation"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
 def test_every_row_has_the_whole_price_tag(kind: str, boards: Boards) -> None:
     for row in boards(kind).board["rows"]:
         assert row["costs"].keys() == COSTS.keys() | COSTS_ADDED
@@ -120,13 +150,33 @@ def test_the_page_is_whole_and_names_every_method(boards: Boards) -> None:
     assert sorted(path.name for path in compared.folder.iterdir()) == ["leaderboard.json", "report.html"]
 
 
-def test_the_table_says_what_was_found(boards: Boards) -> None:
-    out = boards("classification").outcome.out
-    for words in ("tfidf_svm", "accuracy", "Verdicts", "Price of the search", "Written: "):
-        assert words in out
+def test_the_answer_comes_first_and_the_table_below_it(boards: Boards) -> None:
+    compared = boards("classification")
+    out, chosen = compared.outcome.out, compared.board["decision"]["chosen"]
+    heading, answer, table, *_ = out.split("\n\n")
+    assert heading.startswith("data · accuracy, points · tiny_text")
+    assert re.match(rf"Use {re.escape(chosen)}: accuracy \d+\.\d on test \(", answer)
+    assert "below the best there is" in answer and table.lstrip().startswith("method")
+    for row in compared.board["rows"]:
+        (line,) = re.findall(rf"^([>*! ]) {re.escape(row['method'])} ", table, flags=re.MULTILINE)
+        assert (line == ">") == (row["method"] == chosen)
     assert "were there already" not in out
     assert re.search(r'^Use it:  graft predict .*/runs/[0-9a-f]{12}/module "a text"  \(', out, flags=re.MULTILINE)
+    assert f"({chosen}, one of its runs)" in out and "Written: " in out
     assert max(map(len, out.split("Written: ")[0].splitlines())) <= 100
+
+
+def test_verdicts_prices_and_notes_are_folded(boards: Boards, graft: Graft) -> None:
+    first = boards("classification")
+    folded = first.outcome.out
+    again = graft("compare", *first.arguments, "--verbose")
+    titles = ("Verdicts", "Price of the search")
+    for title in titles:
+        assert not re.search(f"^{title}", folded, flags=re.MULTILINE)
+        assert re.search(f"^{title}", again.out, flags=re.MULTILINE)
+        assert f"{title[0].lower()}{title[1:]}" in " ".join(folded.split("With --verbose")[1].split())
+    assert "With --verbose" not in again.out
+    assert folded.split("With --verbose")[0].strip() in again.out  # the answer and the table are the same
 
 
 def test_the_second_call_executes_nothing_and_says_so(boards: Boards, graft: Graft) -> None:
@@ -145,7 +195,7 @@ def test_the_second_call_executes_nothing_and_says_so(boards: Boards, graft: Gra
 def test_json_prints_what_is_written_and_nothing_else(boards: Boards, graft: Graft) -> None:
     first = boards("regression")
     printed = graft("compare", *first.arguments, "--out", "second", "--json")
-    assert printed.code == 0
+    assert printed.code == 0 and printed.err == ""
     assert json.loads(printed.out) == json.loads(Path("second/leaderboard.json").read_text(encoding="utf-8"))
 
 
@@ -175,7 +225,7 @@ def test_a_run_that_is_missing_is_executed_and_the_others_are_not(boards: Boards
 
 def test_two_methods_share_no_run_and_hyper_parameters_name_the_row(graft: Graft, tickets: Path) -> None:
     asked = "majority,top_layers:k=1,top_layers:k=1:learning_rate=0.01"
-    done = graft("compare", tickets, *QUICK, "--methods", asked, "--json")
+    done = graft("compare", tickets, *QUICK, "--methods", asked, "--exhaustive", "--json")
     rows = {row["method"]: row for row in json.loads(done.out)["rows"]}
     assert rows.keys() == set(asked.split(","))
     assert rows["top_layers:k=1:learning_rate=0.01"]["config"]["learning_rate"] == 0.01
@@ -184,7 +234,7 @@ def test_two_methods_share_no_run_and_hyper_parameters_name_the_row(graft: Graft
 
 @pytest.mark.slow
 def test_all_methods_that_fit_are_compared_and_the_others_named(graft: Graft, tickets: Path) -> None:
-    done = graft("compare", tickets, *QUICK, "--json")
+    done = graft("compare", tickets, *QUICK, "--exhaustive", "--json")
     board = json.loads(done.out)
     fitting = {
         "adapter", "bitfit", "dan", "full", "linear_probe", "lora", "majority", "prototype", "scalar_mix", "tfidf_svm",
@@ -201,43 +251,83 @@ def test_a_task_file_says_everything_and_flags_go_before_it(graft: Graft, ticket
     shutil.copy(tickets, "tasks/rows.csv")
     Path("tasks/triage.toml").write_text(
         'name = "triage"\ndata = "rows.csv"\ntext = "text"\nlabel = "label"\nmetrics = ["macro_f1", "accuracy"]\n'
-        'backbone = "tiny_text"\nmethods = ["majority", "tfidf_svm"]\nseeds = 2\nout = "from_file"\n',
+        'backbone = "tiny_text"\nmethods = ["majority", "tfidf_svm"]\nseeds = 2\nworth = 2\nexhaustive = true\n'
+        'out = "from_file"\n',
         encoding="utf-8",
     )
     assert graft("compare", "tasks/triage.toml").code == 0
     board = json.loads(Path("from_file/leaderboard.json").read_text(encoding="utf-8"))
     assert (board["task"]["name"], board["headline_metric"]) == ("triage", "macro_f1")
     assert {row["method"]: row["n_seeds"] for row in board["rows"]} == {"majority": 2, "tfidf_svm": 2}
-    flags = ("--methods", "majority", "--seeds", "1", "--out", "from_flag", "--metrics", "accuracy")
+    assert board["decision"]["worth"] == 0.02
+    flags = ("--methods", "majority", "--seeds", "1", "--out", "from_flag", "--metrics", "accuracy", "--worth", "0")
     assert graft("compare", "tasks/triage.toml", *flags).code == 0
     board = json.loads(Path("from_flag/leaderboard.json").read_text(encoding="utf-8"))
-    assert board["task"]["metrics"] == ["accuracy"]
+    assert board["task"]["metrics"] == ["accuracy"] and board["decision"]["worth"] == 0
     assert {row["method"]: row["n_seeds"] for row in board["rows"]} == {"majority": 1}
 
 
-def test_a_race_is_told_and_exhaustive_leaves_it_out(graft: Graft, tickets: Path) -> None:
-    chosen = "majority,bitfit,no_transfer:by=bitfit"
-    command = ("compare", tickets, *QUICK, "--methods", chosen, "--out", "board", "--json")
-    raced, whole = json.loads(graft(*command).out), json.loads(graft(*command, "--exhaustive").out)
-    require_types(raced["race"], RACE, set())
-    (tried,) = raced["race"]["rates"].values()
-    row = next(row for row in raced["rows"] if row["method"] == "bitfit")
-    assert [one["learning_rate"] for one in tried if one["chosen"]] == [row["config"]["learning_rate"]]
-    assert whole["race"] is None
-    assert raced["search_costs"]["runs"]["value"] > whole["search_costs"]["runs"]["value"] == 3
-    unfair = "no_transfer:by=bitfit: the race did not search its learning rate, as it did that of bitfit"
-    assert [any(unfair in note for note in board["notes"]) for board in (raced, whole)] == [True, False]
-    page = Path("board/report.html").read_text(encoding="utf-8")
-    assert "<h2>The race</h2>" not in page
-    assert "<h2>The race</h2>" in (graft(*command) and Path("board/report.html").read_text(encoding="utf-8"))
+def test_it_ends_early_and_exhaustive_runs_everything(graft: Graft, tickets: Path) -> None:
+    command = ("compare", tickets, "--seeds", "5", "--methods", "majority,tfidf_svm", "--json")
+    early, whole = json.loads(graft(*command).out), json.loads(graft(*command, "--exhaustive").out)
+    counts = [{row["method"]: row["n_seeds"] for row in board["rows"]} for board in (early, whole)]
+    assert counts[1] == {"majority": 5, "tfidf_svm": 5}
+    assert counts[0]["tfidf_svm"] == 3 >= counts[0]["majority"], "so many runs show the spread of what was chosen"
+    assert early["search_costs"]["runs"]["value"] == sum(counts[0].values())
+    assert early["decision"]["chosen"] == whole["decision"]["chosen"] == "tfidf_svm"
+    assert early["race"] is whole["race"] is None
+
+
+def test_what_stands_over_another_method_is_a_row_and_no_choice(graft: Graft, tickets: Path) -> None:
+    chosen = "majority,linear_probe,no_transfer:by=linear_probe"
+    board = json.loads(graft("compare", tickets, *QUICK, "--methods", chosen, "--json").out)
+    assert {row["method"] for row in board["rows"]} == set(chosen.split(","))
+    assert {one["method"] for one in board["decision"]["methods"]} == {"majority", "linear_probe"}
 
 
 def test_a_task_file_may_ask_for_everything(graft: Graft, tickets: Path) -> None:
-    lines = [f'data = "{tickets.name}"', 'backbone = "tiny_text"', "epochs = 1", "seeds = 1", 'methods = ["bitfit"]']
-    Path("t.toml").write_text("\n".join([*lines, "exhaustive = true"]), encoding="utf-8")
-    assert json.loads(graft("compare", "t.toml", "--json").out)["race"] is None
-    Path("t.toml").write_text("\n".join([*lines, 'exhaustive = "yes"']), encoding="utf-8")
-    assert "true or false" in graft("compare", "t.toml").err
+    lines = [f'data = "{tickets.name}"', "seeds = 4", 'methods = ["majority", "tfidf_svm"]']
+    runs = []
+    for more in ("exhaustive = false", "exhaustive = true"):
+        Path("t.toml").write_text("\n".join([*lines, more]), encoding="utf-8")
+        runs.append(json.loads(graft("compare", "t.toml", "--json").out)["search_costs"]["runs"]["value"])
+    assert runs[0] < runs[1] == 8
+    for wrong, expected in (('exhaustive = "yes"', "true or false"), ('worth = "much"', "a number")):
+        Path("t.toml").write_text("\n".join([*lines, wrong]), encoding="utf-8")
+        done = graft("compare", "t.toml")
+        assert done.code == 2 and expected in done.err
+
+
+@pytest.mark.parametrize(
+    ("points", "message"),
+    [
+        ("-0.1", "--worth says by how many points a dearer method must be better got: -0.1 expected: 0 … 100"),
+        ("100.5", "got: 100.5 expected: 0 … 100 do: --worth 0.5 is the default"),
+        ("nan", "got: nan expected: 0 … 100"),
+        ("inf", "got: inf expected: 0 … 100"),
+        ("much", "Invalid value for '--worth': 'much' is not a valid float"),
+    ],
+)
+@pytest.mark.parametrize("command", [("compare", "--methods", "majority"), ("train", "--budget", "1min")])
+def test_what_is_no_number_of_points_is_told_before_any_run(
+    command: tuple[str, ...], points: str, message: str, graft: Graft, tickets: Path
+) -> None:
+    name, *flags = command
+    done = graft(name, tickets, *flags, "--worth", points)
+    assert (done.code, done.out) == (2, "")
+    assert message in " ".join(done.err.split()) and "Traceback" not in done.err
+    assert not Path("runs").exists() and not Path("boards").exists() and not Path("ladders").exists()
+
+
+@pytest.mark.parametrize(("points", "chosen"), [("0", "linear_probe"), ("100", "tfidf_svm")])
+def test_the_least_points_that_matter_decide_the_choice(
+    points: str, chosen: str, graft: Graft, written: Callable[..., Path]
+) -> None:
+    """The network's features tell the classes apart; the words do so less often, and cost next to nothing."""
+    rows = [(f"{'ab'[i % 2] * (1 + i % 7)} {i}", "ab"[i % 2]) for i in range(120)]
+    data = written("letters.csv", ("text", "label"), rows)
+    methods = ("--methods", "majority,tfidf_svm,linear_probe", "--worth", points, "--json")
+    assert json.loads(graft("compare", data, *QUICK, *methods).out)["decision"]["chosen"] == chosen
 
 
 def test_given_files_are_the_splits(graft: Graft, tickets: Path, written: Callable[..., Path]) -> None:
@@ -272,6 +362,16 @@ def test_columns_positive_class_and_prices_are_taken_from_flags(graft: Graft, wr
     costs = board["rows"][0]["costs"]
     assert costs["money"]["unit"] == "EUR"
     assert costs["money"]["value"] == pytest.approx(costs["total_seconds"]["value"] * 3.6 / 3600)
+
+
+def test_the_plan_is_told_beside_the_answer_and_not_in_it(graft: Graft, tickets: Path) -> None:
+    """Piped, a line of it goes to the error stream; nothing goes there with --json."""
+    command = ("compare", tickets, "--seeds", "2", "--methods", "majority,tfidf_svm")
+    done = graft(*command)
+    assert re.fullmatch(r"Baselines in about .*; then runs .*, at most 4 runs in .*\.\n", done.err)
+    assert "Baselines in about" not in done.out and done.out.startswith("tickets · ")
+    assert re.fullmatch(r"4 runs, about .*\.\n", graft(*command, "--exhaustive").err)
+    assert graft(*command, "--json").err == ""
 
 
 def test_a_board_of_baselines_needs_no_backbone(graft: Graft, tickets: Path) -> None:

@@ -76,7 +76,7 @@ def test_a_text_of_100_000_words_is_cut_counted_and_reported(graft: Graft, writt
     data = written("long.csv", HEADER, [*ROWS, long])
     test = written("test.csv", HEADER, [*((f"unseen {i}", "abc"[i % 3]) for i in range(127)), long])
     flags = (data, "--test", test, *QUICK[:2], "--epochs", "1")
-    done = graft("compare", *flags, "--seeds", "1", "--methods", "linear_probe", "--out", "board")
+    done = graft("compare", *flags, "--seeds", "1", "--methods", "linear_probe", "--out", "board", "--verbose")
     assert done.code == 0
     report = json.loads(Path("board/leaderboard.json").read_text(encoding="utf-8"))["data_report"]
     assert report["cut"] == {"train": 1, "validation": 0, "test": 1}

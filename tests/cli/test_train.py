@@ -9,6 +9,12 @@ from typing import Any
 
 import pytest
 
+from graftwork.budget import climber
+from graftwork.cli.train import ladder_lines
+from graftwork.core.run import RunResult
+from graftwork.run.methods import Named
+from graftwork.run.shop import Shop
+
 Graft = Callable[..., Any]
 
 QUICK = ("--backbone", "tiny_text", "--epochs", "1")
@@ -132,22 +138,115 @@ def test_a_run_that_fails_is_kept_with_its_price_and_exits_2(
     assert json.loads((run / "result.json").read_text(encoding="utf-8"))["status"] == "ok"
 
 
-def test_a_budget_climbs_prints_its_ladder_and_leaves_a_module(graft: Graft, tickets: Path) -> None:
+def test_a_budget_climbs_prints_its_answer_and_its_ladder_and_leaves_a_module(
+    graft: Graft, tickets: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(climber, "MOST_SEEDS", 1)
     done = graft("train", tickets, *QUICK, "--budget", "1h", "--out", "l")
     assert done.code == 0
     content = json.loads(Path("l/ladder.json").read_text(encoding="utf-8"))
-    for rung in content["rungs"]:
-        assert rung["method"] in done.out and f"{rung['decision']}" in done.out
-    for rule in content["rules"].values():
-        assert rule in done.out
-    assert "budget 1 h 0 min" in done.out and "Chosen: " in done.out and "top_layers is no rung here" in done.out
+    heading, answer, runs, *_ = done.out.split("\n\n")
+    assert "budget 1 h 0 min" in heading
+    chosen, methods = content["chosen"]["method"], content["decision"]["methods"]
+    assert answer.startswith(f"Use {chosen}: test accuracy ") and " to train.\n" in answer
+    assert f"below the best of {len(methods)} methods; chosen on 3 validation rows" in answer
+    assert f"of the budget; ended since {content['stopped']}" in answer
+    lines = runs.splitlines()[1 : 1 + len(content["rungs"])]
+    for rung, line in zip(content["rungs"], lines, strict=True):
+        assert line[:2] == ("> " if rung["chosen"] else "  ")
+        assert line[2:].startswith(rung["method"]) and f"  {rung['decision']}" in line
+        assert rung["reason"] in line and ("[" in line) == (rung["run"] is not None)
+    assert sum(line.startswith(">") for line in lines) == 1
+    assert "Note: top_layers is no rung here" in done.out and "Written: l/ladder.json" in done.out
     module = next(line.split()[-1] for line in done.out.splitlines() if line.startswith("Task module: "))
     assert graft("predict", module, "where is my parcel").code == 0
     again = graft("train", tickets, *QUICK, "--budget", "1h", "--out", "l", "--json")
     found = json.loads(again.out)
     assert found == json.loads(Path("l/ladder.json").read_text(encoding="utf-8"))
-    assert found["chosen"]["run"] == content["chosen"]["run"]
-    assert all(rung["reused"] for rung in found["rungs"] if rung["run"])
+    runs_of = {rung["run"] for rung in content["rungs"] if rung["run"]}
+    assert all(rung["reused"] for rung in found["rungs"] if rung["run"] in runs_of)
+
+
+def test_ctrl_c_leaves_the_best_choice_so_far(graft: Graft, tickets: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    execute = climber.execute
+
+    def stopped(shop: Shop, method: Named, *rest: Any) -> tuple[RunResult, bool]:
+        if method.label == "linear_probe":
+            raise KeyboardInterrupt
+        return execute(shop, method, *rest)
+
+    monkeypatch.setattr(climber, "execute", stopped)
+    done = graft("train", tickets, *QUICK, "--budget", "1h", "--out", "l")
+    assert done.code == 0 and "ended since interrupted" in done.out
+    content = json.loads(Path("l/ladder.json").read_text(encoding="utf-8"))
+    assert [rung["decision"] for rung in content["rungs"] if rung["method"] == "linear_probe"] == ["interrupted"]
+    assert content["chosen"]["method"] == "tfidf_svm" and "Use tfidf_svm: test accuracy" in done.out
+    module = next(line.split()[-1] for line in done.out.splitlines() if line.startswith("Task module: "))
+    assert graft("predict", module, "where is my parcel").code == 0
+
+
+def test_a_budget_too_small_for_one_run_is_one_message(graft: Graft, tickets: Path) -> None:
+    done = graft("train", tickets, *QUICK, "--budget", "0.001s")
+    assert (done.code, done.out, done.err.count("graft:")) == (2, "", 1)
+    assert "ladders/tickets: the budget does not pay for a single run" in done.err
+    assert "got:      1 ms; reading the data, opening the backbone and measuring took" in done.err
+    assert "do:       give a larger budget" in done.err
+    assert json.loads(Path("ladders/tickets/ladder.json").read_text(encoding="utf-8"))["chosen"] is None
+    assert list(Path("runs").iterdir()) == []
+
+
+def ladder(*rungs: dict[str, Any], stopped: str = "nothing more is worth it") -> dict[str, Any]:
+    """A `ladder.json` of which `full` was chosen, and these rungs beside it."""
+    usual = {
+        "seed": 0, "expected_gain": None, "predicted_seconds": 2.0, "seconds": 2.5, "reused": False, "run": None,
+        "validation": None, "decision": "not worth it", "reason": "", "chosen": False,
+    }  # fmt: skip
+    full = {"method": "full", "run": "ab", "validation": {"score": 0.9, "low": 0.8, "high": 0.95}, "chosen": True}
+    return {
+        "task": {"name": "tickets"}, "metric": "accuracy", "backbone": {"id": "minilm"}, "seed": 0,
+        "environment": {"precision": "fp32", "device": "cpu"}, "budget": {"amount": 60.0, "unit": "s"},
+        "spent": {"amount": 30.0, "unit": "s", "grade": "meter", "share": 0.5}, "stopped": stopped, "notes": [],
+        "chosen": {
+            "method": "full", "scores": {"accuracy": 0.88}, "interval": [0.8, 0.93],
+            "costs": {"train_seconds": {"value": 2.5}},
+        },
+        "decision": {
+            "methods": [{"method": "full", "shortfall": 0.004, "low": 0.0, "high": 0.02}, {"method": "lora"}],
+            "validation_rows": 1234, "boards": 40,
+        },
+        "rungs": [usual | full | {"decision": "kept"}, *(usual | rung for rung in rungs)],
+    }  # fmt: skip
+
+
+def test_the_answer_of_a_ladder_says_what_it_may_lack_and_what_it_is_known_by() -> None:
+    lines = ladder_lines(ladder())
+    assert lines[0] == "tickets · accuracy, points · minilm, fp32 on cpu · budget 1 min 0 s"
+    assert lines[2] == "Use full: test accuracy 88.0 [80.0, 93.0], 2.5 s to train."
+    assert lines[3].startswith("Expected to be 0.4 points (0.0 … 2.0) below the best of 2 methods; chosen on 1,234 ")
+    assert "validation rows and 40 earlier boards" in lines[3]
+    assert lines[4] == "Spent 30 s (meter), 50 % of the budget; ended since nothing more is worth it."
+
+
+def test_a_ladder_says_what_would_come_next() -> None:
+    told = ladder_lines(
+        ladder(
+            {"method": "lora", "expected_gain": 0.0002}, {"method": "adapter", "expected_gain": 0.0031},
+            {"method": "bitfit", "run": "cd", "expected_gain": 0.05, "decision": "not better"},
+        )
+    )  # fmt: skip
+    assert told[4].endswith("ended since nothing more is worth it (next: adapter, 0.31 points expected).")
+
+
+def test_what_cannot_be_measured_does_not_come_next() -> None:
+    broken = {"method": "lora", "expected_gain": 0.05, "decision": "failed", "reason": "nothing to measure"}
+    assert "next" not in ladder_lines(ladder(broken))[4]
+
+
+def test_one_more_seed_is_a_line_of_its_own() -> None:
+    lines = ladder_lines(ladder({"method": "full", "seed": 1, "run": "cd", "reused": True, "reason": "no gain"}))
+    *_, first, second = lines
+    assert first.startswith("> full  ") and second.startswith("  full, seed 1  ")
+    assert "there already" in second and second.endswith("not worth it: no gain")
 
 
 @pytest.mark.parametrize(
@@ -159,6 +258,8 @@ def test_a_budget_climbs_prints_its_ladder_and_leaves_a_module(graft: Graft, tic
         (("--budget", "1EUR"), "a budget in money needs a price list"),
         (("--budget", "5min", "--learning-rate", "0.1"), "--learning-rate means nothing with --budget"),
         (("--method", "full", "--out", "l"), "--out means nothing with --method"),
+        (("--method", "full", "--worth", "1"), "--worth means nothing with --method"),
+        (("--method", "full", "--worth", "0"), "--worth means nothing with --method"),
         (("--method", "linear_probe", "--learning-rate", "0.1"), "graft ls methods linear_probe tells what it can"),
     ],
 )

@@ -113,12 +113,16 @@ def older(made: dict[str, Any], *losers: dict[str, Any]) -> dict[str, Any]:
     spent = {"wall_seconds": asdict(Cost(9.0, "s", "meter")), "runs": asdict(Cost(4.0, "runs", "counter"))}
     drops = [{"method": row["method"]} | row["dropped"] for row in losers]
     race = {"rule": "The rule.", "rates": {"full": tried}, "dropped": drops, "search_costs": spent}
-    rows = sorted([*made["rows"], *losers], key=lambda row: ("ok", "dropped").index(row["status"]) if row["status"] in ("ok", "dropped") else 2)
+    rows = sorted(
+        [*made["rows"], *losers],
+        key=lambda row: ("ok", "dropped").index(row["status"]) if row["status"] in ("ok", "dropped") else 2,
+    )
     return {key: value for key, value in made.items() if key != "decision"} | {"rows": rows, "race": race}
 
 
 def beside(method: str, gain: float, prior: float, alone: float | None = None, **more: Any) -> dict[str, Any]:
     """What a decision says of another method than the chosen one, which scores so much above it; each ± 2 points."""
+
     def around(mean: float) -> tuple[float, float, float]:
         return mean, mean - 0.02, mean + 0.02
 

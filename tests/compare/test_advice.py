@@ -130,6 +130,15 @@ def test_how_it_is_known_is_told_apart_by_earlier_boards_and_by_these_rows() -> 
     ]
 
 
+@pytest.mark.parametrize(("reach", "nothing"), [(0.24, False), (0.26, True)])
+def test_earlier_boards_that_leave_everything_open_are_said_to_say_nothing(reach: float, nothing: bool) -> None:
+    told = beside("linear_probe", 0.118, 0.1, 0.13) | {"prior": (0.1, 0.1 - reach, 0.1 + reach)}
+    lines = advice(chosen("full", told))
+    assert ("51 earlier boards alone say nothing of full beside linear_probe." in lines) is nothing
+    assert any(line.startswith("51 earlier boards alone expect full above") for line in lines) is not nothing
+    assert lines[-1].startswith("These 1,200 validation rows alone: ")
+
+
 def test_without_a_cheaper_method_it_is_told_of_a_rival_that_has_run() -> None:
     fresh = beside("lora", 0.0, 0.0, rows=None, runs=2)
     ran = beside("adapter", 0.0, 0.02, 0.001, rows=None, runs=2)
@@ -147,7 +156,7 @@ def test_nothing_is_minus_nothing() -> None:
 
 @pytest.mark.parametrize(("seeds", "told"), [(1, "1 run of full"), (3, "3 runs of full"), (5, ""), (7, "")])
 def test_few_runs_are_told_last(seeds: int, told: str) -> None:
-    rows = [row("majority", 0.3, 0.001, seeds), row("full", 0.93, 200, seeds)]
+    rows = [row("majority", 0.3, 0.001, 1), row("full", 0.93, 200, seeds)]
     last = advice(board(rows, decision=decision("full", SHORTFALLS)))[-1]
     assert last == f"{told}: 5 show a ranking, 10 support a claim (--seeds 10)." if told else "runs" not in last
 

@@ -25,7 +25,9 @@ def test_the_majority_class_is_told_of_in_one_line_only_where_every_method_is_be
     made = board([*rows, partly("full", 0.95, 10, 0, 1)])
     assert made["rows"][0]["method"] == "full"
     assert verdict(made, "full", "majority") == "cannot tell" == verdict(made, "full", "tfidf_svm")
-    assert verdict(made, "linear_probe", "tfidf_svm") == "better" and verdict(made, "tfidf_svm", "linear_probe") == "worse"
+    assert (
+        verdict(made, "linear_probe", "tfidf_svm") == "better" and verdict(made, "tfidf_svm", "linear_probe") == "worse"
+    )
     lines = verdicts(made)
     assert not any("every other" in line for line in lines)
     assert any(line.startswith("tfidf_svm is better than majority") for line in lines)

@@ -1,266 +1,134 @@
-"""The order of a grid, what the race spares and what it may not see; on methods that answer without being trained."""
+"""The runs of a board: how they are executed and kept, what stands of them on it, and what they took."""
 
 from __future__ import annotations
 
 import json
-import zlib
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, ClassVar
+from collections.abc import Iterator, Sequence
+from functools import partial
 
-import numpy as np
 import pytest
-import torch
+from toys import RECIPE, SECONDS, Comparison
 
-from graftwork.compare import leaderboard
-from graftwork.compare.answer import answer
-from graftwork.compare.grid import Grid, run_grid
-from graftwork.compare.report import render_report
-from graftwork.config import Prices
-from graftwork.core.example import Example
+from graftwork.compare.grid import Entry, Grid, run_all, spent
+from graftwork.compare.workers import Finished, Order, Report, one_by_one
 from graftwork.core.meter import Phase
-from graftwork.core.method import Setting, Workbench
-from graftwork.core.opening import open_backbone
-from graftwork.core.run import Recipe
-from graftwork.registry import methods
+from graftwork.core.run import RunResult
 from graftwork.run.methods import parse_method
 from graftwork.run.shop import Shop
-from graftwork.run.store import RunStore
-from graftwork.testing import tiny_dataset
-from graftwork.train.frozen import FrozenStore
-
-DATA = tiny_dataset(rows=240)
-BACKBONE = open_backbone("tiny_text", precision="fp32")
-RECIPE = Recipe(epochs=10, batch_size=8)  # 300 steps
-SKILLS = {"able": 0.95, "near": 0.94, "fair": 0.93, "poor": 0.6}
-FAST = 0.002
+from graftwork.run.shops import Shops
 
 
-@dataclass
-class Answers:
-    """Right on a share of the examples: those of a lesser skill are among those of a greater."""
-
-    skill: float
-    salt: int
-    labels: tuple[str, ...]
-    facts: Mapping[str, Any]
-    trained_parameters: int = 1
-
-    def logits(self, examples: Sequence[Example]) -> Any:
-        luck = [zlib.crc32(f"{self.salt}{example.id}".encode()) % 997 / 997 for example in examples]
-        rows = [np.eye(2)[self.labels.index(str(example.target))] for example in examples]
-        return np.array([row if at < self.skill else 1 - row for row, at in zip(rows, luck, strict=True)])
-
-    def delta(self) -> dict[str, Any]:
-        return {"x": torch.zeros(1)}
-
-    def flops(self, examples: Sequence[Example]) -> tuple[float, str]:
-        return 1.0, "model"
+def exhaustive(found: Comparison) -> Grid:
+    return run_all(found.runner, found.seeds, found.told, found.has_ended)
 
 
-def answers(method: Any, bench: Workbench) -> Answers:
-    """What the methods below learn."""
-    if method.learning_rate == method.fails_at:
-        raise RuntimeError("diverged")
-    unsuited = method.wants and method.learning_rate != method.wants
-    facts = {"steps": bench.recipe["steps"]}
-    return Answers(method.skill - 0.3 * bool(unsuited), bench.seed, bench.setting.task.labels, facts)
-
-
-def method(default: float) -> type:
-    """A method of that skill, which is trained by gradient for all that the race knows."""
-
-    @dataclass(frozen=True)
-    class Method:
-        skill: float = default
-        wants: float = 0.0  # the only rate that suits; 0: any
-        fails_at: float = 0.0
-        learning_rate: float = 1e-3
-
-        VERSION: ClassVar[int] = 1
-        uses_backbone: ClassVar[bool] = True
-
-        def unfit(self, task: Any, card: Any) -> str:
-            return ""
-
-        def fit(self, bench: Workbench) -> Answers:
-            return answers(self, bench)
-
-        def restore(self, setting: Setting, delta: Any, facts: Mapping[str, Any]) -> Answers:
-            raise AssertionError("nothing is restored here")
-
-    return Method
-
-
-@pytest.fixture
-def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Shop:
-    for name, skill in SKILLS.items():
-        monkeypatch.setitem(methods._parts, name, method(skill))
-    numerics = {"precision": "fp32", "threads": 1, "device": "cpu"}
-    store = RunStore(tmp_path)
-    return Shop(DATA, BACKBONE, 0, Phase(), store, FrozenStore(), numerics, Prices())
-
-
-def grid(shop: Shop, words: str, seeds: int = 2, progress: Any = lambda done, text: None, **flags: bool) -> Grid:
-    return run_grid(shop, [parse_method(word) for word in words.split(",")], RECIPE, seeds, progress, **flags)
-
-
-def board(shop: Shop, made: Grid) -> dict[str, Any]:
-    return leaderboard._content(shop, made, ())
-
-
-def row(content: dict[str, Any], method: str) -> dict[str, Any]:
-    return next(row for row in content["rows"] if row["method"] == method)
-
-
-def recipes(shop: Shop, made: Grid) -> list[tuple[str, float, int]]:
-    """(method, share, seed) of every run, in the order of execution."""
-    specs = [json.loads((shop.store.root / run.id / "spec.json").read_text()) for run in made.runs]
-    return [(spec["method"]["name"], spec["recipe"].get("share", 1.0), spec["seed"]) for spec in specs]
-
-
-def test_the_worse_half_is_dropped_after_its_trial_and_never_runs_in_full(shop: Shop) -> None:
-    made = grid(shop, "majority,poor,able,near", seeds=3)
-    content = board(shop, made)
-    dropped = row(content, "poor")
-    assert [item["status"] for item in content["rows"]] == ["ok", "ok", "ok", "dropped"]
-    assert {share for name, share, _ in recipes(shop, made) if name == "poor"} == {1 / 8, 1 / 4}
-    assert (dropped["scores"], dropped["costs"], dropped["n_seeds"], len(dropped["runs"])) == ({}, {}, 0, 4)
-    told = dropped["dropped"]
-    assert told.keys() == {"stage", "why", "validation", "leader", "leader_validation", "cost"}
-    assert (told["stage"], told["leader"] in ("able", "near")) == ("1/4 of the steps", True)
-    assert told["validation"] < told["leader_validation"]
-    assert told["cost"]["runs"] == {"value": 4.0, "unit": "runs", "grade": "counter"}
-    assert all("poor" not in (pair["a"], pair["b"]) for pair in content["differences"])
-    assert "poor" not in content["frontier"]
-    assert {row(content, name)["n_seeds"] for name in ("majority", "able", "near")} == {3}
-    assert all(row(content, name)["dropped"] is None for name in ("majority", "able", "near"))
-    assert f"Dropped in the race, by accuracy on validation: poor with {100 * told['validation']:.1f}" in answer(
-        content
-    )
-
-
-def test_the_race_is_told_whole(shop: Shop) -> None:
-    made = grid(shop, "linear_probe,poor,able,near:learning_rate=0.001", seeds=2)
-    content = board(shop, made)
-    race = content["race"]
-    assert race.keys() == {"rule", "trials", "rates", "looks", "dropped", "search_costs"}
-    assert "the others (linear_probe) run in full" in race["rule"]
-    assert race["trials"] == {"rates": {"share": 0.125, "steps": 38}, "methods": {"share": 0.25, "steps": 75}}
-    assert race["rates"].keys() == {"poor", "able"}  # a rate that was given is kept
-    assert [one.keys() for one in race["rates"]["able"]] == 3 * [
-        {"learning_rate", "run", "status", "validation", "chosen"}
+def test_exhaustive_runs_every_method_with_every_seed_seed_by_seed(toy_shop: Shop) -> None:
+    words = ["majority", "poor", "able", "near"]
+    found = Comparison(toy_shop, ",".join(words), seeds=2)
+    made = exhaustive(found)
+    assert [run.id for run in made.runs] == [
+        toy_shop.spec(parse_method(word), RECIPE, seed).id for seed in range(2) for word in words
     ]
-    assert race["looks"] == 1
-    assert [drop["method"] for drop in race["dropped"]] == ["poor"]
-    assert race["search_costs"]["runs"]["value"] == 9
+    assert found.begun == [(word, seed) for seed in range(2) for word in words] and found.ended == words * 2
+    board = found.board(made)
+    assert {(row["status"], row["n_seeds"]) for row in board["rows"]} == {("ok", 2)}
+    assert board["decision"]["chosen"] == "able" and board["decision"]["left"] == []
+    assert {one["runs"] for one in board["decision"]["methods"]} == {2}
+
+
+def test_runs_that_are_there_are_reused(toy_shop: Shop) -> None:
+    first = exhaustive(Comparison(toy_shop, "majority,fair", seeds=1))
+    assert first.reused == 0
+    found = Comparison(toy_shop, "majority,fair", seeds=2)
+    second = exhaustive(found)
+    assert (second.reused, len(second.runs)) == (2, 4) and found.runs() == {"majority": 2, "fair": 2}
+    assert found.runner.standing.runs(found.runner.entries[1].arm) == 2, "they count as those that are new"
+
+
+def test_what_is_appended_when_a_run_ends_is_executed_too(toy_shop: Shop) -> None:
+    found = Comparison(toy_shop, "majority,simple")
+    majority, simple = found.runner.entries
+    orders = [found.runner.order(majority, 0)]
+
+    def go_on(entry: Entry) -> None:
+        if entry is majority and len(majority.runs) < 3:
+            orders.append(found.runner.order(simple if len(majority.runs) == 1 else majority, len(majority.runs)))
+            orders.append(found.runner.order(majority, len(majority.runs)))
+
+    found.runner.execute(orders, found.told, go_on)
+    assert found.runs() == {"majority": 4, "simple": 1} and len(orders) == 5
+
+
+def backwards(shops: Shops, orders: Sequence[Order], report: Report) -> Iterator[Finished]:
+    """A crew that begins with the last."""
+    for place in reversed(range(len(orders))):
+        for _, result, known in one_by_one(shops, [orders[place]], lambda _, done, text: None):
+            yield place, result, known
+
+
+def test_runs_stand_in_the_order_of_their_seeds_in_whatever_order_they_end(toy_shop: Shop) -> None:
+    found = Comparison(toy_shop, "majority,fair", seeds=3, crew=partial(backwards, Shops(toy_shop)))
+    made = exhaustive(found)
+    assert [run.seed for run in made.runs] == [2, 2, 1, 1, 0, 0]
+    for entry, row in zip(made.entries, made.rows(toy_shop), strict=True):
+        assert [run.seed for run in entry.runs] == [run.seed for run, _ in row.runs] == [0, 1, 2]
+
+
+def test_validation_counts_and_a_method_of_which_a_run_failed_does_not(toy_shop: Shop) -> None:
+    found = Comparison(toy_shop, "majority,fair,near:fails_from=1", seeds=2)
+    made = exhaustive(found)
+    standing, (_, fair, near) = found.runner.standing, made.entries
+    assert [entry.failed for entry in made.entries] == [False, False, True]
+    assert (standing.runs(fair.arm), standing.runs(near.arm), near.arm in standing.arms) == (2, 0, False)
+    assert (
+        standing.landmarks[fair.arm] == pytest.approx(sum(run.validation["accuracy"] for run in fair.runs) / 2)
+        and standing.prices[fair.arm] == SECONDS["fair"]
+    )
+    rows = {row.method: row for row in made.rows(toy_shop)}
+    assert (rows["near:fails_from=1"].status, len(rows["near:fails_from=1"].scored)) == ("ok", 1)
+    assert [bool(stats) for _, stats in rows["near:fails_from=1"].runs] == [True, False]
+
+
+def test_a_method_has_a_row_once_it_has_run_and_is_left_until_then(toy_shop: Shop) -> None:
+    found = Comparison(toy_shop, "majority,fair,near:fails_from=0")
+    majority, _, near = found.runner.entries
+    found.runner.execute([found.runner.order(entry, 0) for entry in (majority, near)], found.told, found.has_ended)
+    made = found.runner.grid()
+    rows = made.rows(toy_shop)
+    assert [(row.method, row.status) for row in rows] == [("majority", "ok"), ("near:fails_from=0", "failed")]
+    assert made.left == ["fair"] and rows[1].config["fails_from"] == 0
+    statistics = rows[0].runs[0][1]
+    assert statistics.keys() == set(toy_shop.dataset.task.metrics)
+    assert {len(of) for of in statistics.values()} == {len(toy_shop.dataset.splits["test"].examples)}
+
+
+def test_the_scores_of_a_board_are_of_test(toy_shop: Shop) -> None:
+    found = Comparison(toy_shop, "majority,fair:skill=0.9:on_test=0.6", seeds=1)
+    made = exhaustive(found)
+    (run,) = made.entries[1].runs
+    assert run.scores["accuracy"] < 0.75 < run.validation["accuracy"]
+    assert found.board(made)["rows"][0]["scores"]["accuracy"]["mean"] == pytest.approx(run.scores["accuracy"])
+
+
+def test_the_price_of_the_search_is_of_every_run_once(toy_shop: Shop) -> None:
+    found = Comparison(toy_shop, "majority,probe,poor,near")
+    made = found.search.run()
+    content = found.board(made)
     searched = {name: cost["value"] for name, cost in content["search_costs"].items()}
-    assert searched["runs"] == len(made.runs) == 9 + 6
+    assert searched["runs"] == len(made.runs) == len(found.begun) == sum(found.runs().values())
     took, shared = (sum(getattr(one, name).wall_seconds for one in made.runs) for name in ("spent", "shared"))
     opened = sum(one.opening.wall_seconds > 0 for one in made.runs)
-    assert searched["wall_seconds"] == pytest.approx(took + shop.load.wall_seconds)
-    assert searched["separate_total_seconds"] == pytest.approx(took + shared + opened * shop.load.wall_seconds)
+    assert searched["wall_seconds"] == pytest.approx(took + toy_shop.load.wall_seconds)
+    assert searched["separate_total_seconds"] == pytest.approx(took + shared + opened * toy_shop.load.wall_seconds)
     json.dumps(content)
 
 
-def test_trials_never_see_the_test_split_and_leave_no_module(shop: Shop) -> None:
-    made = grid(shop, "able,near,poor", seeds=1)
-    trials = [run for item in made.rows for run in item.trials]
-    assert len(trials) == 12
-    for run in trials:
-        folder = shop.store.root / run.id
-        lines = [json.loads(line) for line in (folder / "predictions.jsonl").read_text().splitlines()]
-        assert {line["split"] for line in lines} == {"validation"}
-        assert (run.scores, run.validation.keys()) == ({}, set(DATA.task.metrics))
-        assert not (folder / "module").exists()
+def test_a_backbone_is_opened_once_for_the_runs_over_it() -> None:
+    def runs(opening: float, *seconds: float) -> list[RunResult]:
+        return [RunResult(str(at), at, "ok", spent=Phase(one, 2 * one), opening=Phase(opening, opening))
+                for at, one in enumerate(seconds)]  # fmt: skip
 
-
-def test_who_is_clearly_behind_goes_after_a_seed_and_test_scores_of_a_dropped_row_are_not_shown(shop: Shop) -> None:
-    made = grid(shop, "able,poor", seeds=2)
-    content = board(shop, made)
-    dropped = row(content, "poor")
-    assert (dropped["status"], dropped["dropped"]["stage"], dropped["n_seeds"]) == ("dropped", "seed 0", 0)
-    assert dropped["costs"]["train_seconds"]["value"] > 0
-    receipts = [receipt for receipt in leaderboard._receipts(made.rows) if receipt["method"] == "poor"]
-    assert len(receipts) == 4 and not any(receipt["scores"] for receipt in receipts)
-    shown = render_report(content, leaderboard._receipts(made.rows))
-    assert "dropped, validation" in shown and "The race" in shown
-    assert row(content, "able")["n_seeds"] == 2
-
-
-def test_the_rate_that_is_best_on_validation_is_the_rows(shop: Shop) -> None:
-    made = grid(shop, f"able:wants={FAST},near", seeds=1)
-    content = board(shop, made)
-    chosen, own = content["rows"][0], row(content, "near")
-    assert (chosen["method"], chosen["config"]["learning_rate"]) == (f"able:wants={FAST}", FAST)
-    assert own["config"]["learning_rate"] == 1e-3  # equals everywhere: its own
-    spec = json.loads((shop.store.root / chosen["runs"][0] / "spec.json").read_text())
-    assert spec["method"]["learning_rate"] == FAST
-    assert chosen["runs"] == [shop.spec(parse_method(f"able:wants={FAST}:learning_rate={FAST}"), RECIPE, 0).id]
-    assert [one["chosen"] for one in content["race"]["rates"][chosen["method"]]] == [False, False, True]
-
-
-def test_a_rate_that_fails_loses_and_a_method_that_fails_is_not_judged(shop: Shop) -> None:
-    content = board(shop, grid(shop, "able:fails_at=0.001,near,poor:learning_rate=0.5:fails_at=0.5", seeds=2))
-    tried = content["race"]["rates"]["able:fails_at=0.001"]
-    assert [one["status"] for one in tried] == ["failed", "ok", "ok"]
-    assert (tried[0]["validation"], tried[1]["chosen"]) == (None, True)
-    assert content["rows"][-1]["status"] == "failed"
-
-
-def test_exhaustive_runs_everything_at_its_own_rate(shop: Shop) -> None:
-    words = "majority,poor,able,near"
-    made = grid(shop, words, seeds=2, exhaustive=True)
-    expected = [shop.spec(parse_method(word), RECIPE, seed).id for seed in range(2) for word in words.split(",")]
-    assert [run.id for run in made.runs] == expected
-    content = board(shop, made)
-    assert content["race"] is None
-    assert {item["status"] for item in content["rows"]} == {"ok"}
-    assert all(item["dropped"] is None and len(item["runs"]) == item["n_seeds"] for item in content["rows"])
-
-
-def test_nothing_races_where_only_baselines_run(shop: Shop) -> None:
-    assert grid(shop, "majority", seeds=2).race is None
-
-
-def test_the_order_is_trials_then_seed_by_seed(shop: Shop) -> None:
-    assert recipes(shop, grid(shop, "majority,near,able,fair", seeds=2)) == [
-        *[(name, 1 / 8, 0) for name in ("near", "able", "fair") for _ in range(3)],
-        *[(name, 1 / 4, 0) for name in ("near", "able", "fair")],
-        *[(name, 1.0, seed) for seed in range(2) for name in ("majority", "near", "able")],  # fair: the worse half
-    ]  # fmt: skip
-
-
-def test_an_interrupted_race_goes_on_where_it_was_and_ends_the_same(shop: Shop, tmp_path: Path) -> None:
-    begun = 0
-
-    def interrupt(done: float, text: str) -> None:
-        nonlocal begun
-        begun += text.endswith("starting")
-        if begun == 12:
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        grid(shop, "majority,able,near,poor", progress=interrupt)
-    resumed = grid(shop, "majority,able,near,poor")
-    assert (resumed.reused, len(resumed.runs)) == (11, 18)
-    again = grid(shop, "majority,able,near,poor")
-    assert again.reused == len(again.runs)
-    assert board(shop, again)["rows"] == board(shop, resumed)["rows"]
-
-
-def test_progress_never_goes_back_and_ends_at_the_end(shop: Shop) -> None:
-    seen: list[float] = []
-    grid(shop, "majority,poor,able,near", progress=lambda done, text: seen.append(done))
-    assert seen == sorted(seen)
-    assert seen[0] == 0 and seen[-1] == pytest.approx(1)
-
-
-def test_a_short_recipe_is_raced_in_full_and_run_once(shop: Shop) -> None:
-    """A trial has at least 20 steps; where that is the whole run, it is the run."""
-    short = Recipe(epochs=1, batch_size=16)
-    made = run_grid(shop, [parse_method("able")], short, 2, lambda done, text: None)
-    assert len({run.id for run in made.runs}) == len(made.runs) == 4
-    (item,) = board(shop, made)["rows"]
-    assert len(item["runs"]) == item["n_seeds"] == 2
+    costs = spent(runs(5.0, 1.0, 2.0), runs(7.0, 4.0), [])
+    assert {name: cost.value for name, cost in costs.items()} == {
+        "wall_seconds": 5 + 7 + 7.0, "cpu_seconds": 5 + 7 + 14.0, "runs": 3.0,
+    }  # fmt: skip

@@ -1,14 +1,22 @@
-"""What `compare` makes of its arguments, before any run."""
+"""What `compare` makes of its arguments, and what it tells and writes of what it decided."""
 
 from __future__ import annotations
 
+import json
 import sys
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from graftwork.compare import leaderboard
+from graftwork.compare.advice import advice
+from graftwork.compare.leaderboard import compare
+from graftwork.compare.search import Outlook
+from graftwork.decision.standing import Standing
 from graftwork.errors import ConfigError, UnknownName
 from graftwork.registry import methods
+from shops import Write
 
 
 def test_methods_as_a_list_or_as_one_string() -> None:
@@ -50,3 +58,53 @@ def test_methods_that_make_no_sense() -> None:
 def test_the_command_can_be_typed_again(program: str, command: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "argv", [program, "compare", "my data.csv"])
     assert leaderboard.command_line() == command
+
+
+class Watching:
+    """Remembers what it is told."""
+
+    def __init__(self) -> None:
+        self.plan: list[tuple[Outlook, bool]] = []
+        self.standings: list[tuple[int, float, float]] = []  # runs that went through, seconds left and gone
+
+    def planned(self, outlook: Outlook, exhaustive: bool) -> None:
+        self.plan.append((outlook, exhaustive))
+
+    def stands(self, standing: Standing, seconds_left: float, seconds_gone: float) -> None:
+        self.standings.append((len(standing.looks), seconds_left, seconds_gone))
+
+
+def made(data: Path, folder: Path, **settings: Any) -> tuple[leaderboard.Leaderboard, Watching]:
+    watching = Watching()
+    settings = {"methods": "majority,tfidf_svm", "seeds": 4} | settings
+    return compare(data, runs=folder / "runs", out=folder / "out", watch=watching, jobs=1, **settings), watching
+
+
+def test_a_search_is_told_as_it_goes_and_what_it_chose_is_written(write: Write, tmp_path: Path) -> None:
+    seen: list[tuple[float, str]] = []
+    board, watching = made(write(), tmp_path, progress=lambda done, text: seen.append((done, text)), worth=2)
+    ((outlook, exhaustive),) = watching.plan
+    assert (outlook.runs, exhaustive) == (8, False)
+    assert [runs for runs, _, _ in watching.standings] == list(range(1, 1 + board.executed))
+    assert all(left >= 0 and gone > 0 for _, left, gone in watching.standings) and watching.standings[-1][1] == 0
+    assert seen[0][1] == "majority seed 0: starting" and all(0 <= done <= 1 for done, _ in seen)
+    decision = board.content["decision"]
+    assert decision["chosen"] == "tfidf_svm" and decision["worth"] == 0.02 and decision["left"] == []
+    assert {row["method"]: row["n_seeds"] for row in board.rows}["tfidf_svm"] == 3
+    assert json.loads((tmp_path / "out/leaderboard.json").read_text()) == board.content
+    assert advice(board.content)[0] in (tmp_path / "out/report.html").read_text(encoding="utf-8")
+
+
+def test_exhaustive_runs_all_of_it(write: Write, tmp_path: Path) -> None:
+    board, watching = made(write(), tmp_path, exhaustive=True)
+    assert watching.plan[0][1] and board.executed == 8 == len(watching.standings)
+    assert {row["n_seeds"] for row in board.rows} == {4} and board.content["decision"]["chosen"] == "tfidf_svm"
+    again, _ = made(write(), tmp_path, exhaustive=True)
+    assert (again.executed, again.reused) == (0, 8)
+
+
+@pytest.mark.parametrize("worth", [-1, 101, float("nan")])
+def test_a_worth_that_makes_no_sense(worth: float, write: Write, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="--worth says by how many points"):
+        made(write(), tmp_path, worth=worth)
+    assert not (tmp_path / "runs").exists()

@@ -47,7 +47,7 @@ class Page(HTMLParser):
 @pytest.fixture(scope="module")
 def made() -> dict[str, Any]:
     told = decision("full", {"full": 0.001, "adapter": 0.004}, beside("adapter", 0.002, 0.01, 0.003))
-    return board(usual(), decision=told, command="graft compare toy.csv", 
+    return board(usual(), decision=told, command="graft compare toy.csv",
                  search_costs={"wall_seconds": Cost(90.0, "s", "meter")})  # fmt: skip
 
 

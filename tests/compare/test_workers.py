@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -18,9 +19,9 @@ import torch
 from graftwork.compare import workers
 from graftwork.compare.curve import curve
 from graftwork.compare.leaderboard import compare
-from graftwork.compare.workers import at_once
+from graftwork.compare.workers import Crew, at_once
 from graftwork.core.meter import Cost
-from graftwork.core.run import Recipe
+from graftwork.core.run import Recipe, RunResult
 from graftwork.core.task import Task
 from graftwork.errors import ConfigError, GraftworkError, StorageError
 from graftwork.files import read_json
@@ -50,9 +51,10 @@ def data(tmp_path: Path) -> Path:
 
 
 def board(data: Path, folder: Path, methods: str = METHODS, **flags: Any) -> Any:
-    settings: dict[str, Any] = {"methods": methods, "seeds": 2, "epochs": 1, "exhaustive": True, "precision": "fp32"}
+    settings: dict[str, Any] = {"methods": methods, "seeds": 2, "epochs": 1, "precision": "fp32"}
+    settings |= {"exhaustive": True} | flags
     places = {"runs": folder / "runs", "out": folder / "board", "cache": folder / "cache"}
-    return compare(data, backbone="tiny_text", **settings, **places, **flags)
+    return compare(data, backbone="tiny_text", **settings, **places)
 
 
 @pytest.mark.slow
@@ -412,6 +414,93 @@ def test_what_a_notebook_registered_is_run_in_its_process(
     assert refused.value.got == "jobs 2; tries"
     row = board(data, tmp_path, methods="majority").content["rows"][0]
     assert row["costs"]["tries"]["value"] == 1.0
+
+
+FOLLOWED = {"known 1": ["c"], "b": ["known 2", "held 2"], "held 1": ["d"], "d": ["e"]}  # by what is ordered then
+
+
+def order(name: str) -> workers.Order:
+    return workers.Order(name, name, Recipe(), 0, "")  # type: ignore[arg-type]
+
+
+def ended(crew: Crew) -> list[tuple[str, bool]]:
+    """What has ended, in this order, and whether it was known; `FOLLOWED` says what is ordered when it has."""
+    orders, seen = [order(name) for name in ("a", "b", "known 1", "held 1")], []
+    for place, result, known in crew(orders, lambda place, done, text: None):
+        assert orders[place].label == result.id
+        seen.append((result.id, known))
+        orders += map(order, FOLLOWED.get(result.id, ()))
+    return seen
+
+
+def test_in_one_process_what_is_ordered_meanwhile_is_executed_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also after the last order, and by what another process had."""
+    asked: list[str] = []
+
+    def execute(shop: Any, item: str, *rest: Any) -> tuple[RunResult, bool] | None:
+        asked.append(item)
+        held = item.startswith("held") and asked.count(item) < 3
+        return None if held else (RunResult(item, 0, "ok"), item.startswith("known"))
+
+    monkeypatch.setattr(workers, "execute_if_free", execute)
+    monkeypatch.setattr(workers, "SECONDS_BETWEEN_LOOKS", 0.001)
+    shops = SimpleNamespace(of=lambda which, drawn: None)
+    assert ended(partial(workers.one_by_one, shops)) == [  # type: ignore[arg-type]
+        ("a", False), ("b", False), ("known 1", True), ("known 2", True), ("c", False),
+        ("held 1", False), ("d", False), ("e", False), ("held 2", False),
+    ]  # fmt: skip
+    assert asked.count("held 1") == asked.count("held 2") == 3 and len(asked) == 9 + 4
+
+
+class Obliging:
+    """A worker that has done an order as soon as it takes it, but for what another process has at first."""
+
+    process = SimpleNamespace(poll=lambda: None)
+
+    def __init__(self, opening: Any, heard: Any):
+        self.heard, self.order, self.place = heard, None, -1
+
+    def take(self, place: int, order: workers.Order) -> None:
+        self.place, self.order = place, order  # type: ignore[assignment]
+        held = order.label.startswith("held") and not order.refused
+        self.heard.put((self, json.dumps({"held": None} if held else {"done": order.label, "known": False})))
+
+
+def test_workers_execute_what_is_ordered_meanwhile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also after the last order, after a run that is known, and by what another process had."""
+    monkeypatch.setattr(workers, "_Worker", Obliging)
+    monkeypatch.setattr(workers, "SECONDS_BETWEEN_LOOKS", 0.001)
+    monkeypatch.setattr(workers, "read_result", lambda path: RunResult(path.parent.name, 0, "ok"))
+    monkeypatch.setattr(workers, "repriced", lambda result, prices: result)
+    monkeypatch.setattr(Opening, "of", lambda shops: SimpleNamespace(runs_at_once=2))
+
+    def find(run: str) -> RunResult | None:
+        return RunResult(run, 0, "ok") if run.startswith("known") else None
+
+    shop = SimpleNamespace(
+        store=SimpleNamespace(root=tmp_path, find=find),
+        prices=None,
+        spec=lambda item, recipe, seed: SimpleNamespace(id=item),
+    )
+    crew = workers.Workers(SimpleNamespace(whole=[shop], of=lambda which, drawn: shop))  # type: ignore[arg-type]
+    seen = ended(crew)
+    names = [name for name, _ in seen]
+    assert sorted(names) == ["a", "b", "c", "d", "e", "held 1", "held 2", "known 1", "known 2"]
+    assert [name for name, known in seen if known] == ["known 1", "known 2"] and names[0] == "known 1"
+    assert names.index("e") > names.index("d") > names.index("held 1")
+    assert len(crew._workers) == 2 and not crew._held
+    assert list(crew([], lambda place, done, text: None)) == []
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("two_threads")
+def test_a_search_beside_others_answers(data: Path, tmp_path: Path) -> None:
+    """Which runs it makes hangs on the time they take; what it makes is the same as alone, and enough to choose."""
+    made = board(data, tmp_path, jobs=2, exhaustive=False)
+    decision = made.content["decision"]
+    runs = {row["method"]: row["n_seeds"] for row in made.rows}
+    assert runs["majority"] >= 1 and runs[decision["chosen"]] == 2
+    assert {one["method"]: one["runs"] for one in decision["methods"]} == {**dict.fromkeys(decision["left"], 0), **runs}
 
 
 def test_the_longest_of_a_seed_begins_first() -> None:

@@ -30,6 +30,7 @@ def board(**changed: Any) -> dict[str, Any]:
     ]
     found = {
         "headline_metric": "accuracy",
+        "task": {"data": "0ab6"},
         "rows": rows,
         "differences": pairs,
         "decision": {"traits": TRAITS.content()},
@@ -39,7 +40,7 @@ def board(**changed: Any) -> dict[str, Any]:
 
 def test_a_board_says_scores_errors_and_traits() -> None:
     record = record_of(board(), "mine")
-    assert record.name == "mine" and record.traits == TRAITS
+    assert record.name == "mine" and record.traits == TRAITS and record.data == "0ab6"
     assert {arm.sort for arm in record.scores} == {TUNED, FROZEN, SIMPLE}
     score = record.scores[Arm("full", "full", TUNED)]
     assert (score.mean, score.seeds) == (0.9, 3) and score.error == pytest.approx(0.01 / 2**0.5, rel=1e-3)
@@ -60,6 +61,7 @@ def test_a_user_keeps_own_boards_and_they_count() -> None:
     keep([record_of(board(rows=[*board()["rows"]]), "mine")])
     assert [task.name for task in own().tasks] == ["mine", "other"]
     assert len(Prior.load().experience.tasks) == len(shipped()[1].tasks) + 2
+    assert len(Prior.load("0ab6").experience.tasks) == len(shipped()[1].tasks)  # these rows are asked about
     keep((), without=["other"])
     assert [task.name for task in own().tasks] == ["mine"]
     assert not list(own_file().parent.glob("*.part"))

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from graftwork.budget import climber
 from graftwork.budget.ladder import climb
 from graftwork.compare.leaderboard import compare
 from graftwork.core.ragged import Ragged
@@ -174,7 +175,8 @@ def test_bad_files(shop: Shop, tmp_path: Path) -> None:
         answer_file([module], path, None, print, columns={"text_a": "x"})
 
 
-def test_a_ladder_of_choices(tmp_path: Path) -> None:
+def test_a_ladder_of_choices(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(climber, "MOST_SEEDS", 1)
     task = Task.from_file(write(tmp_path, "choice"), kind="choice")
     ladder = climb(task, "1h", backbone="tiny_text", epochs=1, out=tmp_path / "ladder", runs=tmp_path / "runs")
     tried = {rung["method"]: rung["decision"] for rung in ladder.content["rungs"]}

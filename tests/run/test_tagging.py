@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from graftwork.budget import climber
 from graftwork.budget.ladder import climb
 from graftwork.compare.leaderboard import compare
 from graftwork.core.ragged import Ragged
@@ -118,13 +119,14 @@ def test_compare_makes_a_board(tmp_path: Path) -> None:
     assert "mended" in board.content["data_report"]
 
 
-def test_a_ladder_of_taggers(tmp_path: Path) -> None:
+def test_a_ladder_of_taggers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(climber, "MOST_SEEDS", 1)
     task = Task.from_file(write(tmp_path), kind="tagging")
     ladder = climb(task, "1h", backbone="tiny_text", epochs=1, out=tmp_path / "ladder", runs=tmp_path / "runs")
     tried = {rung["method"]: rung["decision"] for rung in ladder.content["rungs"]}
     assert tried["majority"] == tried["most_frequent_tag"] == "kept" and "tfidf_svm" not in tried
     assert ladder.content["chosen"]["method"] == "perceptron_tagger"
-    assert [note.split()[0] for note in ladder.content["notes"]] == ["top_layers"]
+    assert [note.split()[0] for note in ladder.content["notes"]] == ["top_layers", "top_layers:k=3"]
 
 
 def test_words_that_are_not_seen_are_answered_and_counted(tmp_path: Path) -> None:

@@ -30,6 +30,7 @@ COMPUTING = ("prefix", "steps", "validation")  # parts of a forecast
 SECONDS_PER_FLOP = 1e-11  # until something is measured; it decides no more than what is measured first
 MOST_SEEDS = 5  # of a method
 OTHER_RATES = (2.0, 0.5)  # of the best method's own learning rate, once nothing else is worth its time
+SPENT, INTERRUPTED = "the budget is spent", "it was interrupted"  # why a climb may end
 BEST = 0.0  # what a dearer method must be better by: what was trained is paid for, so the best is chosen
 
 
@@ -57,7 +58,7 @@ class Rung:
     result: RunResult | None = None
     reused: bool = False
     evidence: Evidence | None = None
-    decision: str = ""  # "kept", "not better", "failed", "not affordable", "interrupted" or "not worth it"
+    decision: str = ""  # "kept", "not better", "failed", "not affordable", "interrupted", "not worth it" or "not tried"
     reason: str = ""
 
 
@@ -105,7 +106,7 @@ class Climber:
         except KeyboardInterrupt:
             if not self.standing.looks:
                 raise
-            self.stopped = "interrupted"
+            self.stopped = INTERRUPTED
         self._leave()
 
     def _open(self, methods: Sequence[Named]) -> None:
@@ -199,7 +200,7 @@ class Climber:
         self.rungs.append(rung)
         self.closed.add(arm)
         if self.purse.left <= 0:
-            self.stopped = "the budget is spent"
+            self.stopped = SPENT
 
     def _measure(self, rung: Rung) -> None:
         """Forecast it, unless that is hopeless."""
@@ -213,7 +214,7 @@ class Climber:
             with hard_stop(self.purse, self.purse.budget.amount):
                 rung.forecast = self.forecasts.forecast(rung.method)
         except OverBudget:
-            self.stopped = "the budget is spent"
+            self.stopped = SPENT
             return self._too_dear(rung, "could not even be measured")
         except Exception as error:  # the run would end the same way
             rung.decision, rung.reason = "failed", str(error) or type(error).__name__
@@ -247,7 +248,7 @@ class Climber:
             rung.decision = "interrupted"
             share = spent / self.purse.budget.amount
             rung.reason = f"still running after {self._show(spent)}, {share:.2f} x the budget"
-            self.stopped = "the budget is spent"
+            self.stopped = SPENT
             return False
         except KeyboardInterrupt:
             rung.decision = "interrupted"
@@ -289,7 +290,7 @@ class Climber:
         for arm, rung in sorted(self.first.items(), key=lambda item: self._expected(item[0])):
             if rung not in self.rungs:
                 rung.gain = self._gain(arm)
-                rung.decision = "not worth it"
+                rung.decision = "not tried" if self.stopped in (SPENT, INTERRUPTED) else "not worth it"
                 rung.reason = self.stopped if rung.gain is None else f"expected to gain {percent(rung.gain, 2)} points"
                 self.rungs.append(rung)
 
