@@ -30,7 +30,7 @@ COMPUTING = ("prefix", "steps", "validation")  # parts of a forecast
 SECONDS_PER_FLOP = 1e-11  # until something is measured; it decides no more than what is measured first
 MOST_SEEDS = 5  # of a method
 OTHER_RATES = (2.0, 0.5)  # of the best method's own learning rate, once nothing else is worth its time
-SPENT, INTERRUPTED = "the budget is spent", "it was interrupted"  # why a climb may end
+SPENT, INTERRUPTED = "the budget is spent", "interrupted"  # why a climb may end
 BEST = 0.0  # what a dearer method must be better by: what was trained is paid for, so the best is chosen
 
 
@@ -92,7 +92,7 @@ class Climber:
         card = self.shop.backbone.card if self.shop.backbone else None
         return method.method.unfit(self.shop.dataset.task, card)
 
-    def climb(self, methods: Sequence[Named], keep: Callable[[], None] = lambda: None) -> None:
+    def climb(self, methods: Sequence[Named], keep: Callable[[], object] = lambda: None) -> None:
         """Run what is worth most, as far as is known; measure it first. `keep` is called after every run."""
         for method in methods:
             self.shop.spec(method, self.recipe, self.seed)  # a recipe that makes no sense is an error before any run
@@ -274,7 +274,8 @@ class Climber:
         if rung.result.status != "ok":
             rung.decision, rung.reason = "failed", rung.result.error
             self.closed.add(arm)
-            self.standing.give_up(arm)
+            if not self.standing.runs(arm):  # what an earlier seed left is as good as before
+                self.standing.give_up(arm)
             return
         before = self.chosen()
         rung.evidence = validation_evidence(self.shop.dataset, self.shop.store.root / rung.result.id)
@@ -287,9 +288,15 @@ class Climber:
 
     def _leave(self) -> None:
         """What was not tried, and why."""
+        left = self.purse.left / MARGIN
         for arm, rung in sorted(self.first.items(), key=lambda item: self._expected(item[0])):
             if rung not in self.rungs:
                 rung.gain = self._gain(arm)
+                if not self.stopped.startswith((SPENT, INTERRUPTED)) and self.purse.price(self._expected(arm)) > left:
+                    needed = self._show(self.purse.price(self._expected(arm)))
+                    self._too_dear(rung, f"by its operations needed about {needed}")
+                    self.rungs.append(rung)
+                    continue
                 rung.decision = "not tried" if self.stopped in (SPENT, INTERRUPTED) else "not worth it"
                 rung.reason = self.stopped if rung.gain is None else f"expected to gain {percent(rung.gain, 2)} points"
                 self.rungs.append(rung)

@@ -88,17 +88,19 @@ def climb(
     if rungs is None:  # what is for another sort of task is no news unless it was asked for
         unfit = [item for item in unfit if not item.method.unfit(shop.dataset.task, None)]
 
-    def keep() -> None:
-        write_json(folder / "ladder.json", finite(_content(climber, unfit)))
+    def keep() -> dict[str, Any]:
+        content: dict[str, Any] = finite(_content(climber, unfit))
+        write_json(folder / "ladder.json", content)
+        return content
 
     climber.climb([item for item in chosen if not climber.unfit(item)], keep)
-    keep()
+    content = keep()
     best = climber.chosen()
     if best is None:
         raise _nothing(climber, folder)
     assert best.result is not None
     run = Run(best.result, shop.store.root / best.result.id, best.reused, tuple(shop.dataset.report["warnings"]))
-    return Ladder(finite(_content(climber, unfit)), folder, run)
+    return Ladder(content, folder, run)
 
 
 def _content(climber: Climber, unfit: Sequence[Named]) -> dict[str, Any]:

@@ -119,7 +119,7 @@ def _settling(rivals: Sequence[Mapping[str, Any]]) -> str:
     if first["rows"]:
         ways.append(f"about {_rounded(first['rows'])} more labelled rows to choose on")
     if first["runs"]:
-        ways.append(f"{first['runs']} more runs of each")
+        ways.append(f"{several(first['runs'], 'more run')} of each")
     if not ways:
         return "Neither more runs nor twenty times the labelled rows would settle it: they are too close."
     told = ", or ".join(ways)

@@ -56,6 +56,10 @@ class Search:
             self._while_worth_it()
             if not self._confirm():
                 break
+        lonely = [entry for entry in self.beside if not entry.runs]  # where nothing could be chosen beside them
+        seeds = range(min(self.seeds, FEWEST_RUNS))
+        orders = [self.runner.order(entry, seed) for seed in seeds for entry in lonely]
+        self.runner.execute(orders, self.told, self.ended)
         return self.runner.grid()
 
     def outlook(self) -> Outlook:
@@ -151,7 +155,7 @@ class Search:
         ]
         orders += [self.runner.order(entry, seed) for entry in self.beside for seed in range(len(entry.runs), wanted)]
         self.runner.execute(orders, self.told, self.ended)
-        return bool(orders) and self.standing.choice(self.worth).chosen != chosen
+        return bool(orders and self.standing.looks) and self.standing.choice(self.worth).chosen != chosen
 
 
 def _operations(forecaster: Forecaster, entry: Entry) -> float:
