@@ -67,7 +67,7 @@ class Board:
             },
             "epochs_of_a_run": self._epochs(),
             "training": self._training(),
-            "race": content["race"],
+            "decision": content["decision"],
         }
 
     def _epochs(self) -> int:

@@ -22,7 +22,7 @@ from graftwork.run.methods import Named
 
 Write = Callable[..., Path]
 During = dict[str, Callable[[Workbench], None]]
-DECISIONS = {"kept", "not better", "failed", "not affordable", "interrupted", "not worth it"}
+DECISIONS = {"kept", "not better", "failed", "not affordable", "interrupted", "not worth it", "not tried"}
 
 
 class Killed(BaseException):
@@ -122,6 +122,7 @@ def test_ctrl_c_in_the_second_run_leaves_the_best_so_far(
     )
     later = content["rungs"][2]
     assert (later["method"], later["run"], later["seconds"]) == ("staged:act=later", None, None)
+    assert later["decision"] == "not tried", "nobody asked whether it was worth it"
     assert {path.name for path in (tmp_path / "runs").iterdir()} == {found.run.result.id}
 
 

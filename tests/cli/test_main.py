@@ -24,6 +24,7 @@ COMMANDS = (
     "curve",
     "data",
     "doctor",
+    "experience",
     "ls",
     "nearest",
     "predict",

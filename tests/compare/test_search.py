@@ -16,6 +16,8 @@ from graftwork.compare.search import BEFORE_THE_BACKBONE, STARTING, Search
 from graftwork.compare.workers import Finished, Order, Report, one_by_one
 from graftwork.core.meter import Phase
 from graftwork.core.run import RunResult
+from graftwork.decision.experience import Experience
+from graftwork.decision.prior import Prior, Sizes
 from graftwork.run import evidence
 from graftwork.run.shop import Shop
 from graftwork.run.shops import Shops
@@ -44,7 +46,7 @@ def test_a_much_better_method_is_found_however_dear_it_is(toy_shop: Shop) -> Non
 
 def test_a_method_that_earlier_looks_leave_no_gain_never_runs(toy_shop: Shop) -> None:
     """The other rate of a method that is far behind: methods of one name are expected to be alike."""
-    found = Comparison(toy_shop, "majority,probe,poor,poor:learning_rate=0.002,able,able:learning_rate=0.002")
+    found = Comparison(toy_shop, "majority,probe,poor,poor:learning_rate=0.002,able", seeds=1)
     made = found.search.run()
     assert found.runs()["poor"] == 1 and made.left == ["poor:learning_rate=0.002"]
     board = found.board(made)
@@ -137,6 +139,18 @@ def test_nothing_is_chosen_where_all_fail_while_their_seeds_are_added(words: str
     board = found.board(found.search.run())
     assert board["decision"] is None and {row["status"] for row in board["rows"]} == {"ok"}
     assert "nothing was chosen" in advice(board)[0]
+
+
+def test_what_was_not_worth_a_run_is_tried_once_all_that_ran_has_failed(
+    toy_shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Methods of one name are alike here, so the second has nothing to gain as long as the first can be chosen."""
+    alike = Prior(Sizes(label=1e-4, task_label=1e-4), Experience())
+    monkeypatch.setattr(Prior, "load", lambda data="": alike)
+    found = Comparison(toy_shop, "near:fails_from=1,near:learning_rate=0.002", seeds=3)
+    found.search.run()
+    assert found.begun[:2] == [("near:fails_from=1", 0), ("near:fails_from=1", 1)]
+    assert found.runs()["near:learning_rate=0.002"] == 3 and found.chosen() == "near:learning_rate=0.002"
 
 
 def test_nothing_is_chosen_where_every_method_fails(toy_shop: Shop) -> None:

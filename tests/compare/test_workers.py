@@ -423,9 +423,9 @@ def order(name: str) -> workers.Order:
     return workers.Order(name, name, Recipe(), 0, "")  # type: ignore[arg-type]
 
 
-def ended(crew: Crew) -> list[tuple[str, bool]]:
+def ended(crew: Crew, *names: str) -> list[tuple[str, bool]]:
     """What has ended, in this order, and whether it was known; `FOLLOWED` says what is ordered when it has."""
-    orders, seen = [order(name) for name in ("a", "b", "known 1", "held 1")], []
+    orders, seen = [order(name) for name in names], []
     for place, result, known in crew(orders, lambda place, done, text: None):
         assert orders[place].label == result.id
         seen.append((result.id, known))
@@ -444,8 +444,10 @@ def test_in_one_process_what_is_ordered_meanwhile_is_executed_too(monkeypatch: p
 
     monkeypatch.setattr(workers, "execute_if_free", execute)
     monkeypatch.setattr(workers, "SECONDS_BETWEEN_LOOKS", 0.001)
-    shops = SimpleNamespace(of=lambda which, drawn: None)
-    assert ended(partial(workers.one_by_one, shops)) == [  # type: ignore[arg-type]
+    crew = partial(workers.one_by_one, SimpleNamespace(of=lambda which, drawn: None))  # type: ignore[arg-type]
+    assert ended(crew, "d") == [("d", False), ("e", False)]
+    asked.clear()
+    assert ended(crew, "a", "b", "known 1", "held 1") == [
         ("a", False), ("b", False), ("known 1", True), ("known 2", True), ("c", False),
         ("held 1", False), ("d", False), ("e", False), ("held 2", False),
     ]  # fmt: skip
@@ -483,7 +485,8 @@ def test_workers_execute_what_is_ordered_meanwhile(tmp_path: Path, monkeypatch: 
         spec=lambda item, recipe, seed: SimpleNamespace(id=item),
     )
     crew = workers.Workers(SimpleNamespace(whole=[shop], of=lambda which, drawn: shop))  # type: ignore[arg-type]
-    seen = ended(crew)
+    assert ended(crew, "d") == [("d", False), ("e", False)]
+    seen = ended(crew, "a", "b", "known 1", "held 1")
     names = [name for name, _ in seen]
     assert sorted(names) == ["a", "b", "c", "d", "e", "held 1", "held 2", "known 1", "known 2"]
     assert [name for name, known in seen if known] == ["known 1", "known 2"] and names[0] == "known 1"

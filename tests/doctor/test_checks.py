@@ -112,7 +112,7 @@ def test_precision_and_why(looked: Looked, monkeypatch: pytest.MonkeyPatch) -> N
     [finding] = looked(precision)
     assert finding.level == "slow" and finding.says == "fp32 on cpu" and "AVX512-BF16" in finding.why
     monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: {"amx_bf16": True})
-    monkeypatch.setattr(environment, "MKLDNN", True)
+    monkeypatch.setattr(environment, "built_with_onednn", lambda: True)
     [finding] = looked(precision)
     assert finding.level == "ok" and finding.says.startswith("bf16 or fp32 on cpu") and not finding.facts["precision"]
     keep("fp32", {"fp32": 3e9, "bf16": 1e9})
@@ -191,7 +191,7 @@ def test_a_kept_choice_is_measured_again(
     looked: Looked, monkeypatch: pytest.MonkeyPatch, kept: str, now: float, slow: bool
 ) -> None:
     monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: {"amx_bf16": True})
-    monkeypatch.setattr(environment, "MKLDNN", True)
+    monkeypatch.setattr(environment, "built_with_onednn", lambda: True)
     several_threads = {"fp32": 9e9, "bf16": 1e9}  # as where others take the cores: it decides nothing
     monkeypatch.setattr(matrix_rate, "product_rates", lambda *_: several_threads)
     monkeypatch.setattr(matrix_rate, "measured", lambda: Weighed.of({"fp32": 1e9, "bf16": now * 1e9}))

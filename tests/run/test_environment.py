@@ -191,7 +191,7 @@ def fp32_is_faster(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
     """A processor with bf16 products that is slow in them; the list has what was asked about it."""
     asked: list[dict[str, Any]] = []
     monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: {"avx512_bf16": True})
-    monkeypatch.setattr(module, "MKLDNN", True)
+    monkeypatch.setattr(module, "built_with_onednn", lambda: True)
     monkeypatch.setattr(module, "faster_precision", lambda machine: asked.append(machine) or "fp32")
     return asked
 

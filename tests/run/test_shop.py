@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from graftwork.core.task import Task
-from graftwork.run import environment
+from graftwork.run import environment, faster_precision
 from graftwork.run.methods import parse_method
 from graftwork.run.setup import Setup
 from graftwork.run.shop import Shop, open_shop, reopened
@@ -36,7 +36,7 @@ def found(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """A processor with bf16 products; the list has what every measurement finds, the next one first."""
     findings = ["fp32"]
     monkeypatch.setattr(environment, "multiplies_bf16", lambda capabilities: True)
-    monkeypatch.setattr(environment, "faster_precision", lambda machine: findings.pop(0))
+    monkeypatch.setattr(faster_precision, "faster_precision", lambda machine: findings.pop(0))
     return findings
 
 

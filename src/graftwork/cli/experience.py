@@ -20,7 +20,7 @@ BOARD = "leaderboard.json"
 @click.argument("action", default="ls")
 @click.argument("names", nargs=-1)
 def command(action: str, names: tuple[str, ...]) -> None:
-    """ACTION is ls (the default), add with folders of boards, or forget with names that ls shows.
+    """ACTION is ls (the default), add, of which NAMES are folders of boards, or forget, of which they are boards.
 
     A choice starts from what earlier boards let one expect. Some come with graft. `graft experience add boards` adds
     every leaderboard.json under a folder to your own, which stay on this machine, in one file; nothing is added

@@ -217,7 +217,8 @@ def _answer(content: Mapping[str, Any]) -> list[str]:
 
 def _ended(content: Mapping[str, Any]) -> str:
     """Why it ended, and what would come next: `nothing more is worth it (next: full, +0.02 points expected)`."""
-    left = [rung for rung in content["rungs"] if rung["expected_gain"] is not None and rung["run"] is None]
+    open_to = ("not worth it", "not tried", "not affordable")
+    left = [rung for rung in content["rungs"] if rung["expected_gain"] is not None and rung["decision"] in open_to]
     best = max(left, key=lambda rung: float(rung["expected_gain"]), default=None)
     told = f" (next: {best['method']}, {percent(best['expected_gain'], 2)} points expected)" if best else ""
     return f"{content['stopped'] or 'every method was tried'}{told}"

@@ -21,6 +21,7 @@ from graftwork.decision.traits import FLOOR, FROZEN, SIMPLE, TUNED, Arm
 from graftwork.run.shops import Shops
 
 CHEAP = 0.1  # of the chosen method's time: what takes less gets as many seeds
+NEXT_TO_NOTHING = 1.0  # seconds; whatever takes less does too
 ROUNDS = 3  # how often the choice may change while its seeds are added
 SECONDS_PER_FLOP = 2e-11  # until a pass of the backbone was timed
 STARTING = 5.0  # seconds until the processes that execute runs are ready
@@ -145,7 +146,7 @@ class Search:
             return False
         chosen = self.standing.choice(self.worth).chosen
         wanted = min(self.seeds, max(FEWEST_RUNS, len(self.entries[chosen].runs)))
-        limit = CHEAP * self.seconds(chosen)
+        limit = max(NEXT_TO_NOTHING, CHEAP * self.seconds(chosen))
         again = [arm for arm in self._open() if arm == chosen or (self.entries[arm].runs and self.seconds(arm) < limit)]
         orders = [
             self.runner.order(self.entries[arm], seed)
@@ -155,7 +156,7 @@ class Search:
         ]
         orders += [self.runner.order(entry, seed) for entry in self.beside for seed in range(len(entry.runs), wanted)]
         self.runner.execute(orders, self.told, self.ended)
-        return bool(orders and self.standing.looks) and self.standing.choice(self.worth).chosen != chosen
+        return bool(orders) and (not self.standing.looks or self.standing.choice(self.worth).chosen != chosen)
 
 
 def _operations(forecaster: Forecaster, entry: Entry) -> float:

@@ -53,7 +53,7 @@ def choose(posterior: Posterior, prices: Mapping[Arm, float], worth: float, amon
     within = min(shortfalls.values()) <= worth
     allowed = max(worth, worth / 2 + min(shortfalls.values()))
     chosen = min((arm for arm in open_to if shortfalls[arm] <= allowed), key=lambda arm: (price[arm], shortfalls[arm]))
-    half = [arm for arm in open_to if price[arm] <= price[chosen] / 2]
+    half = [arm for arm in open_to if arm != chosen and price[arm] <= price[chosen] / 2]
     cheaper = min(half, key=lambda arm: (shortfalls[arm], price[arm]), default=None)
     return Choice(chosen, worth, within, cheaper, _rivals(posterior, chosen, worth))
 

@@ -20,7 +20,6 @@ from graftwork import __version__
 from graftwork.core.torch_in_use import torch_in_use
 from graftwork.errors import ConfigError
 from graftwork.run.cgroup import core_quota, memory_limit
-from graftwork.run.faster_precision import faster_precision
 from graftwork.run.threads import threads
 
 PRECISIONS = ("auto", "fp32", "bf16")
@@ -104,6 +103,8 @@ def numerics(precision: str, device: str = "cpu", network: bool = True) -> dict[
         able = cuda_multiplies_bf16() if on_cuda else multiplies_bf16(torch.cpu.get_capabilities())
         precision = "bf16" if able else "fp32"
         if able and network and not on_cuda:
+            from graftwork.run.faster_precision import faster_precision
+
             precision = faster_precision(multiplying())
     return {"precision": precision, "threads": threads(), "device": device}
 
