@@ -16,6 +16,7 @@ import torch
 
 from graftwork.errors import ConfigError
 from graftwork.run import environment as module
+from graftwork.run import faster_precision
 from graftwork.run.environment import (
     arithmetic,
     commit,
@@ -192,7 +193,7 @@ def fp32_is_faster(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
     asked: list[dict[str, Any]] = []
     monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: {"avx512_bf16": True})
     monkeypatch.setattr(module, "built_with_onednn", lambda: True)
-    monkeypatch.setattr(module, "faster_precision", lambda machine: asked.append(machine) or "fp32")
+    monkeypatch.setattr(faster_precision, "faster_precision", lambda machine: asked.append(machine) or "fp32")
     return asked
 
 

@@ -139,6 +139,9 @@ class Climber:
         seconds = {arm: self._hoped(arm, left) for arm in self.first if arm not in self.closed}
         found = self.standing.next_run(seconds, MOST_SEEDS, self.worth, whole, left)
         if found is None:
+            if self.standing.next_run(seconds, MOST_SEEDS, self.worth, whole) is not None:
+                self.stopped = "the budget pays for nothing more that is worth it"
+                return None
             self._try_other_rates()
             return None
         arm, gain = found
@@ -187,7 +190,8 @@ class Climber:
                 self._close(arm, rung)
             return False
         if rung is not self.first[arm]:
-            rung.forecast = Forecast({"as before": self._expected(arm)})
+            there = self.shop.store.find(self.shop.spec(rung.method, self.recipe, rung.seed).id) is not None
+            rung.forecast = Forecast() if there else Forecast({"as before": self._expected(arm)})
         assert rung.forecast is not None
         needed, left = self.purse.price(rung.forecast.seconds), self.purse.left
         if MARGIN * needed <= left or not rung.forecast.parts:
@@ -274,7 +278,9 @@ class Climber:
         if rung.result.status != "ok":
             rung.decision, rung.reason = "failed", rung.result.error
             self.closed.add(arm)
-            if not self.standing.runs(arm):  # what an earlier seed left is as good as before
+            if self.standing.runs(arm):  # what an earlier seed left is as good as before
+                self.standing.begun[arm] = self.standing.runs(arm)
+            else:
                 self.standing.give_up(arm)
             return
         before = self.chosen()
@@ -287,14 +293,17 @@ class Climber:
             rung.reason = f"{100 * low:+.1f} to {100 * high:+.1f} points against {before.method.label}"
 
     def _leave(self) -> None:
-        """What was not tried, and why."""
+        """What was not tried, and why; what is chosen is kept, whatever came after it."""
+        chosen = self.chosen()
+        if chosen is not None:
+            chosen.decision = "kept"
         left = self.purse.left / MARGIN
         for arm, rung in sorted(self.first.items(), key=lambda item: self._expected(item[0])):
             if rung not in self.rungs:
                 rung.gain = self._gain(arm)
                 if not self.stopped.startswith((SPENT, INTERRUPTED)) and self.purse.price(self._expected(arm)) > left:
                     needed = self._show(self.purse.price(self._expected(arm)))
-                    self._too_dear(rung, f"by its operations needed about {needed}")
+                    self._too_dear(rung, f"{'' if rung.forecast else 'by its operations '}needed about {needed}")
                     self.rungs.append(rung)
                     continue
                 rung.decision = "not tried" if self.stopped in (SPENT, INTERRUPTED) else "not worth it"

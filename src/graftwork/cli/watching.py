@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from graftwork.units import duration, percent
+from graftwork.units import duration, percent, several
 
 if TYPE_CHECKING:
     from rich.live import Live
@@ -37,17 +37,18 @@ def watching(shown: bool = True) -> Iterator[Watch]:
     from rich.console import Console
     from rich.live import Live
 
-    with Live(console=Console(stderr=True), refresh_per_second=2, transient=True) as live:
+    with Live(console=Console(stderr=True, highlight=False), refresh_per_second=2, transient=True) as live:
         yield _Filling(live)
 
 
 def plan_line(outlook: Outlook, exhaustive: bool) -> str:
-    """`Baselines first, about 10 s; then one run after another that can still change the choice: …`"""
+    """`Baselines in about 10 s; then runs for as long as one can change the choice: about 3 min, at most …`"""
     if exhaustive:
-        return f"{outlook.runs} runs, about {_about(outlook.most_seconds)}."
+        return f"{several(outlook.runs, 'run')}, about {_about(outlook.most_seconds)}."
+    most = f"at most {several(outlook.runs, 'run')} in {_about(outlook.most_seconds)}"
     return (
         f"Baselines in about {_about(outlook.first_seconds)}; then runs for as long as one can change the choice: "
-        f"about {_about(outlook.likely_seconds)}, at most {outlook.runs} runs in {_about(outlook.most_seconds)}."
+        f"about {_about(outlook.likely_seconds)}, {most}."
     )
 
 
@@ -58,7 +59,7 @@ def left_line(seconds: float) -> str:
 
 def _about(seconds: float) -> str:
     """To the second, from two minutes on to the minute."""
-    return duration(round(seconds)) if seconds < 120 else f"{round(seconds / 60)} min"
+    return duration(max(1, round(seconds))) if seconds < 120 else f"{round(seconds / 60)} min"
 
 
 class _Lines:
