@@ -174,11 +174,12 @@ def _nothing(climber: Climber, folder: Path) -> GraftworkError:
             where=str(folder),
             do="graft show RUN says more of each; try another --backbone",
         )
-    budget = climber.purse.budget
-    spent = show(climber.purse.spent(), budget.unit)
+    budget, spent = climber.purse.budget, climber.purse.spent()
+    known = [climber.purse.price(rung.forecast.seconds) for rung in climber.rungs if rung.forecast]
+    needed = MARGIN * (spent + min(known, default=spent))
     return ConfigError(
         "the budget does not pay for a single run",
         where=str(folder),
-        got=f"{budget}; reading the data, opening the backbone and measuring took {spent}",
-        do="give a larger budget",
+        got=f"{budget}; reading the data, opening the backbone and measuring took {show(spent, budget.unit)}",
+        do=f"give about {show(needed, budget.unit)} or more",
     )
