@@ -19,6 +19,7 @@ def test_glove_brings_more_than_drawn_vectors_where_rows_are_few(shared: Path, t
         gw.Task.from_file(few, test=folder / "test.tsv"),
         methods=["majority", "dan", f"dan:vectors={glove}"],
         seeds=3,
+        exhaustive=True,
         runs=tmp_path / "runs",
         out=tmp_path / "board",
         jobs=1,
