@@ -12,7 +12,7 @@ import numpy as np
 from scipy.linalg import cho_solve
 from scipy.optimize import minimize
 
-from graftwork.decision.experience import FORMAT, SHIPPED, Experience, TaskRecord, record_of
+from graftwork.decision.earlier_boards import FORMAT, SHIPPED, Experience, TaskRecord, record_of
 from graftwork.decision.prior import FEATURES, Sizes, conditioned, landmark_of, spread_of
 from graftwork.decision.traits import TUNED, Arm, Traits, least_of
 from graftwork.files import read_json, write_json

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from refit import BOARDS, SMALL, traits_of
 
-from graftwork.decision.experience import TaskRecord, record_of
+from graftwork.decision.earlier_boards import TaskRecord, record_of
 from graftwork.decision.traits import TUNED, Arm
 from graftwork.files import read_json
 

@@ -20,7 +20,7 @@ from refit import records
 from replays import Replay, replays
 from simulated import coverage
 
-from graftwork.decision.experience import Experience, shipped
+from graftwork.decision.earlier_boards import Experience, shipped
 from graftwork.decision.posterior import Look
 from graftwork.decision.prior import Prior, Sizes
 from graftwork.decision.standing import Standing

@@ -19,7 +19,7 @@ from graftwork.config import Prices
 from graftwork.core.meter import Phase
 from graftwork.core.method import Setting, Workbench
 from graftwork.core.run import Recipe, RunResult
-from graftwork.decision.experience import Experience
+from graftwork.decision.earlier_boards import Experience
 from graftwork.decision.prior import Prior, Sizes
 from graftwork.decision.traits import SIMPLE, TUNED, Arm
 from graftwork.errors import ConfigError

@@ -65,12 +65,16 @@ class Watching:
 
     def __init__(self) -> None:
         self.plan: list[tuple[Outlook, bool]] = []
+        self.runs: list[str] = []
         self.standings: list[tuple[int, float, float]] = []  # runs that went through, seconds left and gone
 
     def planned(self, outlook: Outlook, exhaustive: bool) -> None:
         self.plan.append((outlook, exhaustive))
 
-    def stands(self, standing: Standing, seconds_left: float, seconds_gone: float) -> None:
+    def goes_on(self, run: str, seconds_gone: float, seconds_left: float) -> None:
+        self.runs.append(run)
+
+    def stands(self, standing: Standing, seconds_gone: float, seconds_left: float) -> None:
         self.standings.append((len(standing.looks), seconds_left, seconds_gone))
 
 
@@ -87,6 +91,7 @@ def test_a_search_is_told_as_it_goes_and_what_it_chose_is_written(write: Write, 
     assert (outlook.runs, exhaustive) == (8, False)
     assert [runs for runs, _, _ in watching.standings] == list(range(1, 1 + board.executed))
     assert all(left >= 0 and gone > 0 for _, left, gone in watching.standings) and watching.standings[-1][1] == 0
+    assert watching.runs[0] == "majority seed 0"
     assert seen[0][1] == "majority seed 0: starting" and all(0 <= done <= 1 for done, _ in seen)
     decision = board.content["decision"]
     assert decision["chosen"] == "tfidf_svm" and decision["worth"] == 0.02 and decision["left"] == []

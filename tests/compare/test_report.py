@@ -70,7 +70,7 @@ def test_styles_import_nothing(made: dict[str, Any]) -> None:
 
 def test_everything_is_told(page: Page) -> None:
     for part in ("toy", "Use full: accuracy 89.6 on test", "full (use it)",
-                 "earlier boards alone expect full above adapter", "out of memory", "asked for 7 GB", "–",
+                 "earlier boards alone say: full ", "out of memory", "asked for 7 GB", "–",
                  "Price tags", "How every number was obtained", "graft compare toy.csv", "full-3", "Holm",
                  "read off an instrument", "Its runs, shared work counted once", "epochs", "torch"):  # fmt: skip
         assert part in page.text, part

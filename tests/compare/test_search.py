@@ -12,11 +12,12 @@ from toys import SECONDS, SECONDS_OF, Comparison
 
 from graftwork.compare import grid
 from graftwork.compare.advice import advice
-from graftwork.compare.search import BEFORE_THE_BACKBONE, STARTING, Search
+from graftwork.compare.pace import BEFORE_THE_BACKBONE
+from graftwork.compare.search import STARTING, Search
 from graftwork.compare.workers import Finished, Order, Report, one_by_one
 from graftwork.core.meter import Phase
 from graftwork.core.run import RunResult
-from graftwork.decision.experience import Experience
+from graftwork.decision.earlier_boards import Experience
 from graftwork.decision.prior import Prior, Sizes
 from graftwork.run import evidence
 from graftwork.run.shop import Shop
@@ -298,7 +299,7 @@ def test_what_a_run_takes_is_what_runs_of_its_method_took_else_by_its_operations
             RunResult(f"{label}-{at}", at, status, spent=Phase(one)) for at, one in enumerate(each)
         ]
 
-    operations = {label: search._operations[arm] for label, arm in arms.items()}
+    operations = {label: search.pace._operations_of(search.entries[arm]) for label, arm in arms.items()}
     assert operations["able"] == operations["near"] > operations["probe"] > 0
     took("probe", 50.0, 10.0, 90.0)
     assert seconds("probe") == 50.0

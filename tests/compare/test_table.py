@@ -70,8 +70,8 @@ def test_the_method_to_use_is_marked_and_told_above_the_table() -> None:
 def test_few_runs_are_said_above_and_over_the_verdicts() -> None:
     told = decision("full", {"full": 0.0})
     few = printed(board([row("majority", 0.3, 0.1, 3), row("full", 0.9, 10, 3)], decision=told))
-    assert few.splitlines()[0].endswith("3 runs of a method")
-    assert "\nVerdicts (not enough runs)\n" in few and "\n3 runs of full: 5 show a ranking" in few
+    assert few.splitlines()[0].endswith("3 runs of a method (5 show a ranking, 10 support a claim)")
+    assert "\nVerdicts (not enough runs)\n" in few
     enough = printed(board([row("majority", 0.3, 0.1), row("full", 0.9, 10)], decision=told))
     assert "not enough runs" not in enough and "show a ranking" not in enough and "\nVerdicts\n" in enough
 

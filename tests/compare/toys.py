@@ -25,7 +25,7 @@ from graftwork.core.meter import Phase
 from graftwork.core.method import Setting, Workbench
 from graftwork.core.opening import open_backbone
 from graftwork.core.run import Recipe
-from graftwork.decision.experience import Experience
+from graftwork.decision.earlier_boards import Experience
 from graftwork.decision.prior import Prior, Sizes
 from graftwork.decision.standing import Standing
 from graftwork.decision.traits import Arm

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from graftwork.decision.experience import Experience, ScoreOnTest, TaskRecord
+from graftwork.decision.earlier_boards import Experience, ScoreOnTest, TaskRecord
 from graftwork.decision.prior import FEATURES, Prior, Sizes, features_of, landmark_of, spread_of
 from graftwork.decision.traits import FLOOR, FROZEN, SIMPLE, TUNED, Arm, Traits
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from graftwork.decision.content import content_of
-from graftwork.decision.experience import Experience
+from graftwork.decision.earlier_boards import Experience
 from graftwork.decision.prior import Prior, Sizes
 from graftwork.decision.settling import settling
 from graftwork.decision.standing import Standing

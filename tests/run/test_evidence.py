@@ -42,9 +42,9 @@ def test_a_gain_is_paired() -> None:
     base = weigh(right(np.arange(160)), metric)
     more = weigh(right(np.arange(172)), metric)
     other = weigh(right(np.arange(28, 200)), metric)
-    assert more.beats(base) and not base.beats(more)
-    assert more.score == other.score and not other.beats(base)
-    assert not base.beats(base)
+    assert more.gain_over(base)[0] > 0 > base.gain_over(more)[0]
+    assert more.score == other.score and other.gain_over(base)[0] <= 0
+    assert base.gain_over(base) == (0.0, 0.0)
     low, high = more.gain_over(base)
     assert low < more.score - base.score < high
 
@@ -58,7 +58,7 @@ def test_rounding_is_no_gain() -> None:
     draws = np.linspace(0.5, 0.6, DRAWS)
     one, other = Evidence(0.55, draws + 1e-16), Evidence(0.55, draws)
     assert (one.draws > other.draws).all()
-    assert one.gain_over(other) == (0.0, 0.0) and not one.beats(other)
+    assert one.gain_over(other) == (0.0, 0.0)
     assert Evidence(0.55, np.where(draws < 0.52, 0.55, 0.55 + 1e-16)).spread is None
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from graftwork.cli.live import watching
 from graftwork.cli.options import (
     RunFlags,
     jobs_option,
@@ -18,7 +19,6 @@ from graftwork.cli.options import (
     task_from_flags,
     use_threads,
 )
-from graftwork.cli.watching import watching
 from graftwork.errors import ConfigError
 from graftwork.files import read_json
 from graftwork.run.setup import over

@@ -11,7 +11,7 @@ import click
 from graftwork.errors import ConfigError, DataError, UnknownName, printable
 
 if TYPE_CHECKING:
-    from graftwork.decision.experience import TaskRecord
+    from graftwork.decision.earlier_boards import TaskRecord
 
 BOARD = "leaderboard.json"
 
@@ -26,7 +26,7 @@ def command(action: str, names: tuple[str, ...]) -> None:
     every leaderboard.json under a folder to your own, which stay on this machine, in one file; nothing is added
     unasked.
     """
-    from graftwork.decision.experience import keep, own, own_file, shipped
+    from graftwork.decision.earlier_boards import keep, own, own_file, shipped
 
     if action not in ("ls", "add", "forget"):
         raise UnknownName(
@@ -58,7 +58,7 @@ def command(action: str, names: tuple[str, ...]) -> None:
 
 def _records(folder: Path) -> Iterator[TaskRecord]:
     """Of every board in or under a folder. Raises `DataError` where there is none."""
-    from graftwork.decision.experience import record_of
+    from graftwork.decision.earlier_boards import record_of
     from graftwork.files import read_json
 
     paths = [folder] if folder.is_file() else sorted(folder.rglob(BOARD))

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from graftwork.compare.answer import Board, cost, scored
+from graftwork.compare.answer import Board, cost, few_runs, scored
 from graftwork.compare.assemble import ENOUGH_RUNS
 from graftwork.compare.frontier import DEFAULT_COST
 from graftwork.units import percent, several, show
@@ -17,7 +17,7 @@ CHEAP_SHARE = 0.005  # of a price: less is next to nothing
 
 
 def advice(board: Board) -> list[str]:
-    """At most six sentences or so; a list of one for a board that chose nothing."""
+    """At most six lines, of a hundred letters where names are short; one for a board that chose nothing."""
     rows = {row["method"]: row for row in scored(board)}
     if not rows:
         return ["No method finished."]
@@ -31,12 +31,7 @@ def advice(board: Board) -> list[str]:
     lines = [_use(chosen, board)]
     if decision["cheaper"] and decision["cheaper"]["method"] in rows:
         lines.append(_cheaper(decision, rows[decision["cheaper"]["method"]], chosen))
-    lines.append(_settled(decision, chosen))
-    lines += _known_by(decision)
-    if chosen["n_seeds"] < ENOUGH_RUNS:
-        made = several(chosen["n_seeds"], "run")
-        lines.append(f"{made} of {chosen['method']}: {ENOUGH_RUNS} show a ranking, 10 support a claim (--seeds 10).")
-    return lines
+    return [*lines, *_settled(decision), *_known_by(decision)]
 
 
 def heading(board: Board) -> str:
@@ -49,8 +44,11 @@ def heading(board: Board) -> str:
     counts = [row["n_seeds"] for row in board["rows"] if row["n_seeds"]]
     most = max(counts, default=0)
     runs = f"{min(counts)} to {most} runs" if len(set(counts)) > 1 else several(most, "run")
+    runs += " of a method"
+    if few_runs(board) is not None:
+        runs += f" ({ENOUGH_RUNS} show a ranking, 10 support a claim)"
     name = board["task"].get("name", "task")
-    return f"{name} · {board['headline_metric']}, points · {backbone}{where} · {runs} of a method"
+    return f"{name} · {board['headline_metric']}, points · {backbone}{where} · {runs}"
 
 
 def chosen_row(board: Board) -> Mapping[str, Any] | None:
@@ -79,11 +77,9 @@ def _cheaper(decision: Mapping[str, Any], row: Mapping[str, Any], chosen: Mappin
     share = _share(*prices) if all(price is not None for price in prices) else "less"
     if mean <= 0:
         return f"{row['method']} costs {share}, and is not expected to be worse ({_points(-high)} … {_points(-low)})."
-    worth = _worth_of(decision, row["method"])
-    return (
-        f"{row['method']} costs {share} and is expected to be {_points(mean)} points worse ({_points(low)} … "
-        f"{_points(high)}); worth it only if that does not matter: --worth {worth}."
-    )
+    worth = f"--worth {_worth_of(decision, row['method'])} takes it"
+    worse = f"{_points(mean)} points worse ({_points(low)} … {_points(high)})"
+    return f"{row['method']} costs {share}, and is expected to be {worse}; {worth}."
 
 
 def _worth_of(decision: Mapping[str, Any], method: str) -> str:
@@ -93,35 +89,36 @@ def _worth_of(decision: Mapping[str, Any], method: str) -> str:
 
 
 def _share(price: float, of: float) -> str:
-    """`1/8 of that`, `next to nothing`."""
+    """`1/8`, `next to nothing`."""
     if of <= 0 or price < CHEAP_SHARE * of:
         return "next to nothing"
-    return f"1/{round(of / price)} of that" if of / price >= 1.5 else "about as much"
+    return f"1/{round(of / price)}" if of / price >= 1.5 else "about as much"
 
 
-def _settled(decision: Mapping[str, Any], chosen: Mapping[str, Any]) -> str:
-    """Whether another method may well be better by more than it is worth, and what would tell."""
-    worth, rivals = percent(decision["worth"]), decision["rivals"]
+def _settled(decision: Mapping[str, Any]) -> list[str]:
+    """What the choice may cost; whether another method may well be better by more than it is worth, and what would
+    tell."""
+    worth, rivals = percent(decision["worth"]), [rival["method"] for rival in decision["rivals"]]
     own = next(one for one in decision["methods"] if one["method"] == decision["chosen"])
-    expected = f"{percent(own['shortfall'])} points ({percent(own['low'])} … {percent(own['high'])})"
-    start = f"Expected to be {expected} below the best there is"
+    start = (
+        f"It may be {percent(own['shortfall'])} points ({percent(own['low'])} … {percent(own['high'])}) below the best"
+    )
     if not rivals:
-        return f"{start}; no other method is likely to be better by more than {worth}."
-    names = [rival["method"] for rival in rivals[:_MOST_RIVALS]]
-    others = f", or {len(rivals) - len(names)} more" if len(rivals) > len(names) else ""
-    return f"{start}. Not settled: {' or '.join([chosen['method'], *names])}{others}. {_settling(rivals)}"
+        return [f"{start}; no other method is likely to be better by more than {worth}."]
+    named = [decision["chosen"], *rivals[:_MOST_RIVALS]]
+    last = f"{len(rivals) - _MOST_RIVALS} more" if len(rivals) > _MOST_RIVALS else named.pop()
+    return [f"{start}. Not settled: {', '.join(named)} or {last}.", _settling(decision["rivals"][0])]
 
 
-def _settling(rivals: Sequence[Mapping[str, Any]]) -> str:
-    """What would settle the likeliest rival."""
-    first = rivals[0]
+def _settling(rival: Mapping[str, Any]) -> str:
+    """What would tell the likeliest rival from the choice."""
     ways = []
-    if first["rows"]:
-        ways.append(f"about {_rounded(first['rows'])} more labelled rows to choose on")
-    if first["runs"]:
-        ways.append(f"{several(first['runs'], 'more run')} of each")
+    if rival["rows"]:
+        ways.append(f"about {_rounded(rival['rows'])} more labelled rows to choose on")
+    if rival["runs"]:
+        ways.append(f"{several(rival['runs'], 'more run')} of each")
     if not ways:
-        return "Neither more runs nor twenty times the labelled rows would settle it: they are too close."
+        return "Neither more runs nor twenty times the rows would settle the first two: they are too close."
     told = ", or ".join(ways)
     return f"{told[0].upper()}{told[1:]}{',' if len(ways) > 1 else ''} would settle the first two."
 
@@ -131,19 +128,25 @@ def _known_by(decision: Mapping[str, Any]) -> list[str]:
     beside = decision["cheaper"] or next((rival for rival in decision["rivals"] if rival["ran"]), None)
     if beside is None:
         return []
-    against = f"{decision['chosen']} above {beside['method']}"
-    boards, width = decision["boards"], beside["prior"][2] - beside["prior"][1]
-    lines = [f"{boards} earlier boards alone expect {against} by {_gain(beside['prior'])} points."]
-    if width > NOTHING_KNOWN:
-        lines = [f"{boards} earlier boards alone say nothing of {decision['chosen']} beside {beside['method']}."]
+    chosen, other, prior = decision["chosen"], beside["method"], beside["prior"]
+    told = (
+        f"{chosen} {_gain(prior)} {other}"
+        if prior[2] - prior[1] <= NOTHING_KNOWN
+        else f"nothing of {chosen} and {other}"
+    )
+    lines = [f"{decision['boards']} earlier boards alone say: {told}."]
     if beside["rows_alone"]:
-        lines.append(f"These {decision['validation_rows']:,} validation rows alone: by {_gain(beside['rows_alone'])}.")
+        rows = f"These {decision['validation_rows']:,} validation rows alone say"
+        lines.append(f"{rows}: {chosen} {_gain(beside['rows_alone'])} {other}.")
     return lines
 
 
 def _gain(interval: Sequence[float]) -> str:
+    """`1.2 points (-0.3 … 2.7) above`, or below."""
     mean, low, high = interval
-    return f"{_points(mean)} ({_points(low)} … {_points(high)})"
+    if mean < 0 and _points(mean) != _points(0.0):
+        return f"{_points(-mean)} points ({_points(-high)} … {_points(-low)}) below"
+    return f"{_points(mean)} points ({_points(low)} … {_points(high)}) above"
 
 
 def _points(fraction: float) -> str:

@@ -112,7 +112,7 @@ def leaderboard(
         "expected_best": _expected_best(rows, headline, floor),
         "search_costs": {name: asdict(cost) for name, cost in findings.search_costs.items()},
         "data_report": dict(findings.data_report),
-        "race": None,  # boards of older versions told of one
+        "race": None,  # always; boards of older versions hold their race here
         "decision": None if findings.decision is None else dict(findings.decision),
         "notes": [*_notes(rows, entries), *_held(findings.varied), *findings.notes],
         "statistics": {

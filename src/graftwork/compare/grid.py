@@ -36,11 +36,6 @@ class Entry:
     candidate: bool = True  # False: one over another method (half a pair, random weights), which is no use by itself
     runs: list[RunResult] = field(default_factory=list)  # in the order of their seeds
 
-    @property
-    def failed(self) -> bool:
-        """Whether a run of it did not go through."""
-        return any(result.status != "ok" for result in self.runs)
-
 
 @dataclass(frozen=True)
 class Grid:

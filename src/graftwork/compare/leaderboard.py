@@ -16,7 +16,7 @@ from graftwork.compare.grid import Entry, Grid, Runner, run_all, spent
 from graftwork.compare.report import write_report
 from graftwork.compare.search import Search
 from graftwork.compare.shortcuts import shortcuts
-from graftwork.compare.watching import Watch, unwatched
+from graftwork.compare.watch import Watch, unwatched
 from graftwork.compare.workers import Order, crew_of, divided
 from graftwork.core.meter import Cost
 from graftwork.core.progress import Progress, silent
@@ -181,21 +181,42 @@ def _wanted_at_once(runs: int, shop: Shop) -> int | None:
 def _grid(
     runner: Runner, seeds: int, worth: float, exhaustive: bool, page: _Page, progress: Progress, watch: Watch
 ) -> Grid:
-    """All that is run, told as it goes on."""
-    began = time.monotonic()
+    """All that is run, told as it goes on. How long it will take is asked when a run has ended, and no more often: what
+    is told in the middle of a run is part of its time."""
+    clock = _Clock()
 
     def told(order: Order, done: float, text: str) -> None:
-        left = search.seconds_left()
-        gone = time.monotonic() - began
-        progress(min(1.0, gone / max(1e-9, gone + left)), f"{order.label} {order.stage}: {text}")
+        gone, left = clock.read()
+        progress(gone / max(1e-9, gone + left), f"{order.label} {order.stage}: {text}")
+        watch.goes_on(f"{order.label} {order.stage}", gone, left)
 
     def ended(entry: Entry) -> None:
-        watch.stands(runner.standing, search.seconds_left(), time.monotonic() - began)
+        clock.left(search.seconds_left())
+        watch.stands(runner.standing, *clock.read())
         page.write_in_time(runner.grid())
 
     search = Search(runner, seeds, worth, told, ended)
-    watch.planned(search.outlook(), exhaustive)
+    outlook = search.outlook()
+    clock.left(outlook.most_seconds if exhaustive else outlook.likely_seconds)
+    watch.planned(outlook, exhaustive)
     return run_all(runner, seeds, told, ended) if exhaustive else search.run()
+
+
+class _Clock:
+    """How long a comparison has gone on, and how long it will."""
+
+    def __init__(self) -> None:
+        self._began = time.monotonic()
+        self._ends = self._began
+
+    def left(self, seconds: float) -> None:
+        """So long from now."""
+        self._ends = time.monotonic() + seconds
+
+    def read(self) -> tuple[float, float]:
+        """Seconds gone and left."""
+        now = time.monotonic()
+        return now - self._began, max(0.0, self._ends - now)
 
 
 class _Page:

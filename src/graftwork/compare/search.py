@@ -8,13 +8,12 @@ do the baselines, which cost next to nothing; if that changes the choice, the se
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
-from graftwork.budget.forecast import Forecaster
 from graftwork.compare.grid import Entry, Grid, Runner, Told
+from graftwork.compare.pace import Pace
 from graftwork.compare.statistics import FEWEST_RUNS
 from graftwork.compare.workers import Order, one_by_one
 from graftwork.decision.traits import FLOOR, FROZEN, SIMPLE, TUNED, Arm
@@ -23,9 +22,7 @@ from graftwork.run.shops import Shops
 CHEAP = 0.1  # of the chosen method's time: what takes less gets as many seeds
 NEXT_TO_NOTHING = 1.0  # seconds; whatever takes less does too
 ROUNDS = 3  # how often the choice may change while its seeds are added
-SECONDS_PER_FLOP = 2e-11  # until a pass of the backbone was timed
 STARTING = 5.0  # seconds until the processes that execute runs are ready
-BEFORE_THE_BACKBONE = 0.2  # seconds of a run without one
 
 
 @dataclass(frozen=True)
@@ -47,8 +44,7 @@ class Search:
         self.at_once = runner.shop.runs_at_once
         self.entries = {entry.arm: entry for entry in runner.entries if entry.candidate}
         self.beside = [entry for entry in runner.entries if not entry.candidate]
-        forecaster = Forecaster(runner.shop, runner.recipe, 0)
-        self._operations = {arm: _operations(forecaster, entry) for arm, entry in self.entries.items()}
+        self.pace = Pace(runner)
 
     def run(self) -> Grid:
         """Until nothing more is worth its time."""
@@ -66,44 +62,28 @@ class Search:
     def outlook(self) -> Outlook:
         """Before anything has run, or at any time after."""
         seconds = {arm: self.seconds(arm) for arm in self.entries}
-        tuned = sorted(seconds[arm] for arm in seconds if arm.sort == TUNED)
-        first = STARTING * (self.at_once > 1) + sum(seconds[arm] for arm in seconds if arm.sort != TUNED)
+        tuned = sorted(taken for arm, taken in seconds.items() if arm.sort == TUNED)
+        first = STARTING * (self.at_once > 1) + sum(taken for arm, taken in seconds.items() if arm.sort != TUNED)
         likely = first + (tuned[0] + 2 * tuned[len(tuned) // 2] + tuned[-1] if tuned else 0.0)
-        most = sum(seconds.values()) * self.seeds
-        return Outlook(first, min(likely, most) / self.at_once, most / self.at_once, self.seeds * len(seconds))
+        most = (sum(seconds.values()) + sum(map(self.pace.seconds, self.beside))) * self.seeds
+        runs = self.seeds * len(self.runner.entries)
+        return Outlook(first, min(likely, most) / self.at_once, most / self.at_once, runs)
 
     def seconds(self, arm: Arm) -> float:
         """That one more run of a method will take, as far as is known."""
-        taken = [run.spent.wall_seconds for run in self.entries[arm].runs if run.status == "ok"]
-        if taken:
-            return statistics.median(taken)
-        return BEFORE_THE_BACKBONE + self._operations[arm] * self._rate()
+        return self.pace.seconds(self.entries[arm])
 
     def seconds_left(self) -> float:
         """Until the answer, if the runs on their way change nothing that is expected now."""
         if not any(entry.runs for arm, entry in self.entries.items() if arm.sort == TUNED):
-            return max(0.0, self.outlook().likely_seconds - self.spent_seconds() / self.at_once)
+            spent = sum(run.spent.wall_seconds for run in self.runner.done.values())
+            return max(0.0, self.outlook().likely_seconds - spent / self.at_once)
         running = sum(self._on_its_way(arm) * self.seconds(arm) for arm in self._open())
-        chosen = self.standing.choice(self.worth).chosen if self.standing.looks else None
-        missing = max(0, min(FEWEST_RUNS, self.seeds) - self.standing.begun[chosen]) if chosen else 0
-        return (running + (missing * self.seconds(chosen) if chosen else 0.0)) / self.at_once
-
-    def spent_seconds(self) -> float:
-        """That the runs have taken, one by one."""
-        return sum(run.spent.wall_seconds for run in self.runner.done.values())
-
-    def _rate(self) -> float:
-        """Seconds per operation, of the runs that there are: those that change the network, else those that read it."""
-        for sort in (TUNED, FROZEN):
-            known = [
-                (run.spent.wall_seconds + run.shared.wall_seconds, self._operations[arm])
-                for arm, entry in self.entries.items()
-                for run in entry.runs
-                if arm.sort == sort and run.status == "ok" and self._operations[arm]
-            ]
-            if known:
-                return sum(seconds for seconds, _ in known) / sum(operations for _, operations in known)
-        return SECONDS_PER_FLOP
+        if not self.standing.looks:
+            return running / self.at_once
+        chosen = self.standing.choice(self.worth).chosen
+        missing = max(0, min(FEWEST_RUNS, self.seeds) - self.standing.begun[chosen])
+        return (running + missing * self.seconds(chosen)) / self.at_once
 
     def _open(self) -> list[Arm]:
         return [arm for arm in self.entries if arm in self.standing.arms]
@@ -157,11 +137,3 @@ class Search:
         orders += [self.runner.order(entry, seed) for entry in self.beside for seed in range(len(entry.runs), wanted)]
         self.runner.execute(orders, self.told, self.ended)
         return bool(orders) and (not self.standing.looks or self.standing.choice(self.worth).chosen != chosen)
-
-
-def _operations(forecaster: Forecaster, entry: Entry) -> float:
-    """Roughly the floating-point operations of a method's run; 0 where they can't be counted before it runs."""
-    try:
-        return forecaster.operations(entry.item)
-    except Exception:  # what can't be built fails as a run, and is told then
-        return 0.0

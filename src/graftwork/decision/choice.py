@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from graftwork.decision.posterior import Posterior
@@ -19,7 +19,6 @@ class Choice:
     """What to use, and what else there is to say of it."""
 
     chosen: Arm
-    worth: float  # a fraction
     within: bool  # whether its expected shortfall is no more than that
     cheaper: Arm | None  # the best of the methods that cost at most half of it
     rivals: tuple[Arm, ...]  # that may well be better by more than it is worth, likeliest first
@@ -37,14 +36,14 @@ def parse_worth(points: float) -> float:
     return points / 100
 
 
-def choose(posterior: Posterior, prices: Mapping[Arm, float], worth: float, among: Collection[Arm] = ()) -> Choice:
-    """The cheapest of the methods that have run (or of `among`) whose expected shortfall is at most `worth`, or at most
-    half of `worth` above the least there is.
+def choose(posterior: Posterior, prices: Mapping[Arm, float], worth: float) -> Choice:
+    """The cheapest of the methods that have run whose expected shortfall is at most `worth`, or at most half of `worth`
+    above the least there is.
 
     The majority class only where nothing is expected to score above it. `prices` in any one unit; what has none there
     costs as much as the dearest.
     """
-    open_to = [arm for arm in posterior.arms if arm in (among or posterior.ran)]
+    open_to = [arm for arm in posterior.arms if arm in posterior.ran]
     assert open_to, "nothing has run"
     open_to = _above_floor(posterior, open_to)
     dearest = max(prices.values(), default=0.0)
@@ -55,7 +54,7 @@ def choose(posterior: Posterior, prices: Mapping[Arm, float], worth: float, amon
     chosen = min((arm for arm in open_to if shortfalls[arm] <= allowed), key=lambda arm: (price[arm], shortfalls[arm]))
     half = [arm for arm in open_to if arm != chosen and price[arm] <= price[chosen] / 2]
     cheaper = min(half, key=lambda arm: (shortfalls[arm], price[arm]), default=None)
-    return Choice(chosen, worth, within, cheaper, _rivals(posterior, chosen, worth))
+    return Choice(chosen, within, cheaper, _rivals(posterior, chosen, worth))
 
 
 def _above_floor(posterior: Posterior, arms: list[Arm]) -> list[Arm]:

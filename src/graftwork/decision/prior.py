@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 
-from graftwork.decision.experience import KNOWN_SEEDS, Experience, TaskRecord, own, shipped
+from graftwork.decision.earlier_boards import KNOWN_SEEDS, Experience, TaskRecord, own, shipped
 from graftwork.decision.traits import FLOOR, FROZEN, SIMPLE, TUNED, Arm, Traits
 
 Floats = NDArray[np.float64]

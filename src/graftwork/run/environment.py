@@ -20,7 +20,7 @@ from graftwork import __version__
 from graftwork.core.torch_in_use import torch_in_use
 from graftwork.errors import ConfigError
 from graftwork.run.cgroup import core_quota, memory_limit
-from graftwork.run.threads import threads
+from graftwork.run.thread_count import threads
 
 PRECISIONS = ("auto", "fp32", "bf16")
 DEVICES = ("auto", "cpu", "cuda")

@@ -47,10 +47,6 @@ class Evidence:
         low, high = np.percentile(np.where(np.abs(gains) > ROUNDING, gains, 0.0), INTERVAL)
         return float(low), float(high)
 
-    def beats(self, other: Evidence) -> bool:
-        """Whether the gain is more than the noise of the rows."""
-        return self.gain_over(other)[0] > 0
-
 
 @dataclass(frozen=True)
 class Tally:

@@ -15,9 +15,10 @@ from graftwork.units import duration, percent, several
 if TYPE_CHECKING:
     from rich.live import Live
     from rich.table import Table
+    from rich.text import Text
 
     from graftwork.compare.search import Outlook
-    from graftwork.compare.watching import Watch
+    from graftwork.compare.watch import Watch
     from graftwork.decision.standing import Standing
 
 SECONDS_BETWEEN_LINES = 30.0
@@ -27,7 +28,7 @@ SECONDS_BETWEEN_LINES = 30.0
 def watching(shown: bool = True) -> Iterator[Watch]:
     """Tells the error stream, so that what is printed in the end can be piped on; with `shown` off, nobody."""
     if not shown:
-        from graftwork.compare.watching import unwatched
+        from graftwork.compare.watch import unwatched
 
         yield unwatched
         return
@@ -67,53 +68,68 @@ class _Lines:
 
     def __init__(self) -> None:
         self._said = time.monotonic()
+        self._best = "no run has ended"
 
     def planned(self, outlook: Outlook, exhaustive: bool) -> None:
         """Says it."""
         click.echo(plan_line(outlook, exhaustive), err=True)
 
-    def stands(self, standing: Standing, seconds_left: float, seconds_gone: float) -> None:
+    def goes_on(self, run: str, seconds_gone: float, seconds_left: float) -> None:
         """Says the best method so far, not more often than a person reads."""
-        if time.monotonic() - self._said < SECONDS_BETWEEN_LINES or not standing.looks:
+        if time.monotonic() - self._said < SECONDS_BETWEEN_LINES:
             return
         self._said = time.monotonic()
-        best = max(standing.landmarks.items(), key=lambda item: item[1])
-        click.echo(
-            f"{duration(round(seconds_gone))}: {len(standing.looks)} runs; highest on validation so far "
-            f"{best[0].label}, {percent(best[1])}; {left_line(seconds_left)}",
-            err=True,
-        )
+        click.echo(f"{duration(round(seconds_gone))}: {self._best}; {left_line(seconds_left)}", err=True)
+
+    def stands(self, standing: Standing, seconds_gone: float, seconds_left: float) -> None:
+        """Notes the best method so far."""
+        if standing.looks:
+            arm, score = max(standing.landmarks.items(), key=lambda item: item[1])
+            ended = several(len(standing.looks), "run")
+            self._best = f"{ended}, highest on validation so far {arm.label}, {percent(score)}"
+        self.goes_on("", seconds_gone, seconds_left)
 
 
 class _Filling:
-    """The table as it fills, best first."""
+    """The table as it fills, best first; below it what runs."""
 
     def __init__(self, live: Live):
-        self.live, self.plan = live, "Reading the data."
-        live.update(self.plan)
+        self.live = live
+        self._above: list[Text | Table] = []
+        self._show("reading the data")
 
     def planned(self, outlook: Outlook, exhaustive: bool) -> None:
         """Shows it."""
-        self.plan = plan_line(outlook, exhaustive)
-        self.live.update(self.plan)
+        from rich.text import Text
 
-    def stands(self, standing: Standing, seconds_left: float, seconds_gone: float) -> None:
+        self._above = [Text(plan_line(outlook, exhaustive))]
+        self._show("starting")
+
+    def goes_on(self, run: str, seconds_gone: float, seconds_left: float) -> None:
+        """Shows what runs, and how long it will go on."""
+        self._show(f"{duration(round(seconds_gone))}, {left_line(seconds_left)}: {run}")
+
+    def stands(self, standing: Standing, seconds_gone: float, seconds_left: float) -> None:
         """Shows the table."""
-        from rich.console import Group
+        self._above = [*self._above[:1], _table(standing)]
+        self._show(f"{duration(round(seconds_gone))}, {left_line(seconds_left)}")
 
-        self.live.update(
-            Group(self.plan, _table(standing), f"{duration(round(seconds_gone))}, {left_line(seconds_left)}")
-        )
+    def _show(self, below: str) -> None:
+        from rich.console import Group
+        from rich.text import Text
+
+        self.live.update(Group(*self._above, Text(below)))
 
 
 def _table(standing: Standing) -> Table:
     """What validation says so far."""
     from rich.table import Table
+    from rich.text import Text
 
     table = Table(box=None, pad_edge=False)
     for title in ("method", "validation", "runs", "train"):
         table.add_column(title, justify="left" if title == "method" else "right")
     prices = standing.prices
     for arm, score in sorted(standing.landmarks.items(), key=lambda item: -item[1]):
-        table.add_row(arm.label, percent(score), str(standing.runs(arm)), duration(prices.get(arm, 0.0)))
+        table.add_row(Text(arm.label), percent(score), str(standing.runs(arm)), duration(prices.get(arm, 0.0)))
     return table

@@ -10,7 +10,7 @@ import pytest
 
 TOLD = """
 import sys
-from graftwork.run.threads import threads
+from graftwork.run.thread_count import threads
 early, free = threads(), "torch" not in sys.modules
 import torch
 print(early, torch.get_num_threads(), free)

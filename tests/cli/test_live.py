@@ -15,9 +15,9 @@ import pytest
 from rich.console import Console
 from rich.live import Live
 
-from graftwork.cli import watching
+from graftwork.cli import live as watching
 from graftwork.compare.search import Outlook
-from graftwork.decision.experience import Experience
+from graftwork.decision.earlier_boards import Experience
 from graftwork.decision.prior import Prior, Sizes
 from graftwork.decision.standing import Standing
 from graftwork.decision.traits import FLOOR, FROZEN, TUNED, Arm, Traits
@@ -80,17 +80,28 @@ def test_piped_there_is_a_line_every_half_a_minute(clock: Callable[[float], None
         err.seek(0)
         err.truncate()
         clock(seconds)
-        watch.stands(of, left, seconds)
+        watch.stands(of, seconds, left)
         return err.getvalue()
 
     with redirect_stderr(err), watching.watching() as watch:
         assert told(29.9) == ""
-        assert told(30) == "30 s: 4 runs; highest on validation so far linear_probe, 71.0; about 3 min left\n"
+        assert told(30) == "30 s: 4 runs, highest on validation so far linear_probe, 71.0; about 3 min left\n"
         assert told(59) == told(59.9) == ""
         better = standing({FLOOR_ARM: [0.3], FULL: [0.7, 0.9]})
-        assert told(150, better, 0.4) == "2 min 30 s: 3 runs; highest on validation so far full, 80.0; nearly done\n"
+        assert told(150, better, 0.4) == "2 min 30 s: 3 runs, highest on validation so far full, 80.0; nearly done\n"
         assert told(151) == ""
-        assert told(200, standing({})) == ""  # nothing has gone through yet
+        assert told(200, standing({}), 60.0).startswith(
+            "3 min 20 s: 4 runs, highest"
+        )  # as it stood: nothing went through
+
+
+def test_piped_a_long_run_is_no_silence(clock: Callable[[float], None]) -> None:
+    err = io.StringIO()
+    with redirect_stderr(err), watching.watching() as watch:
+        clock(31)
+        watch.goes_on("full seed 0", 31.0, 300.0)
+        watch.goes_on("full seed 0", 32.0, 299.0)
+    assert err.getvalue() == "31 s: no run has ended; about 5 min left\n"
 
 
 @pytest.mark.parametrize(
@@ -113,10 +124,10 @@ def test_a_terminal_has_the_table_as_it_fills_best_first() -> None:
         console.print(live.get_renderable())
         return stream.getvalue().splitlines()
 
-    assert shown() == ["Reading the data."]
+    assert shown() == ["reading the data"]
     filling.planned(OUTLOOK, False)
-    assert shown() == [PLAN]
-    filling.stands(standing({FLOOR_ARM: [0.3], FULL: [0.7, 0.9], PROBE: [0.71]}), 42.0, 65.0)
+    assert shown() == [PLAN, "starting"]
+    filling.stands(standing({FLOOR_ARM: [0.3], FULL: [0.7, 0.9], PROBE: [0.71]}), 65.0, 42.0)
     plan, titles, *rows, clock = (line.split() for line in shown())
     assert " ".join(plan) == PLAN and titles == ["method", "validation", "runs", "train"]
     assert rows == [
@@ -125,6 +136,8 @@ def test_a_terminal_has_the_table_as_it_fills_best_first() -> None:
         ["majority", "30.0", "1", "1.5", "s"],
     ]
     assert " ".join(clock) == "1 min 5 s, about 42 s left"
+    filling.goes_on("full seed 2", 66.0, 41.0)
+    assert shown()[-1] == "1 min 6 s, about 41 s left: full seed 2" and len(shown()) == 6
 
 
 def test_on_a_terminal_it_is_drawn_on_the_error_stream_alone(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -144,5 +157,6 @@ def test_nobody_is_told_where_json_is_wanted(stream: type[io.StringIO], monkeypa
     monkeypatch.setattr(sys, "stderr", err)
     with watching.watching(shown=False) as watch:
         watch.planned(OUTLOOK, False)
-        watch.stands(standing({FULL: [0.9]}), 1.0, 100.0)
+        watch.stands(standing({FULL: [0.9]}), 100.0, 1.0)
+        watch.goes_on("full seed 1", 100.0, 1.0)
     assert err.getvalue() == ""

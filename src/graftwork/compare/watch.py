@@ -1,4 +1,4 @@
-"""Who is told how a comparison goes on: the plan before it, and how things stand whenever a run has ended."""
+"""Who is told how a comparison goes on: the plan before it, what runs, and how things stand when a run has ended."""
 
 from __future__ import annotations
 
@@ -15,7 +15,10 @@ class Watch(Protocol):
     def planned(self, outlook: Outlook, exhaustive: bool) -> None:
         """Before the first run."""
 
-    def stands(self, standing: Standing, seconds_left: float, seconds_gone: float) -> None:
+    def goes_on(self, run: str, seconds_gone: float, seconds_left: float) -> None:
+        """In the middle of a run: it must not take long, for it is in the run's time."""
+
+    def stands(self, standing: Standing, seconds_gone: float, seconds_left: float) -> None:
         """After a run. Scores are of validation: no test row has been looked at."""
 
 
@@ -25,7 +28,10 @@ class _Unwatched:
     def planned(self, outlook: Outlook, exhaustive: bool) -> None:
         """Nothing."""
 
-    def stands(self, standing: Standing, seconds_left: float, seconds_gone: float) -> None:
+    def goes_on(self, run: str, seconds_gone: float, seconds_left: float) -> None:
+        """Nothing."""
+
+    def stands(self, standing: Standing, seconds_gone: float, seconds_left: float) -> None:
         """Nothing."""
 
 
