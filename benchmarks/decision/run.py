@@ -21,12 +21,12 @@ from replays import Replay, replays
 from simulated import coverage
 
 from graftwork.decision.earlier_boards import Experience, shipped
-from graftwork.decision.posterior import Look
 from graftwork.decision.prior import Prior, Sizes
 from graftwork.decision.standing import Standing
 from graftwork.decision.traits import FLOOR, FROZEN, SIMPLE, Arm
 from graftwork.files import write_json
 from graftwork.run.environment import environment
+from graftwork.run.evidence import Evidence
 
 HERE = Path(__file__).parent.absolute()
 RESULT = HERE / "results" / "decision.json"
@@ -77,11 +77,8 @@ def search(task: Replay, prior: Prior, order: int, worth: float, budget: float =
         nonlocal spent
         seed = int(turns[arm][standing.begun[arm]])
         standing.begin(arm)
-        draws = task.draws(arm, seed, standing.spread)
-        score = task.arms[arm].validation[seed]
-        standing.looks.append(Look(arm, score, draws))
-        standing.seconds.setdefault(arm, []).append(seconds[arm])
-        standing._known = None
+        shown = Evidence(task.arms[arm].validation[seed], task.draws(arm, seed, standing.spread))
+        standing.add(arm, shown, seconds[arm])
         spent += seconds[arm]
 
     for sort in (FLOOR, SIMPLE, FROZEN):

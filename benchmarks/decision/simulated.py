@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 from replays import Replay
 
 from graftwork.decision.choice import WORTH
-from graftwork.decision.posterior import Look
 from graftwork.decision.prior import LEVEL, Prior, Sizes, landmark_of, spread_of
 from graftwork.decision.standing import Standing
 from graftwork.decision.traits import TUNED
+from graftwork.run.evidence import Evidence
 
 DRAWS = 400
 BANDS = (0.0, 0.0025, 0.005, 0.01, 0.02, 1.0)  # of the stated expected shortfall
@@ -30,14 +30,12 @@ def coverage(tasks: Sequence[Replay], priors: Mapping[str, Prior], sizes: Sizes,
         prior, arms = priors[task.name], list(task.arms)
         landmarks = {arm: seen.test for arm, seen in task.arms.items() if arm.sort != TUNED}
         belief = prior.belief(task.record.traits, arms, landmarks)
+        spread = spread_of(landmark_of(landmarks), task.record.traits.least)
+        truth = random.multivariate_normal(belief.mean, belief.covariance - (LEVEL * spread) ** 2)  # the level stays
         standing = Standing(arms, task.record.traits, task.rows, prior)
-        standing.looks = [Look(arm, score, np.zeros(DRAWS)) for arm, score in landmarks.items()]  # for the spread alone
-        spread = standing.spread
-        level = (LEVEL * spread_of(landmark_of(landmarks), task.record.traits.least)) ** 2  # stays where it is
-        truth = random.multivariate_normal(belief.mean, belief.covariance - level)
         looks = _looks(truth, spread, task.rows, [arm.sort == TUNED for arm in arms], sizes, random)
-        standing.looks = [Look(arm, score, draws) for arm, (score, draws) in zip(arms, looks, strict=True)]
-        standing.seconds = {arm: [max(0.05, seen.seconds)] for arm, seen in task.arms.items()}
+        for (arm, seen), (score, draws) in zip(task.arms.items(), looks, strict=True):
+            standing.add(arm, Evidence(score, draws), max(0.05, seen.seconds))
         chosen = standing.choice(WORTH).chosen
         mean, low, high = standing.posterior.shortfall(chosen)
         stated.append(mean)

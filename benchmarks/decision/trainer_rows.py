@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-import gzip
 import hashlib
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "many_tasks"))  # before the `run` beside this file
+
+from run import rows_of
 
 TEXTS = ("text", "text_a", "text_b")
 SETS = (
@@ -29,16 +33,6 @@ class Drawn:
     classes: int
     words: float  # a row of train, on average
     digest: str  # of the files: rows of other texts have another
-
-
-def rows_of(folder: Path, name: str) -> list[Row]:
-    """The rows of `name.tsv` or `name.tsv.gz`, which are never quoted; none where there is no such file."""
-    for path in (folder / f"{name}.tsv", folder / f"{name}.tsv.gz"):
-        if path.is_file():
-            raw = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
-            header, *lines = raw.decode("utf-8").rstrip("\n").split("\n")
-            return [dict(zip(header.split("\t"), line.split("\t"), strict=True)) for line in lines]
-    return []
 
 
 def texts_of(row: Row) -> tuple[str, ...]:

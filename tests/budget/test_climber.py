@@ -137,7 +137,7 @@ class Climb:
         """That has not begun."""
         purse = Purse(Budget(budget, "s"), Prices(), WATCH)
         known = Foreseen() if forecasts is None else forecasts
-        return Climber(self.shop, purse, known, Recipe(), 0, lambda done, text: None, worth, KNOWN)
+        return Climber(self.shop, purse, known, Recipe(), 0, lambda done, text: None, worth)
 
     def __call__(
         self,
@@ -158,6 +158,7 @@ class Climb:
 def paid(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, made in (("paid", Paid), ("tuned", Tuned)):
         monkeypatch.setitem(methods._parts, name, made)
+    monkeypatch.setattr(Prior, "load", lambda data="": KNOWN)
     WATCH.seconds = 0.0
     DURING.clear()
 

@@ -7,12 +7,13 @@ import torch
 from transformers import BertConfig
 
 from graftwork.backbones.tiny_text import tiny_tokenizer
-from graftwork.core.assembling import assembled
+from graftwork.core.assembling import assemble
+from graftwork.core.attention_interface import with_our_attention
 from graftwork.core.backbone import Backbone
 from graftwork.core.bert import BertShape, bert_of
 from graftwork.core.example import Example
 from graftwork.core.layout import BERT
-from graftwork.core.loading import assemble, fresh
+from graftwork.core.loading import fresh
 
 SIZES = {
     "vocab_size": tiny_tokenizer().get_vocab_size(),
@@ -33,8 +34,8 @@ def both(bf16: bool) -> tuple[Backbone, Backbone]:
     ours = bert_of(BertShape(**SIZES), weights, torch.bfloat16 if bf16 else torch.float32)
     told = {"pad_id": 0, "max_length": 64, "random_seed": None, "identity": {}}
     return (
-        assembled("bert", ours, tiny_tokenizer(), BERT, **told),  # type: ignore[arg-type]
-        assemble("bert", theirs, tiny_tokenizer(), BERT, **told),  # type: ignore[arg-type]
+        assemble("bert", ours, tiny_tokenizer(), BERT, **told),  # type: ignore[arg-type]
+        assemble("bert", with_our_attention(theirs), tiny_tokenizer(), BERT, **told),  # type: ignore[arg-type]
     )
 
 

@@ -14,9 +14,11 @@ from torch import Tensor
 from transformers import BertConfig
 
 from graftwork.backbones.tiny_text import ARCHITECTURE, MAX_LENGTH, tiny_tokenizer
+from graftwork.core.assembling import assemble
+from graftwork.core.attention_interface import with_our_attention
 from graftwork.core.backbone import Backbone
 from graftwork.core.layout import BERT
-from graftwork.core.loading import assemble, fresh
+from graftwork.core.loading import fresh
 from graftwork.core.method import FrozenPass, Setting, Workbench
 from graftwork.core.model import Model
 from graftwork.core.opening import open_backbone
@@ -160,7 +162,7 @@ def test_the_delta_is_whole_when_an_early_epoch_is_kept() -> None:
 def deep() -> Backbone:
     """`tiny_text` with four blocks: room for two stages above the last."""
     config = BertConfig(vocab_size=tiny_tokenizer().get_vocab_size(), **ARCHITECTURE | {"num_hidden_layers": 4})
-    network, layout = fresh(config, 0, bf16=False), replace(BERT, pooling="mean")
+    network, layout = with_our_attention(fresh(config, 0, bf16=False)), replace(BERT, pooling="mean")
     return assemble(
         "deep", network, tiny_tokenizer(), layout, pad_id=0, max_length=MAX_LENGTH, random_seed=None, identity={}
     )

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import torch
 
-from graftwork.core.assembling import assembled
+from graftwork.core.assembling import assemble
 from graftwork.core.bert import BertShape, bert_of
 from graftwork.core.layout import BERT
 from graftwork.core.model_folder import WEIGHTS, model_file, read_as_trained, reading_files, stored_weights
@@ -49,7 +49,7 @@ class MiniLM:
             return open_folder(folder, NAME, BERT, random_seed=random_seed, bf16=bf16)
         weights = {WEIGHTS: _checked(folder / WEIGHTS)}
         layout, max_length = read_as_trained(folder, BERT)
-        return assembled(
+        return assemble(
             NAME,
             bert_of(SHAPE, stored_weights(folder), torch.bfloat16 if bf16 else torch.float32),
             read_tokenizer(model_file(folder, TOKENIZER)),

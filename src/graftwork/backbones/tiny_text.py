@@ -14,8 +14,10 @@ from tokenizers.pre_tokenizers import BertPreTokenizer
 from tokenizers.processors import TemplateProcessing
 from transformers import BertConfig
 
+from graftwork.core.assembling import assemble
+from graftwork.core.attention_interface import with_our_attention
 from graftwork.core.layout import BERT
-from graftwork.core.loading import assemble, fresh
+from graftwork.core.loading import fresh
 from graftwork.core.transformer import TransformerBackbone
 from graftwork.files import digest
 from graftwork.registry import backbones
@@ -44,7 +46,7 @@ class TinyText:
         module = fresh(config, OWN_SEED if random_seed is None else random_seed, bf16)
         return assemble(
             "tiny_text",
-            module,
+            with_our_attention(module),
             tokenizer,
             replace(BERT, pooling="mean"),
             pad_id=0,

@@ -13,9 +13,8 @@ from graftwork.core.progress import Progress
 from graftwork.core.run import Recipe, RunResult
 from graftwork.decision.choice import WORTH
 from graftwork.decision.next_run import expected_gain
-from graftwork.decision.prior import Prior
 from graftwork.decision.standing import Standing
-from graftwork.decision.traits import TUNED, Arm, Traits
+from graftwork.decision.traits import TUNED, Arm
 from graftwork.run.evidence import Evidence, validation_evidence
 from graftwork.run.execute import execute
 from graftwork.run.methods import Named, named
@@ -74,13 +73,10 @@ class Climber:
         seed: int,
         progress: Progress,
         worth: float = WORTH,
-        prior: Prior | None = None,
     ):
         self.shop, self.purse, self.forecasts, self.recipe, self.seed = shop, purse, forecasts, recipe, seed
         self.progress, self.worth = progress, worth
-        backbone = shop.backbone.card.id if shop.backbone else None
-        rows = len(shop.dataset.validation.examples)
-        self.standing = Standing((), Traits.of(shop.dataset, backbone), rows, prior or Prior.load(shop.dataset.digest))
+        self.standing = Standing.on(shop.dataset, shop.backbone)
         self.rungs: list[Rung] = []  # in the order in which they were decided on
         self.first: dict[Arm, Rung] = {}  # of each method the run with the first seed, as far as it is known
         self.closed: set[Arm] = set()  # that can't be afforded, or failed
@@ -158,10 +154,10 @@ class Climber:
         """Once: the best method at other learning rates; else the end."""
         best = self.standing.choice(BEST).chosen
         item = self.first[best].method
-        own = item.config.get("learning_rate")
+        own = item.config.get("learning_rate") if best.sort == TUNED and "learning_rate" not in item.given else None
         settings = {key: value for key, value in item.config.items() if key not in ("name", "version")}
-        others = [named(item.config["name"], {**settings, "learning_rate": factor * own}) for factor in OTHER_RATES
-                  ] if own and best.sort == TUNED and "learning_rate" not in item.given else []  # fmt: skip
+        rates = [factor * own for factor in OTHER_RATES] if own else []
+        others = [named(item.config["name"], {**settings, "learning_rate": rate}) for rate in rates]
         fresh = [other for other in others if Arm.of(other) not in self.first]
         if not fresh:
             dear = any(rung.decision == "not affordable" for rung in self.rungs)
@@ -297,18 +293,24 @@ class Climber:
         chosen = self.chosen()
         if chosen is not None:
             chosen.decision = "kept"
-        left = self.purse.left / MARGIN
         for arm, rung in sorted(self.first.items(), key=lambda item: self._expected(item[0])):
             if rung not in self.rungs:
                 rung.gain = self._gain(arm)
-                if not self.stopped.startswith((SPENT, INTERRUPTED)) and self.purse.price(self._expected(arm)) > left:
-                    needed = self._show(self.purse.price(self._expected(arm)))
-                    self._too_dear(rung, f"{'' if rung.forecast else 'by its operations '}needed about {needed}")
-                    self.rungs.append(rung)
-                    continue
-                rung.decision = "not tried" if self.stopped in (SPENT, INTERRUPTED) else "not worth it"
-                rung.reason = self.stopped if rung.gain is None else f"expected to gain {percent(rung.gain, 2)} points"
+                self._say_why_not(arm, rung)
                 self.rungs.append(rung)
+
+    def _say_why_not(self, arm: Arm, rung: Rung) -> None:
+        """Of a method that was not tried."""
+        needed = self.purse.price(self._expected(arm))
+        if self.stopped in (SPENT, INTERRUPTED):
+            rung.decision = "not tried"
+        elif MARGIN * needed > self.purse.left:
+            by = "" if rung.forecast else "by its operations "
+            return self._too_dear(rung, f"{by}needed about {self._show(needed)}")
+        else:
+            rung.decision = "not worth it"
+        rung.reason = self.stopped if rung.gain is None else f"expected to gain {percent(rung.gain, 2)} points"
+        return None
 
     def _gain(self, arm: Arm) -> float | None:
         """What a run of a method would be expected to gain now."""

@@ -16,9 +16,8 @@ from graftwork.core.meter import Cost, Phase
 from graftwork.core.run import Recipe, RunResult
 from graftwork.core.settings import BY
 from graftwork.core.task import Dataset
-from graftwork.decision.prior import Prior
 from graftwork.decision.standing import Standing
-from graftwork.decision.traits import Arm, Traits
+from graftwork.decision.traits import Arm
 from graftwork.registry import kinds, metrics
 from graftwork.run.evidence import validation_evidence
 from graftwork.run.methods import Named
@@ -69,10 +68,8 @@ class Runner:
         self.entries = [Entry(item, Arm.of(item), BY not in item.config) for item in chosen]
         self.done: dict[str, RunResult] = {}
         self.reused = 0
-        backbone = shop.backbone.card.id if shop.backbone else None
         arms = [entry.arm for entry in self.entries if entry.candidate]
-        rows = len(shop.dataset.validation.examples)
-        self.standing = Standing(arms, Traits.of(shop.dataset, backbone), rows, Prior.load(shop.dataset.digest))
+        self.standing = Standing.on(shop.dataset, shop.backbone, arms)
 
     def order(self, entry: Entry, seed: int) -> Order:
         """That of a method's run with a seed, which counts as begun."""

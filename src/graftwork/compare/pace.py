@@ -30,15 +30,17 @@ class Pace:
             return statistics.median(taken)
         return BEFORE_THE_BACKBONE + self._operations_of(entry) * self._rate()
 
-    def _known(self, entry: Entry) -> Sequence[RunResult]:
-        """The runs of a method that this comparison made, else the one that an earlier one left."""
-        if entry.runs:
-            return entry.runs
+    def left_before(self, entry: Entry) -> RunResult | None:
+        """The run of the first seed that an earlier comparison left, which costs nothing now."""
         label, shop = entry.item.label, self.runner.shop
         if label not in self._before:
             self._before[label] = shop.store.find(shop.spec(entry.item, self.runner.recipe, 0).id)
-        before = self._before[label]
-        return [before] if before is not None else []
+        return self._before[label]
+
+    def _known(self, entry: Entry) -> Sequence[RunResult]:
+        """The runs of a method that this comparison made, else the one that an earlier one left."""
+        before = None if entry.runs else self.left_before(entry)
+        return entry.runs if before is None else [before]
 
     def _rate(self) -> float:
         """Seconds per operation, of the runs that there are: those that change the network, else those that read it."""

@@ -60,8 +60,8 @@ class Search:
         return self.runner.grid()
 
     def outlook(self) -> Outlook:
-        """Before anything has run, or at any time after."""
-        seconds = {arm: self.seconds(arm) for arm in self.entries}
+        """Before anything has run, or at any time after; what an earlier comparison left costs nothing."""
+        seconds = {arm: self.seconds(arm) for arm, entry in self.entries.items() if not self.pace.left_before(entry)}
         tuned = sorted(taken for arm, taken in seconds.items() if arm.sort == TUNED)
         first = STARTING * (self.at_once > 1) + sum(taken for arm, taken in seconds.items() if arm.sort != TUNED)
         likely = first + (tuned[0] + 2 * tuned[len(tuned) // 2] + tuned[-1] if tuned else 0.0)

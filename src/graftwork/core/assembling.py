@@ -20,7 +20,7 @@ UNUSED = ("pooler", "masked_spec_embed")  # of next-sentence prediction; of pre-
 UNSTATED_LENGTH = 512  # tokens, where neither network nor tokenizer names a limit (XLNet)
 
 
-def assembled(
+def assemble(
     name: str,
     module: Any,
     tokenizer: Tokenizer,

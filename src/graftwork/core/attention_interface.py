@@ -11,7 +11,8 @@ AttentionInterface.register(NAME, attend)
 AttentionMaskInterface.register(NAME, visible_keys)
 
 
-def use_our_attention(network: PreTrainedModel) -> None:
-    """Let a network of transformers' own attend as `attend` does, if it can be told how."""
+def with_our_attention(network: PreTrainedModel) -> PreTrainedModel:
+    """A network of transformers' own, which attends as `attend` does from now on, if it can be told how."""
     if network.is_backend_compatible():
         network.set_attn_implementation(NAME)
+    return network

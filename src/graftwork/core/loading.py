@@ -18,8 +18,8 @@ from torch import nn
 from transformers import AutoModel, GenerationConfig, PreTrainedConfig, PreTrainedModel
 from transformers.utils import logging
 
-from graftwork.core.assembling import UNUSED, assembled
-from graftwork.core.attention_interface import use_our_attention
+from graftwork.core.assembling import UNUSED, assemble
+from graftwork.core.attention_interface import with_our_attention
 from graftwork.core.configuration import configuration, require_room
 from graftwork.core.layout import Layout
 from graftwork.core.model_folder import (
@@ -72,7 +72,7 @@ def open_folder(folder: Path, name: str, layout: Layout, *, random_seed: int | N
             module = fresh_of_folder(folder, config, random_seed, bf16)
     return assemble(
         name,
-        module,
+        with_our_attention(module),
         tokenizer,
         layout,
         pad_id=pad_id,
@@ -80,23 +80,6 @@ def open_folder(folder: Path, name: str, layout: Layout, *, random_seed: int | N
         random_seed=random_seed,
         identity=identity,
     )
-
-
-def assemble(
-    name: str,
-    module: PreTrainedModel,
-    tokenizer: Tokenizer,
-    layout: Layout,
-    *,
-    pad_id: int,
-    max_length: int,
-    random_seed: int | None,
-    identity: Mapping[str, Any],
-) -> TransformerBackbone:
-    """As `assembled`, of a network of transformers' own, with our attention where it takes one."""
-    use_our_attention(module)
-    lasting: dict[str, Any] = {"random_seed": random_seed, "identity": identity}
-    return assembled(name, module, tokenizer, layout, pad_id=pad_id, max_length=max_length, **lasting)
 
 
 def fresh(config: PreTrainedConfig, seed: int, bf16: bool) -> PreTrainedModel:

@@ -9,6 +9,8 @@ from dataclasses import replace
 
 import numpy as np
 
+from graftwork.core.backbone import Backbone
+from graftwork.core.task import Dataset
 from graftwork.decision.choice import WORTH, Choice, choose
 from graftwork.decision.next_run import assumed, best_next
 from graftwork.decision.posterior import Look, Posterior, posterior
@@ -30,6 +32,12 @@ class Standing:
         self.seconds: dict[Arm, list[float]] = {}  # of training, run by run
         self.begun: dict[Arm, int] = dict.fromkeys(self.arms, 0)  # runs that were made or are on their way
         self._known: Posterior | None = None
+
+    @classmethod
+    def on(cls, dataset: Dataset, backbone: Backbone | None, arms: Sequence[Arm] = ()) -> Standing:
+        """Before any run on these rows, with the prior that has not seen them."""
+        traits = Traits.of(dataset, backbone.card.id if backbone else None)
+        return cls(arms, traits, len(dataset.validation.examples), Prior.load(dataset.digest))
 
     def admit(self, arm: Arm) -> None:
         """A method is a candidate too."""

@@ -14,7 +14,7 @@ from safetensors import SafetensorError
 from torch import Tensor, nn
 from transformers import AutoConfig, PreTrainedConfig, PreTrainedModel
 
-from graftwork.core.attention_interface import use_our_attention
+from graftwork.core.attention_interface import with_our_attention
 from graftwork.core.configuration import configuration
 from graftwork.core.layout import Layout
 from graftwork.core.loading import TransformerFamily, require_whole, transformers_errors, weighted
@@ -98,7 +98,7 @@ def require_heads_only(missing: Collection[str], heads: Collection[str], folder:
 
 def with_short_attention(network: PreTrainedModel) -> PreTrainedModel:
     """The same network with the attention that is quick on a processor, where it takes one."""
-    use_our_attention(network)
+    with_our_attention(network)
     return network
 
 
