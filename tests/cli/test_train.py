@@ -222,8 +222,9 @@ def test_the_answer_of_a_ladder_says_what_it_may_lack_and_what_it_is_known_by() 
     lines = ladder_lines(ladder())
     assert lines[0] == "tickets · accuracy, points · minilm, fp32 on cpu · budget 1 min 0 s"
     assert lines[2] == "Use full: test accuracy 88.0 [80.0, 93.0], 2.5 s to train."
-    assert lines[3].startswith("Expected to be 0.4 points (0.0 … 2.0) below the best of 2 methods; chosen on 1,234 ")
-    assert "validation rows and 40 earlier boards" in lines[3]
+    assert lines[3] == (
+        "It may be 0.4 points (0.0 … 2.0) below the best of 2, by 1,234 validation rows and 40 earlier boards."
+    )
     assert lines[4] == "Spent 30 s (meter), 50 % of the budget; ended since nothing more is worth it."
 
 

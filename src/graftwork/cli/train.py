@@ -206,12 +206,13 @@ def _answer(content: Mapping[str, Any]) -> list[str]:
     if not chosen or not decision:
         return []
     own = next(one for one in decision["methods"] if one["method"] == chosen["method"])
+    low, high = percent(own["low"]), percent(own["high"])
+    of, rows, boards = len(decision["methods"]), decision["validation_rows"], decision["boards"]
     return [
         f"Use {chosen['method']}: test {named_scores(chosen['scores'], chosen['interval'])}, "
         f"{show(chosen['costs']['train_seconds']['value'], 's')} to train.",
-        f"Expected to be {percent(own['shortfall'])} points ({percent(own['low'])} … {percent(own['high'])}) below the "
-        f"best of {len(decision['methods'])} methods; chosen on {decision['validation_rows']:,} validation rows and "
-        f"{decision['boards']} earlier boards, so the test score is no better for having been chosen.",
+        f"It may be {percent(own['shortfall'])} points ({low} … {high}) below the best of {of}, by {rows:,} "
+        f"validation rows and {boards} earlier boards.",
     ]
 
 
