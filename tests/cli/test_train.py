@@ -149,7 +149,7 @@ def test_a_budget_climbs_prints_its_answer_and_its_ladder_and_leaves_a_module(
     assert "budget 1 h 0 min" in heading
     chosen, methods = content["chosen"]["method"], content["decision"]["methods"]
     assert answer.startswith(f"Use {chosen}: test accuracy ") and " to train.\n" in answer
-    assert f"below the best of {len(methods)} methods; chosen on 3 validation rows" in answer
+    assert f"below the best of {len(methods)}, by 3 validation rows" in answer
     assert f"of the budget; ended since {content['stopped']}" in answer
     lines = runs.splitlines()[1 : 1 + len(content["rungs"])]
     for rung, line in zip(content["rungs"], lines, strict=True):
