@@ -89,7 +89,7 @@ class Climber:
         return method.method.unfit(self.shop.dataset.task, card)
 
     def climb(self, methods: Sequence[Named], keep: Callable[[], object] = lambda: None) -> None:
-        """Run what is worth most, as far as is known; measure it first. `keep` is called after every run."""
+        """Make the runs that are worth most, each measured before; `keep` is called after every run."""
         for method in methods:
             self.shop.spec(method, self.recipe, self.seed)  # a recipe that makes no sense is an error before any run
         self._open(methods)
@@ -106,14 +106,14 @@ class Climber:
         self._leave()
 
     def _open(self, methods: Sequence[Named]) -> None:
-        """Let these be candidates."""
+        """Admit these methods as candidates."""
         for method in methods:
             arm = Arm.of(method)
             self.first[arm] = self._known(Rung(method, self.seed))
             self.standing.admit(arm)
 
     def _known(self, rung: Rung) -> Rung:
-        """With what is known for nothing: that a run is there already, or roughly its operations."""
+        """Fill in what costs nothing: that the run is stored already, or a rough count of its operations."""
         if self.shop.store.find(self.shop.spec(rung.method, self.recipe, rung.seed).id) is not None:
             rung.forecast = Forecast()
             return rung
@@ -122,7 +122,7 @@ class Climber:
         return rung
 
     def _next(self) -> Rung | None:
-        """The run to make now; None, and the climb is at its end or has new candidates, where none is worth it."""
+        """The next run; None where the climb has ended, or has admitted new candidates instead."""
         waiting = [arm for arm in self.first if arm not in self.closed and not self.standing.begun[arm]]
         simple = [arm for arm in waiting if arm.sort != TUNED]
         if simple or not self.standing.looks:
@@ -151,7 +151,7 @@ class Climber:
         return self.purse.budget.amount / max(1e-12, self.purse.price(1.0))
 
     def _try_other_rates(self) -> None:
-        """Once: the best method at other learning rates; else the end."""
+        """Admit the best method at twice and half its learning rate; end the climb where that was done already."""
         best = self.standing.choice(BEST).chosen
         item = self.first[best].method
         own = item.config.get("learning_rate") if best.sort == TUNED and "learning_rate" not in item.given else None
@@ -172,13 +172,13 @@ class Climber:
         return rung.forecast.seconds if rung.forecast else rung.operations * self.seconds_per_flop
 
     def _hoped(self, arm: Arm, left: float) -> float:
-        """`_expected`; what is only known by its operations is hoped to be affordable where that is not hopeless."""
+        """As `_expected`; a method that was never measured counts as affordable unless it needs twice what is left."""
         expected = self._expected(arm)
         known = self.first[arm].forecast is not None or self.standing.begun[arm]
         return expected if known or expected > HOPELESS * left else min(expected, left)
 
     def _ready(self, rung: Rung) -> bool:
-        """Measure it, if it has not been; whether it can be afforded. What was measured now is looked at once more."""
+        """Whether the run can start now. A method without a forecast is measured, and compared with the others anew."""
         arm = Arm.of(rung.method)
         if rung is self.first[arm] and rung.forecast is None:
             self._measure(rung)
@@ -289,7 +289,7 @@ class Climber:
             rung.reason = f"{100 * low:+.1f} to {100 * high:+.1f} points against {before.method.label}"
 
     def _leave(self) -> None:
-        """What was not tried, and why; what is chosen is kept, whatever came after it."""
+        """List the methods that were not tried, with reasons, and mark the chosen run as kept."""
         chosen = self.chosen()
         if chosen is not None:
             chosen.decision = "kept"

@@ -32,7 +32,7 @@ class Entry:
 
     item: Named
     arm: Arm
-    candidate: bool = True  # False: one over another method (half a pair, random weights), which is no use by itself
+    candidate: bool = True  # False: it wraps another method (one text of a pair, random weights), and is never chosen
     runs: list[RunResult] = field(default_factory=list)  # in the order of their seeds
 
 

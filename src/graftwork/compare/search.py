@@ -89,7 +89,7 @@ class Search:
         return [arm for arm in self.entries if arm in self.standing.arms]
 
     def _first(self) -> None:
-        """What trains no network: without a backbone in this process at once, the others by the crew."""
+        """Run the baselines: those without a backbone in this process, those on a frozen one by the crew."""
         for sorts, crew in (((FLOOR, SIMPLE), partial(one_by_one, Shops(self.shop))), ((FROZEN,), None)):
             orders = [self.runner.order(entry, 0) for arm, entry in self.entries.items() if arm.sort in sorts]
             self.runner.execute(orders, self.told, self.ended, crew)
@@ -121,7 +121,7 @@ class Search:
         return found[0] if found else None
 
     def _confirm(self) -> bool:
-        """Give the chosen method the seeds that show its spread, and cheap ones as many; whether any ran."""
+        """Run the chosen method, and cheap ones, with the seeds that show a spread; whether that changed the choice."""
         if not self.standing.looks:
             return False
         chosen = self.standing.choice(self.worth).chosen

@@ -58,7 +58,7 @@ def choose(posterior: Posterior, prices: Mapping[Arm, float], worth: float) -> C
 
 
 def _above_floor(posterior: Posterior, arms: list[Arm]) -> list[Arm]:
-    """Without the majority class, unless nothing else is expected to be above it."""
+    """The methods but the majority class; that class alone where none of them is expected to score above it."""
     floors = [arm for arm in arms if arm.sort == FLOOR]
     others = [arm for arm in arms if arm.sort != FLOOR]
     if not floors or not others:

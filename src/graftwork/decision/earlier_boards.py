@@ -71,7 +71,7 @@ class Experience:
 
 
 def shipped() -> tuple[Mapping[str, Any], Experience]:
-    """What was fitted on our own boards, and these."""
+    """The fitted sizes of the prior, and the boards that they were fitted on."""
     content = read_json(SHIPPED)
     return content["sizes"], Experience(tuple(map(TaskRecord.read, content["tasks"])))
 

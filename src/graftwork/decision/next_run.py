@@ -15,6 +15,7 @@ from scipy.stats import norm
 from graftwork.decision.posterior import Posterior
 from graftwork.decision.traits import Arm
 
+LEAST_GAIN = 1e-4  # a hundredth of a point: less is not worth a run, whatever it costs
 STEPS = 256  # of the result's distribution
 _RESULTS = norm.ppf((np.arange(STEPS) + 0.5) / STEPS)  # (STEPS,) equally likely, in standard deviations
 
@@ -34,7 +35,7 @@ def expected_gain(posterior: Posterior, run: Arm, open_to: Collection[Arm]) -> f
 
 
 def assumed(posterior: Posterior, run: Arm) -> Posterior:
-    """As it will be when a run that is on its way comes out as expected: nothing moves, and less is open."""
+    """The posterior once a run that is on its way has come out as expected: means stay, variances shrink."""
     place, count = posterior.arms.index(run), len(posterior.arms)
     shown = np.zeros(2 * count)
     shown[place] = shown[count + place] = 1.0
@@ -50,9 +51,6 @@ def _moved(posterior: Posterior, run: Arm) -> tuple[np.ndarray, np.ndarray]:
     towards = posterior.covariance[:, place] + posterior.covariance[:, count + place]  # (2 M,)
     variance = float(towards[place] + towards[count + place]) + float(posterior.seed_variance[place])
     return posterior.mean[:count], towards[:count] / np.sqrt(max(variance, 1e-18))
-
-
-LEAST_GAIN = 1e-4  # a hundredth of a point: less is not worth a run, whatever it costs
 
 
 def best_next(

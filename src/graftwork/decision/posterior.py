@@ -123,7 +123,7 @@ def luck_covariance(arms: Sequence[Arm], looks: Sequence[Look], rows: int, sprea
 
 
 def _seed_variance(arms: Sequence[Arm], looks: Sequence[Look], spread: float, sizes: Sizes) -> Floats:
-    """(M,) of each method's runs: the typical one joined with what its own runs show."""
+    """(M,) variance over seeds of one run of each method: a typical one joined with that of its own runs."""
     found = []
     for arm in arms:
         typical = (spread * (sizes.seed_tuned if arm.sort == TUNED else sizes.seed_other)) ** 2

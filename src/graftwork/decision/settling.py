@@ -17,14 +17,14 @@ MOST_TIMES = 20  # as many rows or runs as there are; more than that settles not
 
 @dataclass(frozen=True)
 class Settling:
-    """What more would do, each by itself; None: no number that is in reach."""
+    """How many more rows, or runs, would settle it, each by itself; None where no number in reach does."""
 
     rows: int | None  # validation rows, beside those that there are
     runs: int | None  # of each of the two, beside those that there are
 
 
 def settling(standing: Standing, chosen: Arm, rival: Arm, worth: float) -> Settling:
-    """For how many the chance that `rival` is better by more than `worth` should leave the uncertain middle.
+    """How many more should bring the chance that `rival` is better by more than `worth` below `SETTLED`, or near 1.
 
     The difference is as now, only better known: its variance is that of a normal prior and a normal look, whose parts
     shrink with the rows and with the runs.

@@ -24,7 +24,7 @@ FLAT = 1e6  # variance of a score, in squared spreads, of which nothing is known
 
 
 class Standing:
-    """Of each method: the runs that it made, what they showed on validation, and what follows."""
+    """The candidates, what their runs showed on validation so far, and what follows from that."""
 
     def __init__(self, arms: Sequence[Arm], traits: Traits, rows: int, prior: Prior):
         self.arms, self.traits, self.rows, self.prior = tuple(arms), traits, rows, prior
