@@ -112,6 +112,7 @@ def forked(folder: Path, words: Sequence[str]) -> dict[str, Any]:
 
 def _measured(folder: Path, words: Sequence[str], told: Path, said: Path) -> None:
     """Run the command and write down what it took. In a child only."""
+    torch.set_num_threads(1)  # torch's thread pool is made anew after a fork; two loading threads at once would race
     os.chdir(folder)
     stream = os.open(said, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
     os.dup2(stream, 1)
