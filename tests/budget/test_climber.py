@@ -104,6 +104,7 @@ class Foreseen:
     wrong: float = 1.0
     looks_like: Mapping[str, float] = field(default_factory=dict)
     broken: str = ""  # the label of a method that can't even be measured
+    epochs: int = 0  # of every run
     measured: list[str] = field(default_factory=list)
 
     def operations(self, method: Named) -> float:
@@ -114,7 +115,7 @@ class Foreseen:
         self.measured.append(method.label)
         if method.label == self.broken:
             raise ValueError("nothing to measure")
-        return Forecast({"steps": self.wrong * method.config["seconds"]})
+        return Forecast({"steps": self.wrong * method.config["seconds"]}, epochs=self.epochs)
 
 
 class Climb:
@@ -122,6 +123,7 @@ class Climb:
 
     def __init__(self, shop: Shop):
         self.shop = shop
+        self.recipe = Recipe()
         self.scores: dict[str, float | Sequence[float]] = {}  # label -> validation score, of each seed or of all
 
     def evidence(self, dataset: Any, folder: Path) -> Evidence:
@@ -137,7 +139,7 @@ class Climb:
         """That has not begun."""
         purse = Purse(Budget(budget, "s"), Prices(), WATCH)
         known = Foreseen() if forecasts is None else forecasts
-        return Climber(self.shop, purse, known, Recipe(), 0, lambda done, text: None, worth)
+        return Climber(self.shop, purse, known, self.recipe, 0, lambda done, text: None, worth)
 
     def __call__(
         self,
@@ -247,6 +249,29 @@ def test_what_is_hopelessly_dear_is_not_measured(climb: Climb) -> None:
     assert climber.rungs[2].decision == "not affordable"
     assert "by its operations needed about 16 min 40 s, left 6.8 s" in climber.rungs[2].reason
     assert isinstance(climber.forecasts, Foreseen) and climber.forecasts.measured == ["paid", "paid:seconds=2"]
+
+
+def test_where_no_whole_run_is_affordable_one_has_fewer_epochs(climb: Climb, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The longest that is paid for; the fake takes all of its seconds whatever its epochs, so the budget ends it."""
+    asked: list[Recipe] = []
+    timed = climbing.execute
+
+    def noted(shop: Shop, method: Named, recipe: Recipe, *rest: Any) -> tuple[RunResult, bool]:
+        asked.append(recipe)
+        return timed(shop, method, recipe, *rest)
+
+    monkeypatch.setattr(climbing, "execute", noted)
+    climber = climb(30, {"paid": 0.5, "tuned:seconds=60": 0.9}, Foreseen(epochs=6))
+    cut = rung_of(climber, "tuned:seconds=60")
+    assert cut.epochs == 2 and asked == [Recipe(), Recipe(epochs=2)]
+    assert cut.forecast is not None and cut.forecast.seconds == pytest.approx(20)
+    assert cut.decision == "interrupted" and climber.chosen() is rung_of(climber, "paid")
+
+
+def test_epochs_that_were_asked_for_are_left_alone(climb: Climb) -> None:
+    climb.recipe = Recipe(epochs=6)
+    climber = climb(30, {"paid": 0.5, "tuned:seconds=60": 0.9}, Foreseen(epochs=6))
+    assert rung_of(climber, "tuned:seconds=60").decision == "not affordable"
 
 
 @pytest.mark.parametrize("sort", ["paid", "tuned"])

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import pytest
 
-from graftwork.budget.forecast import Forecaster, _line, _steps
+from graftwork.budget.forecast import Forecast, Forecaster, _line, _steps
 from graftwork.core.run import Recipe
 from graftwork.core.task import Task
 from graftwork.run.execute import execute
@@ -38,6 +38,15 @@ def test_the_first_step_of_a_length_is_told_from_the_others() -> None:
     (a, b), more = _steps(np.cumsum(list(steps())).tolist(), [100, 200])
     assert (a, b) == (pytest.approx(0.0, abs=1e-9), pytest.approx(0.01))
     assert more == pytest.approx(5.0)
+
+
+def test_fewer_epochs_where_the_seconds_do_not_hold_all() -> None:
+    """Six epochs: two are the least, and validation comes once more often than they do."""
+    whole = Forecast({"prefix": 10.0, "steps": 60.0, "validation": 7.0}, epochs=6)
+    assert whole.within(77.0) is whole and whole.within(31.9) is whole
+    assert whole.within(76.9).epochs == 5 and whole.within(33.1).epochs == 2
+    assert whole.within(33.1).parts == {"prefix": 10.0, "steps": pytest.approx(20.0), "validation": pytest.approx(3.0)}
+    assert Forecast({"fit": 9.0}).within(1.0).seconds == 9.0
 
 
 def test_operations_order_the_methods(open_tiny: OpenShop) -> None:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
-from graftwork.budget.forecast import Forecast
+from graftwork.budget.forecast import LEAST_SHARE, Forecast
 from graftwork.budget.purse import OverBudget, Purse, hard_stop
 from graftwork.core.progress import Progress
 from graftwork.core.run import Recipe, RunResult
@@ -50,6 +50,7 @@ class Rung:
     method: Named
     seed: int = 0
     operations: float = 0.0
+    epochs: int | None = None  # fewer than by its recipe, since the budget pays for no more; None: by its recipe
     gain: float | None = None  # that was expected of it, a fraction; None for what runs in any case
     forecast: Forecast | None = None
     measuring_seconds: float = 0.0
@@ -134,6 +135,11 @@ class Climber:
         left = whole * self.purse.left / self.purse.budget.amount / MARGIN
         seconds = {arm: self._hoped(arm, left) for arm in self.first if arm not in self.closed}
         found = self.standing.next_run(seconds, MOST_SEEDS, self.worth, whole, left)
+        if found is None and self.recipe.epochs is None:
+            shorter = {arm: self._hoped(arm, left, shorter=True) for arm in seconds}
+            found = self.standing.next_run(shorter, MOST_SEEDS, self.worth, whole, left)
+            if found is not None:
+                self._shorten(self.first[found[0]], left)
         if found is None:
             if self.standing.next_run(seconds, MOST_SEEDS, self.worth, whole) is not None:
                 self.stopped = "the budget pays for nothing more that is worth it"
@@ -142,9 +148,20 @@ class Climber:
             return None
         arm, gain = found
         made = self.standing.begun[arm]
-        rung = self.first[arm] if made == 0 else Rung(self.first[arm].method, self.seed + made)
+        first = self.first[arm]
+        rung = first if made == 0 else Rung(first.method, self.seed + made, epochs=first.epochs)
         rung.gain = gain
         return rung
+
+    def _shorten(self, rung: Rung, left: float) -> None:
+        """Cut a first run to the epochs that are paid for. One that is not measured yet stays as it is until then."""
+        if rung.forecast is not None and rung.result is None:
+            rung.forecast = rung.forecast.within(left)
+            rung.epochs = rung.forecast.epochs
+
+    def _recipe(self, rung: Rung) -> Recipe:
+        """That of a run."""
+        return self.recipe if rung.epochs is None else replace(self.recipe, epochs=rung.epochs)
 
     def _whole(self) -> float:
         """The budget in seconds."""
@@ -171,11 +188,18 @@ class Climber:
             return rung.result.spent.wall_seconds
         return rung.forecast.seconds if rung.forecast else rung.operations * self.seconds_per_flop
 
-    def _hoped(self, arm: Arm, left: float) -> float:
-        """As `_expected`; a method that was never measured counts as affordable unless it needs twice what is left."""
-        expected = self._expected(arm)
-        known = self.first[arm].forecast is not None or self.standing.begun[arm]
-        return expected if known or expected > HOPELESS * left else min(expected, left)
+    def _hoped(self, arm: Arm, left: float, shorter: bool = False) -> float:
+        """As `_expected`, or of a run with fewer epochs where it does not fit into what is `left`.
+
+        A method that was never measured counts as affordable unless it needs twice what is left.
+        """
+        expected, forecast = self._expected(arm), self.first[arm].forecast
+        if self.standing.begun[arm]:
+            return expected
+        if forecast is not None:
+            return (forecast.within(left) if shorter else forecast).seconds
+        least = LEAST_SHARE * expected if shorter and arm.sort == TUNED else expected
+        return least if least > HOPELESS * left else min(expected, left)
 
     def _ready(self, rung: Rung) -> bool:
         """Whether the run can start now. A method without a forecast is measured, and compared with the others anew."""
@@ -186,7 +210,7 @@ class Climber:
                 self._close(arm, rung)
             return False
         if rung is not self.first[arm]:
-            there = self.shop.store.find(self.shop.spec(rung.method, self.recipe, rung.seed).id) is not None
+            there = self.shop.store.find(self.shop.spec(rung.method, self._recipe(rung), rung.seed).id) is not None
             rung.forecast = Forecast() if there else Forecast({"as before": self._expected(arm)})
         assert rung.forecast is not None
         needed, left = self.purse.price(rung.forecast.seconds), self.purse.left
@@ -205,6 +229,8 @@ class Climber:
     def _measure(self, rung: Rung) -> None:
         """Forecast it, unless that is hopeless."""
         expected, left = rung.operations * self.seconds_per_flop, self.purse.left
+        if self.recipe.epochs is None and Arm.of(rung.method).sort == TUNED:
+            expected *= LEAST_SHARE  # to which it may be cut
         if self.seconds_per_flop != SECONDS_PER_FLOP and self.purse.price(expected) > HOPELESS * left:
             return self._too_dear(rung, f"by its operations needed about {self._show(self.purse.price(expected))}")
         self._report(rung, "measuring")
@@ -242,7 +268,9 @@ class Climber:
                     self._report(rung, text)
 
                 search = self._tried(rung)
-                rung.result, rung.reused = execute(self.shop, rung.method, self.recipe, rung.seed, report, search)
+                rung.result, rung.reused = execute(
+                    self.shop, rung.method, self._recipe(rung), rung.seed, report, search
+                )
         except OverBudget:
             spent = self.purse.spent()
             rung.decision = "interrupted"

@@ -12,7 +12,7 @@ import statistics
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -50,6 +50,7 @@ REPEATS = (2, 4)  # of every length, after its warm-up: at least, at most
 PASS_SHARE, PASS_TOKENS = 0.01, (256, 2048)  # of the tokens of a frozen pass that are timed, within these bounds
 ROWS_SHARE, ROWS_AT_LEAST = 0.05, 50  # of the rows that a method without a backbone is tried on
 FILES = 8  # that a run writes, whatever its method
+LEAST_SHARE = 1 / 3  # of its epochs: what a run is cut to at most
 EVALUATIONS_GROW = 0.09  # share by which a convex fit takes more evaluations for e x the rows (docs/log.md)
 
 
@@ -59,11 +60,24 @@ class Forecast:
 
     parts: Mapping[str, float] = field(default_factory=dict)
     step: tuple[float, float] | None = None  # seconds of a step are [0] + [1] x padded tokens
+    epochs: int = 0  # of its steps; 0: it trains in none
 
     @property
     def seconds(self) -> float:
         """Of the whole run."""
         return sum(self.parts.values())
+
+    def within(self, seconds: float) -> Forecast:
+        """Of the same run with as many epochs as fit into `seconds`; itself where a third of them is too long."""
+        least = max(1, math.ceil(LEAST_SHARE * self.epochs))
+        shorter = (self._of(epochs) for epochs in range(self.epochs - 1, least - 1, -1))
+        return self if self.seconds <= seconds else next((one for one in shorter if one.seconds <= seconds), self)
+
+    def _of(self, epochs: int) -> Forecast:
+        """With fewer epochs. Validation comes before the first one and after each."""
+        shares = {"steps": epochs / self.epochs, "validation": (epochs + 1) / (self.epochs + 1)}
+        parts = {name: shares.get(name, 1.0) * seconds for name, seconds in self.parts.items()}
+        return replace(self, parts=parts, epochs=epochs)
 
 
 class Forecaster:
@@ -250,7 +264,7 @@ class Forecaster:
             "steps": stepping + first_of_length * len(set(epoch)),
             "validation": (recipe["epochs"] + 1) * look + recipe["epochs"] * keep,
         }
-        return Forecast(parts | self._after_backbone(fitted, checked), step)
+        return Forecast(parts | self._after_backbone(fitted, checked), step, recipe["epochs"])
 
     def _recipe(self, method: Named) -> Mapping[str, Any]:
         return self.shop.resolved(method, self.recipe)
