@@ -74,6 +74,15 @@ def test_every_rung_can_be_forecast(kind: str, open_tiny: OpenShop) -> None:
     assert sorted(shop.store.root.iterdir()) == before  # a forecast leaves nothing
 
 
+def test_the_last_start_is_that_of_the_fewest_trained_blocks(open_tiny: OpenShop) -> None:
+    shop = open_tiny()
+    forecaster = Forecaster(shop, Recipe(), 0)
+    assert shop.backbone is not None
+    words = ["majority", "linear_probe", "full", "top_layers:k=1"]
+    assert forecaster.last_start([parse_method(one) for one in words]) == shop.backbone.card.blocks - 1
+    assert forecaster.last_start([parse_method(one) for one in words[:3]]) is None
+
+
 def test_more_epochs_take_longer(open_tiny: OpenShop) -> None:
     ticks = iter(range(10**9))  # a clock on which every look takes a second
     shop = open_tiny()

@@ -18,6 +18,7 @@ from graftwork.core.opening import open_backbone
 from graftwork.core.task import Dataset, Split
 from graftwork.core.transformer import TransformerBackbone
 from graftwork.testing import tiny_bench, tiny_dataset
+from graftwork.train import frozen
 from graftwork.train.cache_folder import CacheFolder
 from graftwork.train.frozen import FrozenStore, Pass, key_of
 from graftwork.train.prefix_store import PrefixStore
@@ -183,6 +184,25 @@ def test_states_bring_the_pooled_features_along(backbone: Backbone, store: Froze
     kept = store.get(backbone, "data", DATA.train, 1, user)
     assert store.get(backbone, "data", DATA.train, None, user) is kept
     assert store.get(backbone, "data", DATA.train, 2, user) is not kept
+
+
+def test_a_pass_may_keep_the_states_that_a_later_run_needs(backbone: Backbone, store: FrozenStore) -> None:
+    """Asked for no depth, it is the one that is asked for afterwards, and its features are those of one without."""
+    store.keeps = 1
+    found = store.get(backbone, DATA.digest, DATA.train, None, bench(backbone))
+    assert store.holds(backbone, DATA.digest, DATA.train, 1)
+    assert store.get(backbone, DATA.digest, DATA.train, 1, bench(backbone)) is found
+    alone = FrozenStore().get(backbone, DATA.digest, DATA.train, None, bench(backbone))
+    assert all(torch.equal(found.pooled(block), alone.pooled(block)) for block in range(backbone.card.blocks + 1))
+
+
+def test_states_of_more_than_a_gigabyte_are_not_kept_for_later(
+    backbone: Backbone, store: FrozenStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(frozen, "MOST_KEPT_BESIDE", 100)
+    store.keeps = 1
+    store.get(backbone, DATA.digest, DATA.train, None, bench(backbone))
+    assert not store.holds(backbone, DATA.digest, DATA.train, 1)
 
 
 def test_a_pass_over_sampled_examples_alone_is_another(

@@ -12,6 +12,7 @@ import statistics
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -114,6 +115,15 @@ class Forecaster:
             flops = counted(work)[1] * self._recipe(method)["epochs"] * tokens("train", 0)
         flops += forward * (tokens("train", depth) + tokens("validation", depth))
         return flops / inputs["attention_mask"].numel()
+
+    def last_start(self, methods: Sequence[Named]) -> int | None:
+        """The last block that training starts from by any of these methods; None where none leaves blocks frozen."""
+        starts = []
+        for below in (innermost(item.method) for item in methods):
+            if isinstance(below, Changes) and self.shop.backbone is not None:
+                with suppress(Exception):  # what can't be built is told when it is measured
+                    starts.append(build_model(below, self.setting, self.lengths.encoded["train"].towers).prefix)
+        return max((start for start in starts if start), default=None)
 
     def forecast(self, method: Named) -> Forecast:
         """Time a sample of the run that `method` would be. Errors of its fit come out as they are."""

@@ -94,7 +94,10 @@ def climb(
         write_json(folder / "ladder.json", content)
         return content
 
-    climber.climb([item for item in chosen if not climber.unfit(item)], keep)
+    fit = [item for item in chosen if not climber.unfit(item)]
+    if shop.frozen is not None:  # one pass for the probe and for the cheapest method that trains blocks
+        shop.frozen.keeps = forecaster.last_start(fit)
+    climber.climb(fit, keep)
     content = keep()
     best = climber.chosen()
     if best is None:

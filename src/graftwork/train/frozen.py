@@ -29,6 +29,7 @@ from graftwork.train.resident import AT_ONCE, let_go
 
 SECONDS_BETWEEN_LOOKS = 0.1  # at a pass that another process computes
 TOKENS_PER_BATCH = 4096  # padded; bounds the memory of a pass and keeps matrix products large
+MOST_KEPT_BESIDE = 1 << 30  # bytes of states that a pass keeps which needs none itself
 BATCHES_AT_ONCE = 16  # of a pass, before what they filled is let go
 
 _Key = tuple[str, str, str, int | None]  # backbone's revision, data set's digest, split, depth
@@ -86,6 +87,7 @@ class FrozenStore:
 
     def __init__(self, cap_bytes: int = 4 << 30, disk: PrefixStore | None = None):
         self.cap_bytes, self.disk = cap_bytes, disk
+        self.keeps: int | None = None  # the block whose entering states a pass keeps too that needs none itself
         self._passes: OrderedDict[_Key, Pass] = OrderedDict()
         self._encoded: dict[tuple[str, str, str], tuple[Encoded, Phase]] = {}
 
@@ -102,6 +104,8 @@ class FrozenStore:
         key = (backbone.card.revision, data, split.name, depth)
         key = self._held(*key) or key
         known = self._passes.get(key)
+        if known is None and depth is None and self._keeps_more(backbone, encoded):
+            return self.get(backbone, data, split, self.keeps, bench)
         if known is None:
             known = self._passes[key] = self._opened(backbone, encoded, depth, bench)
         else:
@@ -139,6 +143,18 @@ class FrozenStore:
         if self.disk is None:
             return False
         return self.disk.find(self._wanted(backbone, self.encoded(backbone, data, split), depth)[0]) is not None
+
+    def _keeps_more(self, backbone: Backbone, encoded: Encoded) -> bool:
+        """Whether a pass without states, which is nowhere yet, keeps some for a later run: it takes no longer.
+
+        Its pooled features are the same, bit for bit, where all examples are sampled.
+        """
+        if self.keeps is None or not _all_sampled(encoded):
+            return False
+        wanted = self._wanted(backbone, encoded, self.keeps)[0]
+        if self.disk is not None and self.disk.find(self._wanted(backbone, encoded, None)[0]) is not None:
+            return False
+        return wanted.tokens * wanted.width * wanted.dtype.itemsize <= MOST_KEPT_BESIDE
 
     def _held(self, revision: str, data: str, split: str, depth: int | None) -> _Key | None:
         """The key of a pass in memory that serves: its pooled features are, bit for bit, those of one for this depth.
