@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from calibration_plot import write_plot
 from refit import records
 from replays import Replay, replays
 from simulated import coverage
@@ -208,7 +209,9 @@ def main() -> None:
             )
             print(f"{group}: {name}: {told}, spent {of['spent']:.1f}", flush=True)
     simulations = coverage(tasks, known, sizes, chosen.simulated)
-    write_json(chosen.out, {"rules": found, "simulated": simulations, "environment": environment(), "orders": ORDERS})
+    content = {"rules": found, "simulated": simulations, "environment": environment(), "orders": ORDERS}
+    write_json(chosen.out, content)
+    write_plot(content, chosen.out.parent / "calibration.svg")
 
 
 if __name__ == "__main__":

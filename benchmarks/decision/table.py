@@ -46,7 +46,7 @@ def _simulated(found: Mapping[str, Any]) -> str:
         upto = "" if band["to"] >= 1 else f" to {100 * band['to']:g}"
         stated, true = f"{100 * band['stated']:.2f}", f"{100 * band['true']:.2f}"
         lines.append(f"| {100 * band['from']:g}{upto} | {band['boards']:,} | {stated} | {true} |")
-    return "\n".join(lines)
+    return "\n".join([*lines, "", "![mean stated shortfall against the mean true one](results/calibration.svg)"])
 
 
 if __name__ == "__main__":
