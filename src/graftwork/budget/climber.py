@@ -156,8 +156,8 @@ class Climber:
     def _shorten(self, rung: Rung, left: float) -> None:
         """Cut a first run to the epochs that are paid for. One that is not measured yet stays as it is until then."""
         if rung.forecast is not None and rung.result is None:
-            rung.forecast = rung.forecast.within(left)
-            rung.epochs = rung.forecast.epochs
+            whole, rung.forecast = rung.forecast, rung.forecast.within(left)
+            rung.epochs = None if rung.forecast is whole else rung.forecast.epochs
 
     def _recipe(self, rung: Rung) -> Recipe:
         """That of a run."""
