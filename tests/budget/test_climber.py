@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from graftwork.budget import climber as climbing
-from graftwork.budget.climber import MOST_SEEDS, Climber, Rung
+from graftwork.budget.climber import MOST_SEEDS, Climber, Offer, Rung, kept
 from graftwork.budget.forecast import Forecast
 from graftwork.budget.purse import Budget, Purse
 from graftwork.config import Prices
@@ -266,6 +266,31 @@ def test_where_no_whole_run_is_affordable_one_has_fewer_epochs(climb: Climb, mon
     assert cut.epochs == 2 and asked == [Recipe(), Recipe(epochs=2)]
     assert cut.forecast is not None and cut.forecast.seconds == pytest.approx(20)
     assert cut.decision == "interrupted" and climber.chosen() is rung_of(climber, "paid")
+
+
+def test_fewer_epochs_of_what_gains_most_beat_all_of_what_gains_little(climb: Climb) -> None:
+    """Both fit only one at a time; the prior expects more of the second, with a third of its epochs too."""
+    offered = climb.climber(60, Foreseen(epochs=6))
+    offered._open([parse_method("paid"), parse_method("tuned:seconds=60")])
+    rung = offered.first[Arm.of(parse_method("tuned:seconds=60"))]
+    rung.forecast = Forecast({"steps": 60.0}, epochs=6)
+    arm = Arm.of(rung.method)
+    assert offered._offer(arm, 60.0, 1.0) == Offer(60.0, 1.0)
+    assert offered._offer(arm, 45.0, 1.0) == Offer(40.0, kept(4 / 6))
+    assert offered._offer(arm, 19.0, 1.0) == Offer(60.0, 1.0)  # not even a third
+    assert 0.5 < kept(1 / 3) < kept(2 / 3) < kept(1.0) == 1.0
+
+
+def test_what_is_measured_and_fits_comes_before_measuring_what_may_not(climb: Climb) -> None:
+    """Measuring the second would take what the first needs."""
+    climb.scores = {"paid": 0.5, "tuned:seconds=15": 0.7, "tuned:seconds=40": 0.8}
+    climber = climb.climber(22, Foreseen(epochs=3))
+    climber._open([parse_method(words) for words in climb.scores])
+    first, second = (climber.first[Arm.of(parse_method(words))] for words in list(climb.scores)[1:])
+    first.forecast, climber.seconds_per_flop, climber.measuring = Forecast({"steps": 15.0}, epochs=3), 1.0, 0.2
+    there, dear = (climber._offer(Arm.of(rung.method), 12.0, 1.0) for rung in (first, second))
+    assert there.seconds == pytest.approx(10.0) and dear.seconds == pytest.approx(0.2 * 40 + 40 / 3)
+    assert climber._offer(Arm.of(second.method), 12.0, 2.0).seconds == 12.0  # where nothing else is left
 
 
 def test_epochs_that_were_asked_for_are_left_alone(climb: Climb) -> None:

@@ -74,13 +74,13 @@ def test_every_rung_can_be_forecast(kind: str, open_tiny: OpenShop) -> None:
     assert sorted(shop.store.root.iterdir()) == before  # a forecast leaves nothing
 
 
-def test_the_last_start_is_that_of_the_fewest_trained_blocks(open_tiny: OpenShop) -> None:
+def test_the_first_start_is_of_the_methods_that_leave_blocks_frozen(open_tiny: OpenShop) -> None:
     shop = open_tiny()
     forecaster = Forecaster(shop, Recipe(), 0)
     assert shop.backbone is not None
-    words = ["majority", "linear_probe", "full", "top_layers:k=1"]
-    assert forecaster.last_start([parse_method(one) for one in words]) == shop.backbone.card.blocks - 1
-    assert forecaster.last_start([parse_method(one) for one in words[:3]]) is None
+    chosen = [parse_method(one) for one in ("majority", "linear_probe", "full", "top_layers:k=1")]
+    assert forecaster.first_start(chosen) == shop.backbone.card.blocks - 1
+    assert forecaster.first_start(chosen[:3]) is None
 
 
 def test_more_epochs_take_longer(open_tiny: OpenShop) -> None:

@@ -24,13 +24,19 @@ from graftwork.units import percent, show
 
 MARGIN = 1.15  # a run is started when so many times its forecast is left
 HARD_STOP = 1.04  # of the budget: what runs then is stopped, and cleaning up ends below 1.05
-HOPELESS = 2.0  # a run that by its operations needs so many times what is left is not even measured
+HOPELESS = 2.0  # what by its operations needs so many times what is left is not even measured
+FEWER_EPOCHS = 0.3  # a run with this share of its epochs keeps share ** FEWER_EPOCHS of its gain (docs/log.md)
 COMPUTING = ("prefix", "steps", "validation")  # parts of a forecast
 SECONDS_PER_FLOP = 1e-11  # until something is measured; it decides no more than what is measured first
 MOST_SEEDS = 5  # of a method
 OTHER_RATES = (2.0, 0.5)  # of the best method's own learning rate, once nothing else is worth its time
 SPENT, INTERRUPTED = "the budget is spent", "interrupted"  # why a climb may end
 BEST = 0.0  # what a dearer method must be better by: what was trained is paid for, so the best is chosen
+
+
+def kept(share: float) -> float:
+    """The part of a run's expected gain that is left to it with this share of its epochs."""
+    return share**FEWER_EPOCHS
 
 
 class Forecasts(Protocol):
@@ -43,6 +49,14 @@ class Forecasts(Protocol):
         """Its seconds, measured on a sample."""
 
 
+@dataclass(frozen=True)
+class Offer:
+    """What a method's next run would take, and give."""
+
+    seconds: float
+    kept: float = 1.0  # share of a whole run's expected gain that is left to it
+
+
 @dataclass
 class Rung:
     """One run, and what came of it."""
@@ -51,6 +65,7 @@ class Rung:
     seed: int = 0
     operations: float = 0.0
     epochs: int | None = None  # fewer than by its recipe, since the budget pays for no more; None: by its recipe
+    share: float = 1.0  # of its recipe's epochs
     gain: float | None = None  # that was expected of it, a fraction; None for what runs in any case
     forecast: Forecast | None = None
     measuring_seconds: float = 0.0
@@ -83,6 +98,7 @@ class Climber:
         self.closed: set[Arm] = set()  # that can't be afforded, or failed
         self.stopped = ""  # why the climb ended
         self.seconds_per_flop = SECONDS_PER_FLOP
+        self.measuring = 0.0  # of what changes the network, in times of the run; known once one was measured
 
     def unfit(self, method: Named) -> str:
         """Why a method can't be tried here, or an empty string."""
@@ -133,13 +149,13 @@ class Climber:
             return None if arm is None else self.first[arm]
         whole = self._whole()
         left = whole * self.purse.left / self.purse.budget.amount / MARGIN
-        seconds = {arm: self._hoped(arm, left) for arm in self.first if arm not in self.closed}
-        found = self.standing.next_run(seconds, MOST_SEEDS, self.worth, whole, left)
-        if found is None and self.recipe.epochs is None:
-            shorter = {arm: self._hoped(arm, left, shorter=True) for arm in seconds}
-            found = self.standing.next_run(shorter, MOST_SEEDS, self.worth, whole, left)
-            if found is not None:
-                self._shorten(self.first[found[0]], left)
+        open_to = [arm for arm in self.first if arm not in self.closed]
+        found = None
+        for hope in (1.0, HOPELESS):  # what is known to fit comes before measuring what may not
+            offers = {arm: self._offer(arm, left, hope) for arm in open_to}
+            seconds = {arm: offer.seconds for arm, offer in offers.items()}
+            kept = {arm: offer.kept for arm, offer in offers.items()}
+            found = found or self.standing.next_run(seconds, MOST_SEEDS, self.worth, whole, left, kept)
         if found is None:
             if self.standing.next_run(seconds, MOST_SEEDS, self.worth, whole) is not None:
                 self.stopped = "the budget pays for nothing more that is worth it"
@@ -149,15 +165,19 @@ class Climber:
         arm, gain = found
         made = self.standing.begun[arm]
         first = self.first[arm]
-        rung = first if made == 0 else Rung(first.method, self.seed + made, epochs=first.epochs)
+        rung = first if made == 0 else Rung(first.method, self.seed + made, epochs=first.epochs, share=first.share)
         rung.gain = gain
+        if made == 0 and self.recipe.epochs is None:
+            self._shorten(first, left)
         return rung
 
     def _shorten(self, rung: Rung, left: float) -> None:
         """Cut a first run to the epochs that are paid for. One that is not measured yet stays as it is until then."""
         if rung.forecast is not None and rung.result is None:
-            whole, rung.forecast = rung.forecast, rung.forecast.within(left)
-            rung.epochs = None if rung.forecast is whole else rung.forecast.epochs
+            there = rung.forecast.within(left)
+            if there is not rung.forecast:
+                rung.epochs, rung.share = there.epochs, there.epochs / rung.forecast.epochs
+                rung.forecast = there
 
     def _recipe(self, rung: Rung) -> Recipe:
         """That of a run."""
@@ -188,18 +208,24 @@ class Climber:
             return rung.result.spent.wall_seconds
         return rung.forecast.seconds if rung.forecast else rung.operations * self.seconds_per_flop
 
-    def _hoped(self, arm: Arm, left: float, shorter: bool = False) -> float:
-        """As `_expected`, or of a run with fewer epochs where it does not fit into what is `left`.
+    def _offer(self, arm: Arm, left: float, hope: float) -> Offer:
+        """A method's next run, with fewer epochs where it would not fit into the seconds that are `left`.
 
-        A method that was never measured counts as affordable unless it needs twice what is left.
+        Of a method that was never measured that is a guess, which counts as affordable unless it needs `hope` times
+        what is left.
         """
-        expected, forecast = self._expected(arm), self.first[arm].forecast
+        expected, rung = self._expected(arm), self.first[arm]
+        can_be_cut = self.recipe.epochs is None and arm.sort == TUNED
         if self.standing.begun[arm]:
-            return expected
-        if forecast is not None:
-            return (forecast.within(left) if shorter else forecast).seconds
-        least = LEAST_SHARE * expected if shorter and arm.sort == TUNED else expected
-        return least if least > HOPELESS * left else min(expected, left)
+            return Offer(expected, kept(rung.share))
+        if rung.forecast is not None:
+            there = rung.forecast.within(left) if can_be_cut else rung.forecast
+            return Offer(there.seconds, kept(there.epochs / rung.forecast.epochs) if there.epochs else 1.0)
+        measuring = self.measuring * expected
+        least = LEAST_SHARE if can_be_cut else 1.0
+        share = min(1.0, max(least, (left - measuring) / max(expected, 1e-9)))
+        seconds = measuring + share * expected
+        return Offer(seconds if seconds > hope * left else min(seconds, left), kept(share))
 
     def _ready(self, rung: Rung) -> bool:
         """Whether the run can start now. A method without a forecast is measured, and compared with the others anew."""
@@ -250,6 +276,8 @@ class Climber:
         busy = sum(rung.forecast.parts.get(part, 0.0) for part in COMPUTING)  # what the operations are of
         if rung.operations and busy:
             self.seconds_per_flop = busy / rung.operations
+            if Arm.of(rung.method).sort == TUNED:
+                self.measuring = rung.measuring_seconds / rung.forecast.seconds
         return None
 
     def _too_dear(self, rung: Rung, reason: str) -> None:

@@ -116,14 +116,14 @@ class Forecaster:
         flops += forward * (tokens("train", depth) + tokens("validation", depth))
         return flops / inputs["attention_mask"].numel()
 
-    def last_start(self, methods: Sequence[Named]) -> int | None:
-        """The last block that training starts from by any of these methods; None where none leaves blocks frozen."""
+    def first_start(self, methods: Sequence[Named]) -> int | None:
+        """The first block that training starts from by any of these methods; None where none leaves blocks frozen."""
         starts = []
         for below in (innermost(item.method) for item in methods):
             if isinstance(below, Changes) and self.shop.backbone is not None:
                 with suppress(Exception):  # what can't be built is told when it is measured
                     starts.append(build_model(below, self.setting, self.lengths.encoded["train"].towers).prefix)
-        return max((start for start in starts if start), default=None)
+        return min((start for start in starts if start), default=None)
 
     def forecast(self, method: Named) -> Forecast:
         """Time a sample of the run that `method` would be. Errors of its fit come out as they are."""

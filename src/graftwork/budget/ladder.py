@@ -29,8 +29,8 @@ from graftwork.units import show
 FORMAT = 1
 RULES = {
     "order": "first the methods that train no network, cheapest first; then the run by which the best choice is "
-    "expected to gain most for its forecast seconds: a new method, one more seed, or another learning rate; where no "
-    "whole run is affordable, one with fewer epochs, a third of its own at least",
+    "expected to gain most for its forecast seconds: a new method, one more seed, or another learning rate; where a "
+    "whole run is not affordable, one with fewer epochs, a third of its own at least, and less of its gain",
     "affordable": f"a run is started when {MARGIN} x its forecast is left; what is running at {HARD_STOP} x the "
     "budget is stopped, and leaves at most its checkpoint",
     "worth it": "the whole budget is worth a tenth of --worth points: a run must be expected to gain as large a part "
@@ -95,8 +95,8 @@ def climb(
         return content
 
     fit = [item for item in chosen if not climber.unfit(item)]
-    if shop.frozen is not None:  # one pass for the probe and for the cheapest method that trains blocks
-        shop.frozen.keeps = forecaster.last_start(fit)
+    if shop.frozen is not None:  # one pass for the probe and for the dearest method that leaves blocks frozen
+        shop.frozen.keeps = forecaster.first_start(fit)
     climber.climb(fit, keep)
     content = keep()
     best = climber.chosen()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping
+from types import MappingProxyType
 
 import numpy as np
 from scipy.stats import norm
@@ -60,18 +61,20 @@ def best_next(
     most: int,
     price: float,
     left: float = math.inf,
+    kept: Mapping[Arm, float] = MappingProxyType({}),
 ) -> tuple[Arm, float] | None:
     """The run that gains most for its time, and its expected gain; None where none gains more than it costs.
 
     `seconds` that one more run of each method takes (a method that is not named can't run), `runs` that each has made
     or begun, `most` that it may make; a second costs `price`, a fraction of the metric. Where the seconds that are
-    `left` don't pay for this run and for the one that gains most, it is the latter.
+    `left` don't pay for this run and for the one that gains most, it is the latter. Of a run with fewer epochs, `kept`
+    is the share of a whole run's gain that is left to it.
     """
     open_to = [arm for arm in posterior.arms if arm in posterior.ran]
     wanted = {}
     for arm, needed in seconds.items():
         if runs.get(arm, 0) < most and needed <= left:
-            gain = expected_gain(posterior, arm, open_to)
+            gain = kept.get(arm, 1.0) * expected_gain(posterior, arm, open_to)
             if gain > max(LEAST_GAIN, price * needed):
                 wanted[arm] = gain
     if not wanted:

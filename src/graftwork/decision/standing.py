@@ -6,6 +6,7 @@ import math
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 
 import numpy as np
 
@@ -103,13 +104,19 @@ class Standing:
         return choose(self.posterior, self.prices, worth)
 
     def next_run(
-        self, seconds: Mapping[Arm, float], most: int, worth: float, whole: float, left: float = math.inf
+        self,
+        seconds: Mapping[Arm, float],
+        most: int,
+        worth: float,
+        whole: float,
+        left: float = math.inf,
+        kept: Mapping[Arm, float] = MappingProxyType({}),
     ) -> tuple[Arm, float] | None:
         """The run that is worth most, taking those on their way as if they came out as expected, and its gain.
 
         `seconds` that one more run of each method would take, `most` runs of a method, `whole`: the seconds of all
-        that may be spent, `left`: those that can be. However much a dearer method must be better by, a search is
-        worth no less care than by default.
+        that may be spent, `left`: those that can be, `kept`: the share of its gain that a run with fewer epochs keeps.
+        However much a dearer method must be better by, a search is worth no less care than by default.
         """
         there = self.posterior
         for arm in self.arms:
@@ -118,7 +125,7 @@ class Standing:
                 there = assumed(there, arm)
         open_to = {arm: seconds[arm] for arm in self.arms if arm in seconds}
         price = min(worth, WORTH) / (BUDGETS * max(whole, 1e-9))
-        return best_next(there, open_to, self.begun, most, price, left)
+        return best_next(there, open_to, self.begun, most, price, left, kept)
 
     def expected_before(self, better: Arm, worse: Arm) -> tuple[float, float, float]:
         """What the prior alone says that `better` scores above `worse`, and a 90 % interval."""
