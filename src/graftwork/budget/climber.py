@@ -36,7 +36,7 @@ BEST = 0.0  # what a dearer method must be better by: what was trained is paid f
 
 def kept(share: float) -> float:
     """The part of a run's expected gain that is left to it with this share of its epochs."""
-    return share**FEWER_EPOCHS
+    return float(share**FEWER_EPOCHS)
 
 
 class Forecasts(Protocol):
