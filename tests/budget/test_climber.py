@@ -234,12 +234,12 @@ def test_what_is_left_does_not_pay_for_it(climb: Climb) -> None:
         ("paid", "kept"), ("paid:seconds=10", "kept"), ("paid:seconds=30", "not affordable"),
         ("paid:seconds=90", "not affordable"),
     ]  # fmt: skip
-    assert climber.rungs[2].reason == "needed 1.15 x 30 s, left 28.7 s"
+    assert climber.rungs[2].reason == "needed 1.1 x 30 s, left 28.7 s"
     assert climber.purse.spent() <= 40 and climber.stopped == "the budget pays for nothing more that is worth it"
     assert climber.rungs[3].forecast is None  # nothing is spent on measuring what is dearer still
 
 
-@pytest.mark.parametrize(("budget", "decision"), [(12, "kept"), (11.3, "not affordable")])
+@pytest.mark.parametrize(("budget", "decision"), [(12, "kept"), (11, "not affordable")])
 def test_the_margin_counts(budget: float, decision: str, climb: Climb) -> None:
     assert decisions(climb(budget, {"paid:seconds=10": 0.5})) == [("paid:seconds=10", decision)]
 
@@ -251,8 +251,10 @@ def test_what_is_hopelessly_dear_is_not_measured(climb: Climb) -> None:
     assert isinstance(climber.forecasts, Foreseen) and climber.forecasts.measured == ["paid", "paid:seconds=2"]
 
 
-def test_where_no_whole_run_is_affordable_one_has_fewer_epochs(climb: Climb, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The longest that is paid for; the fake takes all of its seconds whatever its epochs, so the budget ends it."""
+def test_where_a_whole_run_is_not_affordable_a_part_of_it_is_made(
+    climb: Climb, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The longest that is paid for; the fake takes all of its seconds whatever its part, so the budget ends it."""
     asked: list[Recipe] = []
     timed = climbing.execute
 
@@ -263,21 +265,20 @@ def test_where_no_whole_run_is_affordable_one_has_fewer_epochs(climb: Climb, mon
     monkeypatch.setattr(climbing, "execute", noted)
     climber = climb(30, {"paid": 0.5, "tuned:seconds=60": 0.9}, Foreseen(epochs=6))
     cut = rung_of(climber, "tuned:seconds=60")
-    assert cut.epochs == 2 and asked == [Recipe(), Recipe(epochs=2)]
-    assert cut.forecast is not None and cut.forecast.seconds == pytest.approx(20)
+    assert cut.part == 0.4 and asked == [Recipe(), Recipe(part=0.4)]
+    assert cut.forecast is not None and cut.forecast.seconds == pytest.approx(24)
     assert cut.decision == "interrupted" and climber.chosen() is rung_of(climber, "paid")
 
 
-def test_fewer_epochs_of_what_gains_most_beat_all_of_what_gains_little(climb: Climb) -> None:
-    """Both fit only one at a time; the prior expects more of the second, with a third of its epochs too."""
+def test_a_part_of_a_run_is_offered_for_a_part_of_its_gain(climb: Climb) -> None:
     offered = climb.climber(60, Foreseen(epochs=6))
     offered._open([parse_method("paid"), parse_method("tuned:seconds=60")])
     rung = offered.first[Arm.of(parse_method("tuned:seconds=60"))]
     rung.forecast = Forecast({"steps": 60.0}, epochs=6)
     arm = Arm.of(rung.method)
     assert offered._offer(arm, 60.0, 1.0) == Offer(60.0, 1.0)
-    assert offered._offer(arm, 45.0, 1.0) == Offer(40.0, kept(4 / 6))
-    assert offered._offer(arm, 19.0, 1.0) == Offer(60.0, 1.0)  # not even a third
+    assert offered._offer(arm, 47.0, 1.0) == Offer(45.0, kept(0.75))
+    assert offered._offer(arm, 11.0, 1.0) == Offer(60.0, 1.0)  # not even a fifth
     assert 0.5 < kept(1 / 3) < kept(2 / 3) < kept(1.0) == 1.0
 
 
@@ -289,7 +290,7 @@ def test_what_is_measured_and_fits_comes_before_measuring_what_may_not(climb: Cl
     first, second = (climber.first[Arm.of(parse_method(words))] for words in list(climb.scores)[1:])
     first.forecast, climber.seconds_per_flop, climber.measuring = Forecast({"steps": 15.0}, epochs=3), 1.0, 0.2
     there, dear = (climber._offer(Arm.of(rung.method), 12.0, 1.0) for rung in (first, second))
-    assert there.seconds == pytest.approx(10.0) and dear.seconds == pytest.approx(0.2 * 40 + 40 / 3)
+    assert there.seconds == pytest.approx(12.0) and dear.seconds == pytest.approx(0.2 * 40 + 40 / 5)
     assert climber._offer(Arm.of(second.method), 12.0, 2.0).seconds == 12.0  # where nothing else is left
 
 

@@ -40,12 +40,12 @@ def test_the_first_step_of_a_length_is_told_from_the_others() -> None:
     assert more == pytest.approx(5.0)
 
 
-def test_fewer_epochs_where_the_seconds_do_not_hold_all() -> None:
-    """Six epochs: two are the least, and validation comes once more often than they do."""
+def test_a_part_of_the_steps_where_the_seconds_do_not_hold_all() -> None:
+    """A fifth at least; validation comes once more often than the epochs that are begun."""
     whole = Forecast({"prefix": 10.0, "steps": 60.0, "validation": 7.0}, epochs=6)
-    assert whole.within(77.0) is whole and whole.within(31.9) is whole
-    assert whole.within(76.9).epochs == 5 and whole.within(33.1).epochs == 2
-    assert whole.within(33.1).parts == {"prefix": 10.0, "steps": pytest.approx(20.0), "validation": pytest.approx(3.0)}
+    assert whole.within(77.0) is whole and whole.within(23.9) is whole
+    assert whole.within(76.9).part == 0.95 and whole.within(25.0).part == 0.2
+    assert whole.within(25.0).parts == {"prefix": 10.0, "steps": pytest.approx(12.0), "validation": pytest.approx(3.0)}
     assert Forecast({"fit": 9.0}).within(1.0).seconds == 9.0
 
 

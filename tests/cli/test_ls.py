@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import importlib
-import json
 import re
-import shutil
 from collections.abc import Callable
 from dataclasses import fields
 from pathlib import Path
@@ -77,18 +75,6 @@ def test_runs_are_listed_with_task_method_seed_and_score(graft: Graft, boards: B
     assert len(lines) == 12
     line = next(line for line in lines if line.startswith(board.run_of("tfidf_svm").name))
     assert line.split()[1:7] == ["data", "tfidf_svm", "seed", "0", "accuracy", "100.0"]
-
-
-def test_trials_are_counted_and_listed_when_asked(graft: Graft, boards: Boards, tmp_path: Path) -> None:
-    shutil.copytree(boards("classification").runs, tmp_path / "runs")
-    spec = tmp_path / "runs" / boards("classification").run_of("linear_probe").name / "spec.json"
-    content = json.loads(spec.read_text(encoding="utf-8"))
-    content["recipe"]["share"] = 0.25
-    spec.write_text(json.dumps(content), encoding="utf-8")
-    lines = graft("ls").out.splitlines()
-    assert len(lines) == 12 and lines[-1] == "and 1 trial of races: graft ls --trials"
-    assert len(graft("ls", "--trials").out.splitlines()) == 12
-    assert "trial" in next(line for line in graft("ls", "--trials").out.splitlines() if spec.parent.name in line)
 
 
 def test_no_runs_is_said(graft: Graft) -> None:

@@ -60,7 +60,7 @@ def without(receipt: dict[str, Any], path: tuple[str, ...]) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def receipts(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
-    """A baseline, a trained method, a trial, and a run that failed. Nobody changes them."""
+    """A baseline, a trained method, one with a part of its steps, and a run that failed. Nobody changes them."""
     folder = tmp_path_factory.mktemp("receipts")
     rows = [f"{'good' if row % 2 else 'bad'} film number {row},{'yes' if row % 2 else 'no'}" for row in range(30)]
     (folder / "films.csv").write_text("\n".join(["text,label", *rows]) + "\n", encoding="utf-8")
@@ -69,7 +69,7 @@ def receipts(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, An
     folders = {
         "baseline": run(shop),
         "trained": run(shop, "lora"),
-        "trial": run(shop, "lora", recipe=replace(SHORT, epochs=20, share=0.3)),
+        "short": run(shop, "lora", recipe=replace(SHORT, epochs=20, part=0.3)),
         "failed": run(shop, "adapter:learning_rate=1e30", recipe=replace(SHORT, epochs=4)),
     }
     return {name: read_receipt(folder) for name, folder in folders.items()}
@@ -150,7 +150,7 @@ def test_it_says_what_was_run(receipts: dict[str, dict[str, Any]]) -> None:
     assert trained["timeline"]["started"] < trained["timeline"]["ended"]
     assert receipts["failed"]["outcome"]["failure"]["class"] == "Diverged"
     assert "diverged at step" in receipts["failed"]["outcome"]["failure"]["message"]
-    assert receipts["trial"]["outcome"]["weights"] is None and not receipts["trial"]["outcome"]["scores"]
+    assert receipts["short"]["method"]["recipe"]["part"] == 0.3 and receipts["short"]["outcome"]["scores"]
 
 
 def test_its_hashes_are_those_of_the_files(open_tiny: OpenShop) -> None:

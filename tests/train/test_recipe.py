@@ -16,7 +16,7 @@ from graftwork.train.recipe import (
     FITTED,
     HEAD_OF_MANY,
     KEPT_OF_MANY,
-    STEPS_OF_A_TRIAL,
+    STEPS_OF_A_PART,
     UNFITTED,
     resolve,
 )
@@ -71,34 +71,34 @@ def test_parts_of_a_row_or_of_a_pass_are_refused(field: str) -> None:
         resolve(replace(Recipe(), **{field: 2.5}), 100, 2)  # type: ignore[arg-type]
 
 
-def test_a_whole_share_changes_nothing() -> None:
-    assert resolve(Recipe(share=1.0), 1000, 6) == resolve(Recipe(), 1000, 6)
-    assert not {"share", "batches_per_epoch"} & resolve(Recipe(), 1000, 6).keys()
+def test_a_whole_part_changes_nothing() -> None:
+    assert resolve(Recipe(part=1.0), 1000, 6) == resolve(Recipe(), 1000, 6)
+    assert not {"part", "batches_per_epoch"} & resolve(Recipe(), 1000, 6).keys()
 
 
 @pytest.mark.parametrize("rows", [5_000, 50_000])
-@pytest.mark.parametrize("share", [1 / 8, 1 / 4, 0.5, 0.99])
-def test_a_share_is_fewer_steps_of_the_same_recipe(share: float, rows: int) -> None:
-    whole, trial = resolve(Recipe(), rows, 6), resolve(Recipe(share=share), rows, 6)
-    assert trial["steps"] == trial["epochs"] * trial["batches_per_epoch"]
-    assert share * whole["steps"] <= trial["steps"] < share * whole["steps"] + trial["epochs"]
-    assert trial["batches_per_epoch"] <= whole["steps"] // whole["epochs"]
-    changed = {"share", "batches_per_epoch", "steps", "epochs"}
-    assert {name: trial[name] for name in trial.keys() - changed} == {
+@pytest.mark.parametrize("part", [1 / 8, 1 / 4, 0.5, 0.99])
+def test_a_part_is_fewer_steps_of_the_same_recipe(part: float, rows: int) -> None:
+    whole, short = resolve(Recipe(), rows, 6), resolve(Recipe(part=part), rows, 6)
+    assert short["steps"] == short["epochs"] * short["batches_per_epoch"]
+    assert part * whole["steps"] <= short["steps"] < part * whole["steps"] + short["epochs"]
+    assert short["batches_per_epoch"] <= whole["steps"] // whole["epochs"]
+    changed = {"part", "batches_per_epoch", "steps", "epochs"}
+    assert {name: short[name] for name in short.keys() - changed} == {
         name: whole[name] for name in whole.keys() - changed
     }
 
 
-def test_a_trial_has_enough_steps_to_say_something_and_is_the_whole_run_when_that_is_shorter() -> None:
-    assert resolve(Recipe(share=0.01), 5_000, 6)["steps"] == STEPS_OF_A_TRIAL
+def test_a_part_has_enough_steps_to_say_something_and_is_the_whole_run_when_that_is_shorter() -> None:
+    assert resolve(Recipe(part=0.01), 5_000, 6)["steps"] == STEPS_OF_A_PART
     for rows in range(1, 1200, 37):
         for epochs in (1, 2, 3):
-            whole, trial = resolve(Recipe(epochs=epochs), rows, 2), resolve(Recipe(epochs=epochs, share=1 / 8), rows, 2)
-            assert trial == whole or STEPS_OF_A_TRIAL <= trial["steps"] < whole["steps"]
-    assert resolve(Recipe(epochs=1, share=1 / 8), 600, 2) == resolve(Recipe(epochs=1), 600, 2)  # 19 steps
+            whole, short = resolve(Recipe(epochs=epochs), rows, 2), resolve(Recipe(epochs=epochs, part=1 / 8), rows, 2)
+            assert short == whole or STEPS_OF_A_PART <= short["steps"] < whole["steps"]
+    assert resolve(Recipe(epochs=1, part=1 / 8), 600, 2) == resolve(Recipe(epochs=1), 600, 2)  # 19 steps
 
 
-@pytest.mark.parametrize("share", [0, -0.5, 1.5, math.nan])
-def test_a_share_is_a_share(share: float) -> None:
-    with pytest.raises(ConfigError, match="share"):
-        resolve(Recipe(share=share), 100, 2)
+@pytest.mark.parametrize("part", [0, -0.5, 1.5, math.nan])
+def test_a_part_is_a_part(part: float) -> None:
+    with pytest.raises(ConfigError, match="part"):
+        resolve(Recipe(part=part), 100, 2)

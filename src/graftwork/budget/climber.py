@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from graftwork.budget.forecast import LEAST_SHARE, Forecast
+from graftwork.budget.forecast import LEAST_PART, PARTS, Forecast
 from graftwork.budget.purse import OverBudget, Purse, hard_stop
 from graftwork.core.progress import Progress
 from graftwork.core.run import Recipe, RunResult
@@ -22,10 +22,10 @@ from graftwork.run.receipt import NOTHING_TRIED, Search
 from graftwork.run.shop import Shop
 from graftwork.units import percent, show
 
-MARGIN = 1.15  # a run is started when so many times its forecast is left
+MARGIN = 1.1  # a run is started when so many times its forecast is left
 HARD_STOP = 1.04  # of the budget: what runs then is stopped, and cleaning up ends below 1.05
 HOPELESS = 2.0  # what by its operations needs so many times what is left is not even measured
-FEWER_EPOCHS = 0.3  # a run with this share of its epochs keeps share ** FEWER_EPOCHS of its gain (docs/log.md)
+FEWER_STEPS = 0.3  # a part of a run's steps keeps part ** FEWER_STEPS of its expected gain (docs/log.md)
 COMPUTING = ("prefix", "steps", "validation")  # parts of a forecast
 SECONDS_PER_FLOP = 1e-11  # until something is measured; it decides no more than what is measured first
 MOST_SEEDS = 5  # of a method
@@ -34,9 +34,9 @@ SPENT, INTERRUPTED = "the budget is spent", "interrupted"  # why a climb may end
 BEST = 0.0  # what a dearer method must be better by: what was trained is paid for, so the best is chosen
 
 
-def kept(share: float) -> float:
-    """The part of a run's expected gain that is left to it with this share of its epochs."""
-    return float(share**FEWER_EPOCHS)
+def kept(part: float) -> float:
+    """The share of a run's expected gain that is left to it with a part of its steps."""
+    return float(part**FEWER_STEPS)
 
 
 class Forecasts(Protocol):
@@ -64,8 +64,7 @@ class Rung:
     method: Named
     seed: int = 0
     operations: float = 0.0
-    epochs: int | None = None  # fewer than by its recipe, since the budget pays for no more; None: by its recipe
-    share: float = 1.0  # of its recipe's epochs
+    part: float = 1.0  # of its recipe's steps; below 1 where the budget pays for no more
     gain: float | None = None  # that was expected of it, a fraction; None for what runs in any case
     forecast: Forecast | None = None
     measuring_seconds: float = 0.0
@@ -165,23 +164,21 @@ class Climber:
         arm, gain = found
         made = self.standing.begun[arm]
         first = self.first[arm]
-        rung = first if made == 0 else Rung(first.method, self.seed + made, epochs=first.epochs, share=first.share)
+        rung = first if made == 0 else Rung(first.method, self.seed + made, part=first.part)
         rung.gain = gain
         if made == 0 and self.recipe.epochs is None:
             self._shorten(first, left)
         return rung
 
     def _shorten(self, rung: Rung, left: float) -> None:
-        """Cut a first run to the epochs that are paid for. One that is not measured yet stays as it is until then."""
+        """Cut a first run to the part that is paid for. One that is not measured yet stays as it is until then."""
         if rung.forecast is not None and rung.result is None:
-            there = rung.forecast.within(left)
-            if there is not rung.forecast:
-                rung.epochs, rung.share = there.epochs, there.epochs / rung.forecast.epochs
-                rung.forecast = there
+            rung.forecast = rung.forecast.within(left)
+            rung.part = rung.forecast.part
 
     def _recipe(self, rung: Rung) -> Recipe:
         """That of a run."""
-        return self.recipe if rung.epochs is None else replace(self.recipe, epochs=rung.epochs)
+        return self.recipe if rung.part == 1 else replace(self.recipe, part=rung.part)
 
     def _whole(self) -> float:
         """The budget in seconds."""
@@ -209,7 +206,7 @@ class Climber:
         return rung.forecast.seconds if rung.forecast else rung.operations * self.seconds_per_flop
 
     def _offer(self, arm: Arm, left: float, hope: float) -> Offer:
-        """A method's next run, with fewer epochs where it would not fit into the seconds that are `left`.
+        """A method's next run, a part of it where the whole would not fit into the seconds that are `left`.
 
         Of a method that was never measured that is a guess, which counts as affordable unless it needs `hope` times
         what is left.
@@ -217,15 +214,15 @@ class Climber:
         expected, rung = self._expected(arm), self.first[arm]
         can_be_cut = self.recipe.epochs is None and arm.sort == TUNED
         if self.standing.begun[arm]:
-            return Offer(expected, kept(rung.share))
+            return Offer(expected, kept(rung.part))
         if rung.forecast is not None:
             there = rung.forecast.within(left) if can_be_cut else rung.forecast
-            return Offer(there.seconds, kept(there.epochs / rung.forecast.epochs) if there.epochs else 1.0)
+            return Offer(there.seconds, kept(there.part))
         measuring = self.measuring * expected
-        least = LEAST_SHARE if can_be_cut else 1.0
-        share = min(1.0, max(least, (left - measuring) / max(expected, 1e-9)))
-        seconds = measuring + share * expected
-        return Offer(seconds if seconds > hope * left else min(seconds, left), kept(share))
+        least = LEAST_PART / PARTS if can_be_cut else 1.0
+        part = min(1.0, max(least, (left - measuring) / max(expected, 1e-9)))
+        seconds = measuring + part * expected
+        return Offer(seconds if seconds > hope * left else min(seconds, left), kept(part))
 
     def _ready(self, rung: Rung) -> bool:
         """Whether the run can start now. A method without a forecast is measured, and compared with the others anew."""
@@ -256,7 +253,7 @@ class Climber:
         """Forecast it, unless that is hopeless."""
         expected, left = rung.operations * self.seconds_per_flop, self.purse.left
         if self.recipe.epochs is None and Arm.of(rung.method).sort == TUNED:
-            expected *= LEAST_SHARE  # to which it may be cut
+            expected *= LEAST_PART / PARTS  # to which it may be cut
         if self.seconds_per_flop != SECONDS_PER_FLOP and self.purse.price(expected) > HOPELESS * left:
             return self._too_dear(rung, f"by its operations needed about {self._show(self.purse.price(expected))}")
         self._report(rung, "measuring")

@@ -43,6 +43,7 @@ from graftwork.train.flops import counted
 from graftwork.train.linear import kept_targets
 from graftwork.train.loop import Attaches, Changes, build_model
 from graftwork.train.mix import BATCH
+from graftwork.train.probe import Probe
 from graftwork.train.seeds import derive
 
 SHARE = 0.015  # of a run's steps that are timed
@@ -51,7 +52,7 @@ REPEATS = (2, 4)  # of every length, after its warm-up: at least, at most
 PASS_SHARE, PASS_TOKENS = 0.01, (256, 2048)  # of the tokens of a frozen pass that are timed, within these bounds
 ROWS_SHARE, ROWS_AT_LEAST = 0.05, 50  # of the rows that a method without a backbone is tried on
 FILES = 8  # that a run writes, whatever its method
-LEAST_SHARE = 1 / 3  # of its epochs: what a run is cut to at most
+LEAST_PART, PARTS = 4, 20  # a run is cut to so many twentieths of its steps at least
 EVALUATIONS_GROW = 0.09  # share by which a convex fit takes more evaluations for e x the rows (docs/log.md)
 
 
@@ -61,7 +62,8 @@ class Forecast:
 
     parts: Mapping[str, float] = field(default_factory=dict)
     step: tuple[float, float] | None = None  # seconds of a step are [0] + [1] x padded tokens
-    epochs: int = 0  # of its steps; 0: it trains in none
+    epochs: int = 0  # of the whole run's steps; 0: it trains in none
+    part: float = 1.0  # of these steps that it is of
 
     @property
     def seconds(self) -> float:
@@ -69,16 +71,17 @@ class Forecast:
         return sum(self.parts.values())
 
     def within(self, seconds: float) -> Forecast:
-        """Of the same run with as many epochs as fit into `seconds`; itself where a third of them is too long."""
-        least = max(1, math.ceil(LEAST_SHARE * self.epochs))
-        shorter = (self._of(epochs) for epochs in range(self.epochs - 1, least - 1, -1))
-        return self if self.seconds <= seconds else next((one for one in shorter if one.seconds <= seconds), self)
+        """Of the longest part of the run that fits into `seconds`; itself where none does."""
+        if self.seconds <= seconds or not self.epochs:
+            return self
+        shorter = (self._of(twentieths / PARTS) for twentieths in range(PARTS - 1, LEAST_PART - 1, -1))
+        return next((one for one in shorter if one.seconds <= seconds), self)
 
-    def _of(self, epochs: int) -> Forecast:
-        """With fewer epochs. Validation comes before the first one and after each."""
-        shares = {"steps": epochs / self.epochs, "validation": (epochs + 1) / (self.epochs + 1)}
+    def _of(self, part: float) -> Forecast:
+        """Of a part of the steps. Validation comes before the first epoch and after each (`train/recipe.py`)."""
+        shares = {"steps": part, "validation": (math.ceil(part * self.epochs) + 1) / (self.epochs + 1)}
         parts = {name: shares.get(name, 1.0) * seconds for name, seconds in self.parts.items()}
-        return replace(self, parts=parts, epochs=epochs)
+        return replace(self, parts=parts, part=part)
 
 
 class Forecaster:
@@ -247,7 +250,8 @@ class Forecaster:
         total = len(self.shop.dataset.train.examples)
         growth = math.ceil(self._features(total) / BATCH) / math.ceil(self._features(len(rows)) / BATCH)
         fits = self._convex(ended - began - (mixed - last), len(losses), len(rows)) + growth * (mixed - last)
-        return Forecast({"prefix": self._prefix(None), "fit": fits} | self._after_backbone(fitted, checked))
+        after = self._after_backbone(fitted, checked, deepest=self.backbone.card.blocks)
+        return Forecast({"prefix": self._prefix(None), "fit": fits} | after)
 
     def _from_steps(self, method: Named) -> Forecast:
         """By gradient: real steps, an evaluation, and what comes before the first step."""
@@ -290,9 +294,12 @@ class Forecaster:
         examples = [split.examples[row] for row in rows]
         return self._median(lambda: fitted.logits(examples), repeats=2)
 
-    def _after_backbone(self, fitted: Fitted, checked: Rows) -> dict[str, float]:
+    def _after_backbone(self, fitted: Fitted, checked: Rows, deepest: int = 0) -> dict[str, float]:
+        """Which block a probe reads is chosen on few rows here: the run's own may be as deep as `deepest`."""
         rate = self._answering(fitted, self.shop.dataset.validation, checked)
         rate /= self.lengths.of_answers("validation", checked)  # seconds per padded token
+        if isinstance(fitted, Probe):
+            rate *= max(1.0, deepest / max(1, fitted.depth))
         tokens = self.lengths.of_answers("validation") + self.lengths.of_answers("test")
         return self._afterwards(fitted, rate * tokens)
 

@@ -30,7 +30,7 @@ FORMAT = 1
 RULES = {
     "order": "first the methods that train no network, cheapest first; then the run by which the best choice is "
     "expected to gain most for its forecast seconds: a new method, one more seed, or another learning rate; where a "
-    "whole run is not affordable, one with fewer epochs, a third of its own at least, and less of its gain",
+    "whole run is not affordable, a part of its steps, a fifth at least, for less of its gain",
     "affordable": f"a run is started when {MARGIN} x its forecast is left; what is running at {HARD_STOP} x the "
     "budget is stopped, and leaves at most its checkpoint",
     "worth it": "the whole budget is worth a tenth of --worth points: a run must be expected to gain as large a part "
@@ -144,7 +144,7 @@ def _entry(rung: Rung, chosen: bool) -> dict[str, Any]:
         "method": rung.method.label,
         "config": dict(rung.method.config),
         "seed": rung.seed,
-        "epochs": rung.epochs,
+        "part": rung.part,
         "expected_gain": rung.gain,
         "operations": rung.operations,
         "predicted_seconds": forecast.seconds if forecast else None,

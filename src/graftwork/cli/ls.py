@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from graftwork.errors import ConfigError, UnknownName, printable
-from graftwork.units import percent, several, show
+from graftwork.units import percent, show
 
 if TYPE_CHECKING:
     from graftwork.registry import Registry
@@ -18,8 +18,7 @@ if TYPE_CHECKING:
 @click.argument("what", default="runs")
 @click.argument("name", required=False)
 @click.option("--runs", default="runs", show_default=True, metavar="DIR", help="Where runs are kept.")
-@click.option("--trials", is_flag=True, help="Of runs: the trials of races too.")
-def command(what: str, name: str | None, runs: str, trials: bool) -> None:
+def command(what: str, name: str | None, runs: str) -> None:
     """WHAT is runs (the default), backbones or builtin; or kinds, methods, metrics, meters, suites, objectives or
     tokenizers, each with what it is, in a sentence.
 
@@ -46,7 +45,7 @@ def command(what: str, name: str | None, runs: str, trials: bool) -> None:
 
         click.echo("\n".join(f"builtin:{name}" for name in builtin_names()))
     elif what == "runs":
-        click.echo(printable("\n".join(_runs(Path(runs), trials))))
+        click.echo(printable("\n".join(_runs(Path(runs)))))
     else:
         raise UnknownName("thing to list", what, ["runs", *parts, "builtin"])
 
@@ -74,25 +73,19 @@ def _score(spec: dict[str, Any], result: dict[str, Any]) -> str:
     return next((f"{name} {shown(value)}" for name, value in result["scores"].items()), result["status"])
 
 
-def _runs(root: Path, trials: bool) -> list[str]:
+def _runs(root: Path) -> list[str]:
     from graftwork.files import read_json
     from graftwork.run.store import RunStore
 
     if not root.is_dir():
         return [f"no runs in {root}"]
-    lines, hidden = [], 0
+    lines = []
     for run_id in RunStore(root).ids():
         spec, result = read_json(root / run_id / "spec.json"), read_json(root / run_id / "result.json")
-        trial = "share" in spec["recipe"] and result["status"] == "ok"
-        if trial and not trials:
-            hidden += 1
-            continue
         module = root / run_id / "module" / "module.json"
         task = read_json(module)["task"]["name"] if module.is_file() else _without_module(spec)
-        score = "trial" if trial else _score(spec, result)
         seconds = show(result["costs"].get("train_seconds", {}).get("value"), "s")
         lines.append(
-            f"{run_id}  {task:<20} {spec['method']['name']:<13} seed {result['seed']:<3} {score:<24} {seconds}"
+            f"{run_id}  {task:<20} {spec['method']['name']:<13} seed {result['seed']:<3} {_score(spec, result):<24} {seconds}"
         )
-    lines += [f"and {several(hidden, 'trial')} of races: graft ls --trials"] if hidden else []
     return lines or [f"no runs in {root}"]

@@ -79,7 +79,7 @@ def run_lines(folder: Path, found: RunResult | None = None) -> list[str]:
     if "epochs" in recipe:
         lines.append(
             f"recipe     {several(recipe['epochs'], 'epoch')} of {recipe['batch_size']} rows a step, "
-            f"{recipe['steps']} steps{_trial(recipe)}"
+            f"{recipe['steps']} steps{_part(recipe)}"
         )
     if result["validation"]:
         lines.append(f"validation {named_scores(result['validation'])}")
@@ -154,8 +154,8 @@ def _shared_lines(costs: dict[str, Any]) -> list[str]:
     return lines
 
 
-def _trial(recipe: dict[str, Any]) -> str:
-    return f", a trial of {100 * recipe['share']:g} % of a whole run" if "share" in recipe else ""
+def _part(recipe: dict[str, Any]) -> str:
+    return f", {100 * recipe['part']:g} % of those of a whole run" if "part" in recipe else ""
 
 
 def module_lines(folder: Path) -> list[str]:

@@ -190,7 +190,8 @@ def ladder_lines(content: Mapping[str, Any]) -> list[str]:
         shown = f"{percent(score['score'])} [{percent(score['low'])}, {percent(score['high'])}]" if score else ""
         predicted = "there already" if rung["reused"] else show(rung["predicted_seconds"], "s")
         reason = f": {rung['reason']}" if rung["reason"] else ""
-        name = rung["method"] + (f", epochs {rung['epochs']}" if rung.get("epochs") else "")
+        part = rung.get("part", 1)  # of its steps
+        name = rung["method"] + (f", {100 * part:.0f} % of its steps" if part < 1 else "")
         name += f", seed {rung['seed']}" if rung.get("seed", content["seed"]) != content["seed"] else ""
         lines.append(
             f"{'>' if rung['chosen'] else ' '} {name:<32}{predicted:>12}{show(rung['seconds'], 's'):>12}"

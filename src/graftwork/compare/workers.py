@@ -249,7 +249,7 @@ class Workers:
             self._again = time.monotonic() + SECONDS_BETWEEN_LOOKS
             return None
         result = read_result(self.store.root / said["done"] / "result.json")
-        self._seconds[order.like] = result.spent.wall_seconds / order.recipe.share
+        self._seconds[order.like] = result.spent.wall_seconds
         return worker.place, repriced(result, self.prices), said["known"]
 
     def _warn(self, message: str) -> None:

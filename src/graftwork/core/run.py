@@ -20,7 +20,7 @@ class Recipe:
     batch_size: int = 32  # rows a step
     learning_rate: float | None = None  # None: the method's own
     augment: bool = True  # show images otherwise every epoch, where they run through the whole network
-    share: float = 1.0  # of the steps; below 1 for a trial run, which never sees the test split
+    part: float = 1.0  # of the steps; below 1 where a budget pays for no more
     varied: tuple[str, ...] | None = (
         None  # sources of variation that the seed decides, the others being seed 0's; None: all
     )

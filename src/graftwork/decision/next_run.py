@@ -67,8 +67,8 @@ def best_next(
 
     `seconds` that one more run of each method takes (a method that is not named can't run), `runs` that each has made
     or begun, `most` that it may make; a second costs `price`, a fraction of the metric. Where the seconds that are
-    `left` don't pay for this run and for the one that gains most, it is the latter. Of a run with fewer epochs, `kept`
-    is the share of a whole run's gain that is left to it.
+    `left` don't pay for this run and for the one that gains most, it is the latter. Of a run with a part of its steps,
+    `kept` is the share of a whole run's gain that is left to it.
     """
     open_to = [arm for arm in posterior.arms if arm in posterior.ran]
     wanted = {}

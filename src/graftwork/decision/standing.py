@@ -115,7 +115,7 @@ class Standing:
         """The run that is worth most, taking those on their way as if they came out as expected, and its gain.
 
         `seconds` that one more run of each method would take, `most` runs of a method, `whole`: the seconds of all
-        that may be spent, `left`: those that can be, `kept`: the share of its gain that a run with fewer epochs keeps.
+        that may be spent, `left`: those that can be, `kept`: the share of its gain that a part of a run keeps.
         However much a dearer method must be better by, a search is worth no less care than by default.
         """
         there = self.posterior

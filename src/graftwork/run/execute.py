@@ -1,8 +1,4 @@
-"""Executes one run: fit, answer the test split once, store the module, read the price tag, write the receipt.
-
-A trial (a recipe with a share of the steps) answers the validation split only: choices are made on it, so it never sees
-the test split, and nobody uses its module, so none is stored, tested or timed.
-"""
+"""Executes one run: fit, answer the test split once, store the module, read the price tag, write the receipt."""
 
 from __future__ import annotations
 
@@ -201,29 +197,24 @@ class _Execution:
             self.readings.train_flops_grade = bench.tally.grade
         self.readings.trained_parameters = fitted.trained_parameters
         self.progress(1.0, "evaluating")
-        trial = "share" in self.spec.recipe
         data = self.shop.dataset
         with self._phase("evaluate"), self.profile.phase("evaluate"):
             logits = fitted.logits(data.validation.examples)
             thresholds = thresholds_of(self.setting, logits, data.validation.targets)
             fitted = with_thresholds(fitted, thresholds)
-            answers = [(data.validation, logits if thresholds is None else added(logits, thresholds))]
-            answers += [] if trial else [(data.test, self._tested(fitted, data.test))]
+            checked = logits if thresholds is None else added(logits, thresholds)
+            answers = [(data.validation, checked), (data.test, self._tested(fitted, data.test))]
         scores = {split.name: self._scores(split, logits) for split, logits in answers}
         with self._phase("save"), self.profile.phase("write"):
             kind, task = self.setting.kind, self.setting.task
             decoded = {s.name: kind.decode(logits, task, s.examples) for s, logits in answers}
             write_predictions(self.folder, answers, decoded)
-            if not trial:
-                self._save(fitted, scores["test"], decoded)
-        parted = bench.memory.in_parts()
-        told = {"validation": scores["validation"], "facts": _small(fitted.facts) | parted}
-        if trial:
-            return told
+            self._save(fitted, scores["test"], decoded)
         with self.profile.phase("meter"):
             self.readings = replace(self.readings, **predict_speed(fitted, data.test.examples))
             interval = evidence_of(data, "test", answers[-1][1]).spread
-        return told | {"scores": scores["test"], "interval": interval, "facts": self._facts(fitted) | parted}
+        facts = self._facts(fitted) | bench.memory.in_parts()
+        return {"validation": scores["validation"], "scores": scores["test"], "interval": interval, "facts": facts}
 
     def _tested(self, fitted: Fitted, test: Split) -> Logits:
         """The answers to the test split; what an earlier run computed of them is charged in full."""
@@ -262,7 +253,7 @@ class _Execution:
         return bench
 
     def _order(self, lengths: NDArray[np.int64], epoch: int) -> list[NDArray[np.int64]]:
-        """Of a trial's epoch the first batches only: they come shuffled, so any of them are a fair draw."""
+        """Of a shortened epoch the first batches only: they come shuffled, so any of them are a fair draw."""
         recipe = self.spec.recipe
         seed = seeds_of(self.spec.seed, self.spec.held)["order"]
         batches = bucket(lengths, recipe["batch_size"], seed, epoch)

@@ -150,7 +150,10 @@ def _expected(receipt: Mapping[str, Any]) -> dict[str, Check]:
 
 
 def _of_the_outcome(receipt: Mapping[str, Any]) -> dict[str, Check]:
-    """A run that went well has predictions and scores, and unless it is a trial weights; any other says why not."""
+    """A run that went well has predictions, scores and weights; any other says why not.
+
+    Trials of older versions, which trained for a share of the steps, have validation scores alone.
+    """
     if _at(receipt, "outcome.status") != "ok":
         return _inside("outcome.failure", OF_A_FAILURE)
     fields = _inside("outcome.predictions", OF_PREDICTIONS)

@@ -262,7 +262,7 @@ def keep(folder: Path, verification: Verification) -> None:
 
 
 def runs_of_board(folder: Path) -> list[str]:
-    """The ids of all runs of a board, each once, trials left out where the board doesn't list them.
+    """The ids of all runs of a board, each once.
 
     Raises `StorageError` where there is no `leaderboard.json`.
     """
@@ -388,7 +388,7 @@ def _threads_here(receipt: Mapping[str, Any]) -> list[Difference]:
 
 
 def _score(receipt: Mapping[str, Any], again: Mapping[str, Any] | None) -> dict[str, Any]:
-    """The headline on test, of a trial on validation; nothing for a run that failed."""
+    """The headline on test, of an older version's trial on validation; nothing for a run that failed."""
     metric, outcome = receipt["method"]["selection"]["metric"], receipt["outcome"]
     split = "scores" if outcome["scores"] else "validation"
     if metric not in outcome[split]:

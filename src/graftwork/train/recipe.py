@@ -14,7 +14,7 @@ STEPS_AT_LEAST, EPOCHS_AT_MOST = 300, 10  # small data is seen more often
 MANY, FEW_ROWS = 20, 1_000  # with more outputs, and fewer rows of each, a head fitted on pretrained features is better
 # than the trained one:
 KEPT_OF_MANY, HEAD_OF_MANY = 0.5, 0.1  # half of the way from the head start is kept, the head learns ten times slower
-STEPS_OF_A_TRIAL = 20  # at least, however small its share
+STEPS_OF_A_PART = 20  # at least, however small it is
 WEIGHT_DECAY = 0.01
 CLIP = 1.0
 FITTED, UNFITTED = "linear layer fitted on frozen features", "none: the head starts from random numbers"
@@ -29,8 +29,8 @@ def require_sense(recipe: Recipe) -> None:
             raise ConfigError(f"{name} must be above 0", got=repr(value))
         if value is not None and name != "learning_rate" and not isinstance(value, int):
             raise ConfigError(f"{name} must be a whole number", got=repr(value))
-    if not 0 < recipe.share <= 1:
-        raise ConfigError("share must be above 0 and at most 1", got=repr(recipe.share))
+    if not 0 < recipe.part <= 1:
+        raise ConfigError("part must be above 0 and at most 1", got=repr(recipe.part))
 
 
 def resolve(
@@ -68,18 +68,18 @@ def resolve(
         "kept_share": KEPT_OF_MANY if many else 1.0,  # of the way there from the head start (WiSE-FT)
         "head_rate": HEAD_OF_MANY if many else 1.0,  # share of the learning rate
     }
-    return resolved | _cut(recipe.share, epochs, steps_per_epoch)
+    return resolved | _cut(recipe.part, epochs, steps_per_epoch)
 
 
-def _cut(share: float, epochs: int, steps_per_epoch: int) -> dict[str, Any]:
-    """What a share of the steps changes: as few epochs as hold them, each cut to equally many batches.
+def _cut(part: float, epochs: int, steps_per_epoch: int) -> dict[str, Any]:
+    """What a part of the steps changes: as few epochs as hold them, each cut to equally many batches.
 
-    Nothing, when that would not be fewer steps: the trial is then the whole run, under the same id.
+    Nothing, when that would not be fewer steps: it is then the whole run, under the same id.
     """
     steps = epochs * steps_per_epoch
-    wanted = min(steps, max(math.ceil(share * steps), STEPS_OF_A_TRIAL))
+    wanted = min(steps, max(math.ceil(part * steps), STEPS_OF_A_PART))
     fewer = math.ceil(wanted / steps_per_epoch)
     batches = math.ceil(wanted / fewer)
     if fewer * batches == steps:
         return {}
-    return {"share": share, "epochs": fewer, "batches_per_epoch": batches, "steps": fewer * batches}
+    return {"part": part, "epochs": fewer, "batches_per_epoch": batches, "steps": fewer * batches}
