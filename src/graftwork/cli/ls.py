@@ -85,7 +85,8 @@ def _runs(root: Path) -> list[str]:
         module = root / run_id / "module" / "module.json"
         task = read_json(module)["task"]["name"] if module.is_file() else _without_module(spec)
         seconds = show(result["costs"].get("train_seconds", {}).get("value"), "s")
+        score = _score(spec, result)
         lines.append(
-            f"{run_id}  {task:<20} {spec['method']['name']:<13} seed {result['seed']:<3} {_score(spec, result):<24} {seconds}"
+            f"{run_id}  {task:<20} {spec['method']['name']:<13} seed {result['seed']:<3} {score:<24} {seconds}"
         )
     return lines or [f"no runs in {root}"]
