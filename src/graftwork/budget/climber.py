@@ -25,7 +25,7 @@ from graftwork.units import percent, show
 MARGIN = 1.1  # a run is started when so many times its forecast is left
 HARD_STOP = 1.04  # of the budget: what runs then is stopped, and cleaning up ends below 1.05
 HOPELESS = 2.0  # what by its operations needs so many times what is left is not even measured
-FEWER_STEPS = 0.3  # a part of a run's steps keeps part ** FEWER_STEPS of its expected gain (docs/log.md)
+LAST_STEPS = 3  # a part of a run's steps loses (1 - part) ** LAST_STEPS of its expected gain (docs/log.md)
 COMPUTING = ("prefix", "steps", "validation")  # parts of a forecast
 SECONDS_PER_FLOP = 1e-11  # until something is measured; it decides no more than what is measured first
 MOST_SEEDS = 5  # of a method
@@ -36,7 +36,7 @@ BEST = 0.0  # what a dearer method must be better by: what was trained is paid f
 
 def kept(part: float) -> float:
     """The share of a run's expected gain that is left to it with a part of its steps."""
-    return float(part**FEWER_STEPS)
+    return float(1 - (1 - part) ** LAST_STEPS)
 
 
 class Forecasts(Protocol):
