@@ -25,7 +25,7 @@ from graftwork.units import percent, show
 MARGIN = 1.1  # a run is started when so many times its forecast is left
 HARD_STOP = 1.04  # of the budget: what runs then is stopped, and cleaning up ends below 1.05
 HOPELESS = 2.0  # what by its operations needs so many times what is left is not even measured
-LAST_STEPS = 3  # a part of a run's steps loses (1 - part) ** LAST_STEPS of its expected gain (docs/log.md)
+DIMINISHING = 3  # a part of a run's steps loses (1 - part) ** DIMINISHING of its expected gain (docs/log.md)
 COMPUTING = ("prefix", "steps", "validation")  # parts of a forecast
 SECONDS_PER_FLOP = 1e-11  # until something is measured; it decides no more than what is measured first
 MOST_SEEDS = 5  # of a method
@@ -36,7 +36,7 @@ BEST = 0.0  # what a dearer method must be better by: what was trained is paid f
 
 def kept(part: float) -> float:
     """The share of a run's expected gain that is left to it with a part of its steps."""
-    return float(1 - (1 - part) ** LAST_STEPS)
+    return float(1 - (1 - part) ** DIMINISHING)
 
 
 class Forecasts(Protocol):
@@ -51,7 +51,7 @@ class Forecasts(Protocol):
 
 @dataclass(frozen=True)
 class Offer:
-    """What a method's next run would take, and give."""
+    """A method's next run: its expected seconds, and how much of its gain it keeps."""
 
     seconds: float
     kept: float = 1.0  # share of a whole run's expected gain that is left to it
@@ -153,8 +153,8 @@ class Climber:
         for hope in (1.0, HOPELESS):  # what is known to fit comes before measuring what may not
             offers = {arm: self._offer(arm, left, hope) for arm in open_to}
             seconds = {arm: offer.seconds for arm, offer in offers.items()}
-            kept = {arm: offer.kept for arm, offer in offers.items()}
-            found = found or self.standing.next_run(seconds, MOST_SEEDS, self.worth, whole, left, kept)
+            shares = {arm: offer.kept for arm, offer in offers.items()}
+            found = found or self.standing.next_run(seconds, MOST_SEEDS, self.worth, whole, left, shares)
         if found is None:
             if self.standing.next_run(seconds, MOST_SEEDS, self.worth, whole) is not None:
                 self.stopped = "the budget pays for nothing more that is worth it"

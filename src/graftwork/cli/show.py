@@ -155,7 +155,7 @@ def _shared_lines(costs: dict[str, Any]) -> list[str]:
 
 
 def _part(recipe: dict[str, Any]) -> str:
-    return f", {100 * recipe['part']:g} % of those of a whole run" if "part" in recipe else ""
+    return f", {100 * recipe['part']:g} % of a whole run" if "part" in recipe else ""
 
 
 def module_lines(folder: Path) -> list[str]:
