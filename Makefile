@@ -23,8 +23,8 @@ help: ## list these targets
 
 setup: $(INSTALLED) ## build .venv with the pinned versions; afterwards .venv/bin/graft works
 
-demo: $(INSTALLED) ## which method to use on the built-in tickets, at most 3 seeds; the report is demo/report.html
-	$(BIN)/graft compare builtin:tickets --seeds 3 --out demo
+demo: $(INSTALLED) ## which method to use on the built-in tickets, at most 3 seeds of 5 epochs; the report is demo/report.html
+	$(BIN)/graft compare builtin:tickets --seeds 3 --epochs 5 --out demo
 
 test: $(INSTALLED) ## unit tests: four minutes on 2 cores, no network
 	$(BIN)/pytest -n 2 --dist worksteal -m "not real and not slow"

@@ -98,8 +98,9 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=HERE / "results" / "small.json")
     parser.add_argument("--seeds", type=int, default=SEEDS)
     parser.add_argument("--jobs", type=int)
+    parser.add_argument("--threads", type=int, default=os.cpu_count() or 1)
     chosen = parser.parse_args()
-    torch.set_num_threads(os.cpu_count() or 1)
+    torch.set_num_threads(chosen.threads)
     runs, data, work = (path.absolute() for path in (chosen.runs, chosen.data, chosen.work))
     for name in chosen.names:
         task = task_of(name, data, work)
