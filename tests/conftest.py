@@ -58,11 +58,11 @@ def interruptible() -> None:
 @pytest.fixture(autouse=True, scope="session")
 def quick() -> Iterator[None]:
     """Speed is measured on few repeats, and what a test writes need not survive a power cut."""
-    from graftwork.run import speed
+    from graftwork.run import answer_speed
 
     with pytest.MonkeyPatch.context() as patch:
         for name, value in (("WARM_UPS", 1), ("REPEATS", 2), ("MANY", 8)):
-            patch.setattr(speed, name, value)
+            patch.setattr(answer_speed, name, value)
         patch.setattr(os, "fsync", lambda handle: None)
         yield
 
@@ -113,8 +113,8 @@ def own_home(monkeypatch: pytest.MonkeyPatch, homes: Path) -> Path:
 @pytest.fixture(autouse=True)
 def bf16_is_faster(own_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where the processor has its products, also in processes that a test starts: no test hangs on a measurement."""
-    from graftwork.run import faster_precision
-    from graftwork.run.environment import multiplying
+    from graftwork.machine import faster_precision
+    from graftwork.machine.environment import multiplying
 
     found = faster_precision.Weighed("bf16", {"fp32": 1e9, "bf16": 2e9})
     monkeypatch.setattr(faster_precision, "measured", lambda: found)

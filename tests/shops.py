@@ -12,12 +12,12 @@ from typing import Any, ClassVar
 import pytest
 
 from graftwork.core.method import Setting, Workbench
+from graftwork.core.named_methods import parse_method
 from graftwork.core.task import Task
 from graftwork.methods.majority import Constant, Majority
 from graftwork.registry import methods
-from graftwork.run.methods import parse_method
-from graftwork.run.setup import Setup
-from graftwork.run.shop import Shop, open_shop
+from graftwork.run.session import Shop, open_shop
+from graftwork.run.settings import Setup
 from graftwork.testing import tiny_dataset
 
 Write = Callable[..., Path]

@@ -22,13 +22,13 @@ from graftwork.core.backbone import Backbone
 from graftwork.core.meter import Cost
 from graftwork.core.method import Setting, Workbench
 from graftwork.core.model import Model
-from graftwork.core.opening import open_backbone
 from graftwork.core.task import Task
-from graftwork.data.word_vector_folder import write_folder
+from graftwork.data.readers.word_vector_folder import write_folder
 from graftwork.kinds.classification import Classification
 from graftwork.metrics.accuracy import Accuracy
 from graftwork.pretrain.tokenizers.words import train as train_words
 from graftwork.pretrain.vocabulary import ROBERTA, TokenizerKind, Vocabulary
+from graftwork.pretrained.open_backbone import open_backbone
 from graftwork.testing import (
     check_backbone,
     check_kind,
@@ -40,8 +40,8 @@ from graftwork.testing import (
     tiny_bench,
     tiny_dataset,
 )
-from graftwork.testing.method import KINDS
-from graftwork.testing.networks import tiny_bilm, tiny_word_vectors, write_awd_lstm, write_network
+from graftwork.testing.method_contract import KINDS
+from graftwork.testing.tiny_networks import tiny_bilm, tiny_word_vectors, write_awd_lstm, write_network
 from graftwork.train.loop import FittedModel, fit_by_gradient, restore_by_attaching
 
 SETTINGS: dict[str, list[dict[str, Any]]] = {  # beside the defaults

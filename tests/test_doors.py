@@ -29,20 +29,20 @@ DOORS: Mapping[str, set[str]] = {  # what opens foreign files -> the modules tha
     "safetensors.safe_open": set(),
     "zipfile.ZipFile": {"torch_archive.py"},
     "pickletools.genops": {"torch_archive.py"},
-    "h5py.File": {"core/allennlp.py"},
-    "tokenizers.Tokenizer.from_buffer": {"core/tokenizer_file.py"},
+    "h5py.File": {"pretrained/allennlp.py"},
+    "tokenizers.Tokenizer.from_buffer": {"pretrained/tokenizer_file.py"},
     "tokenizers.Tokenizer.from_file": set(),
     "tokenizers.Tokenizer.from_pretrained": set(),
-    "PIL.Image.open": {"core/decoding.py"},
-    "soundfile.SoundFile": {"core/decoding.py"},
+    "PIL.Image.open": {"pretrained/media_files.py"},
+    "soundfile.SoundFile": {"pretrained/media_files.py"},
     "soundfile.read": set(),
-    "pyarrow.parquet.ParquetFile": {"data/parquet.py"},
-    "huggingface_hub.snapshot_download": {"core/model_folder.py"},
-    "datasets.load_dataset": {"data/hub.py"},
+    "pyarrow.parquet.ParquetFile": {"data/readers/parquet.py"},
+    "huggingface_hub.snapshot_download": {"pretrained/model_folder.py"},
+    "datasets.load_dataset": {"data/readers/hub_datasets.py"},
 }
 FROM_PRETRAINED = {  # each is handed tensors, or a folder of checked files
-    "core/loading.py", "core/tokenizer_folder.py", "core/vision.py", "core/media_loading.py",
-    "testing/tokenizer.py",  # of what was saved a moment ago
+    "pretrained/load_folder.py", "pretrained/tokenizer_folder.py", "pretrained/images.py", "pretrained/load_media.py",
+    "testing/tokenizer_contract.py",  # of what was saved a moment ago
 }  # fmt: skip
 
 

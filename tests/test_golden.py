@@ -16,11 +16,11 @@ import torch
 import graftwork as gw
 from graftwork.core.run import ENGINE
 from graftwork.data.load import load
-from graftwork.files import canonical, read_json
-from graftwork.run.records import id_of, read_spec, record_differences
+from graftwork.io.cache_folder import CacheFolder
+from graftwork.io.files import canonical, read_json
+from graftwork.module.task_module import TaskModule
+from graftwork.receipts.file_integrity import id_of, read_spec, record_differences
 from graftwork.run.store import read_predictions
-from graftwork.run.task_module import TaskModule
-from graftwork.train.cache_folder import CacheFolder
 from graftwork.train.prefix_store import PrefixStore, Wanted
 
 GOLDEN = Path(__file__).parent / "golden"

@@ -24,10 +24,10 @@ SAYS_THE_RULE = re.compile(
 OUR_WORDS = re.compile(r"\b(Traceback|exception|stack trace|NoneType|KeyError|TypeError)\b", re.IGNORECASE)
 OF_FILES = ("DataError", "StorageError", "IncompatibleModule")
 WITHOUT_A_PLACE = {  # what of a message of these is enough, and why
-    "bank/exchange/imported.py": "the folder was named in the command, and the message names the backbone",
-    "core/assembling.py": "the backbone is named",
-    "core/word_vectors.py": "the word is named",
-    "pretrain/material.py": "the corpus was named in the command, and may be many files",
+    "bank/exchange/imported_module.py": "the folder was named in the command, and the message names the backbone",
+    "pretrained/build_backbone.py": "the backbone is named",
+    "pretrained/word_vector_table.py": "the word is named",
+    "pretrain/training_text.py": "the corpus was named in the command, and may be many files",
     "pretrain/objectives/word_vectors.py": "the same",
     "pretrain/packing.py": "the same",
 }

@@ -61,7 +61,7 @@ def write_network(tmp_path: Path) -> Path:
     from transformers import BertConfig, BertModel
 
     from graftwork.backbones.tiny_text import ARCHITECTURE, tiny_tokenizer
-    from graftwork.files import write_tensors
+    from graftwork.io.files import write_tensors
 
     folder, tokenizer = tmp_path / "network", tiny_tokenizer()
     folder.mkdir()

@@ -16,8 +16,8 @@ from typing import Any
 from fuzzing import Fuzzer, exchange, faults
 from served import HERE, TOKEN, Served, get, graft_serve
 
-from graftwork.files import write_json
-from graftwork.run.environment import environment
+from graftwork.io.files import write_json
+from graftwork.machine.environment import environment
 
 PATIENCE_SECONDS = 0.25  # for an answer to what may be no request at all
 SHOWN = 20  # requests with a fault, that are kept

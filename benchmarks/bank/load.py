@@ -25,8 +25,8 @@ import torch
 from served import HERE, Memory, Served, drive, finish_driver, get, graft_serve, start_driver, started, summary
 
 from graftwork.backbones.minilm import package_folder
-from graftwork.files import read_json, write_json
-from graftwork.run.environment import environment
+from graftwork.io.files import read_json, write_json
+from graftwork.machine.environment import environment
 
 PARTS = ("overload", "swaps", "throughput")
 PACKAGES = ("starlette", "uvicorn", "httptools", "prometheus-client")

@@ -13,15 +13,15 @@ from typing import Any
 import psutil
 from mixed import LABELS, module
 
-from graftwork.bank.mixture import Mixture
+from graftwork.bank.mixed_batch import Mixture
 from graftwork.core.example import Example
 from graftwork.core.method import Setting
-from graftwork.core.opening import open_backbone
-from graftwork.files import read_json, write_json
+from graftwork.core.named_methods import parse_method
+from graftwork.io.files import read_json, write_json
+from graftwork.machine.environment import environment
+from graftwork.module.task_module import TaskModule, save_module
+from graftwork.pretrained.open_backbone import open_backbone
 from graftwork.registry import kinds
-from graftwork.run.environment import environment
-from graftwork.run.methods import parse_method
-from graftwork.run.task_module import TaskModule, save_module
 from graftwork.serve.server import keep_few_kernels
 
 HERE = Path(__file__).parent

@@ -17,18 +17,18 @@ from peft import LoraConfig, get_peft_model
 from transformers import AutoModel, AutoTokenizer
 
 from graftwork.backbones.minilm import package_folder
-from graftwork.bank.mixture import Mixture
+from graftwork.bank.mixed_batch import Mixture
 from graftwork.core.backbone import Backbone
 from graftwork.core.example import Example
 from graftwork.core.method import Setting
-from graftwork.core.opening import open_backbone
+from graftwork.core.named_methods import parse_method
 from graftwork.core.task import Task
-from graftwork.data.table import open_table
-from graftwork.files import write_json
+from graftwork.data.readers.table import open_table
+from graftwork.io.files import write_json
+from graftwork.machine.environment import environment
+from graftwork.module.task_module import TaskModule
+from graftwork.pretrained.open_backbone import open_backbone
 from graftwork.registry import kinds
-from graftwork.run.environment import environment
-from graftwork.run.methods import parse_method
-from graftwork.run.task_module import TaskModule
 from graftwork.train.loop import FittedModel, build_model
 from graftwork.train.probe import Probe
 

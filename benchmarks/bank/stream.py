@@ -26,7 +26,7 @@ from stream_plot import write_plot
 import graftwork as gw
 from graftwork.bank.forgetting import figures
 from graftwork.bank.stream import CONTRAST, stream
-from graftwork.run.environment import environment
+from graftwork.machine.environment import environment
 
 HERE = Path(__file__).parent
 SIZES = (400, 300, 200, 100)  # rows of train

@@ -10,7 +10,7 @@ from pathlib import Path
 from served import get
 
 from graftwork.bank.bank import Bank
-from graftwork.files import read_json, write_json
+from graftwork.io.files import read_json, write_json
 
 PATIENCE_SECONDS = 60.0
 

@@ -11,8 +11,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-from graftwork.files import write_json
-from graftwork.run.environment import environment
+from graftwork.io.files import write_json
+from graftwork.machine.environment import environment
 from graftwork.units import read_amount
 
 HERE = Path(__file__).parent.absolute()

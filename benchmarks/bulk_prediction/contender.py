@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 
 from graftwork.backbones.minilm import package_folder
 from graftwork.core.example import Example
-from graftwork.core.opening import open_backbone
 from graftwork.core.task import Task
-from graftwork.run.environment import numerics
-from graftwork.run.task_module import TaskModule
+from graftwork.machine.environment import numerics
+from graftwork.module.task_module import TaskModule
+from graftwork.pretrained.open_backbone import open_backbone
 from graftwork.train.probe import Probe
 
 CLASSES = 6

@@ -14,8 +14,8 @@ from typing import Any
 
 import graftwork as gw
 from graftwork.data.load import load
-from graftwork.files import write_json
-from graftwork.run.environment import environment
+from graftwork.io.files import write_json
+from graftwork.machine.environment import environment
 
 HERE = Path(__file__).parent.absolute()
 ROWS = (50_000, 500_000, 5_000_000)

@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 import torch
 
-from graftwork.data.table import open_table
-from graftwork.files import write_json
-from graftwork.run.environment import environment
+from graftwork.data.readers.table import open_table
+from graftwork.io.files import write_json
+from graftwork.machine.environment import environment
 
 HERE = Path(__file__).parent.absolute()
 WORKER = HERE / "contender.py"

@@ -11,8 +11,8 @@ from typing import Any
 
 import graftwork as gw
 from graftwork.errors import GraftworkError
-from graftwork.files import write_json
-from graftwork.run.environment import environment
+from graftwork.io.files import write_json
+from graftwork.machine.environment import environment
 
 HERE = Path(__file__).parent.absolute()
 SETTINGS: Mapping[str, Mapping[str, Any]] = {  # what is not found by the names of files and columns

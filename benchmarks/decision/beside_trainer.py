@@ -21,8 +21,8 @@ from trainer_rows import SETS, Drawn, written
 from trainer_table import tables
 
 from graftwork.backbones.minilm import WEIGHTS_SHA256, package_folder
-from graftwork.files import read_json, write_json
-from graftwork.run.environment import environment, usable_cores
+from graftwork.io.files import read_json, write_json
+from graftwork.machine.environment import environment, usable_cores
 from graftwork.units import read_amount
 
 HERE = Path(__file__).parent.absolute()

@@ -12,12 +12,12 @@ import numpy as np
 from scipy.linalg import cho_solve
 from scipy.optimize import minimize
 
+from graftwork.core.named_methods import named_from_config
 from graftwork.decision.earlier_boards import FORMAT, SHIPPED, Experience, TaskRecord, record_of
 from graftwork.decision.prior import FEATURES, Sizes, conditioned, landmark_of, spread_of
 from graftwork.decision.traits import TUNED, Arm, Traits, least_of
-from graftwork.files import read_json, write_json
-from graftwork.run.environment import environment
-from graftwork.run.methods import named_from_config
+from graftwork.io.files import read_json, write_json
+from graftwork.machine.environment import environment
 
 HERE = Path(__file__).parent.absolute()
 BOARDS = HERE.parent

@@ -15,7 +15,7 @@ from refit import BOARDS, SMALL, traits_of
 
 from graftwork.decision.earlier_boards import TaskRecord, record_of
 from graftwork.decision.traits import TUNED, Arm
-from graftwork.files import read_json
+from graftwork.io.files import read_json
 
 HERE = Path(__file__).parent.absolute()
 VALIDATION = HERE / "results" / "validation.json"

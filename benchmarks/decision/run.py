@@ -25,9 +25,9 @@ from graftwork.decision.earlier_boards import Experience, shipped
 from graftwork.decision.prior import Prior, Sizes
 from graftwork.decision.standing import Standing
 from graftwork.decision.traits import FLOOR, FROZEN, SIMPLE, Arm
-from graftwork.files import write_json
-from graftwork.run.environment import environment
-from graftwork.run.evidence import Evidence
+from graftwork.io.files import write_json
+from graftwork.machine.environment import environment
+from graftwork.run.score_interval import Evidence
 
 HERE = Path(__file__).parent.absolute()
 RESULT = HERE / "results" / "decision.json"

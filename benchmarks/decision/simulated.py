@@ -14,7 +14,7 @@ from graftwork.decision.choice import WORTH
 from graftwork.decision.prior import LEVEL, Prior, Sizes, landmark_of, spread_of
 from graftwork.decision.standing import Standing
 from graftwork.decision.traits import TUNED
-from graftwork.run.evidence import Evidence
+from graftwork.run.score_interval import Evidence
 
 DRAWS = 400
 BANDS = (0.0, 0.0025, 0.005, 0.01, 0.02, 1.0)  # of the stated expected shortfall

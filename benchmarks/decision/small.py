@@ -25,8 +25,8 @@ from driving import compared
 import graftwork as gw
 import run as many_tasks
 from graftwork.decision.earlier_boards import record_of
-from graftwork.files import read_json, write_json
-from graftwork.run.environment import environment
+from graftwork.io.files import read_json, write_json
+from graftwork.machine.environment import environment
 from graftwork.run.store import read_result
 
 HERE = Path(__file__).parent.absolute()

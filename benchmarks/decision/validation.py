@@ -18,7 +18,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "many_tasks"))  # before the 
 from driving import compared
 
 import run as many_tasks
-from graftwork.files import read_json, write_json
+from graftwork.io.files import read_json, write_json
 from graftwork.run.store import read_result
 
 HERE = Path(__file__).parent.absolute()

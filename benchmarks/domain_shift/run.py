@@ -13,11 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graftwork.core.example import Example
-from graftwork.core.opening import open_backbone
-from graftwork.files import write_json
-from graftwork.run.environment import environment
-from graftwork.run.features import frozen_features
-from graftwork.run.two_sample import LEVEL, two_sample
+from graftwork.evaluate.features import frozen_features
+from graftwork.evaluate.two_sample import LEVEL, two_sample
+from graftwork.io.files import write_json
+from graftwork.machine.environment import environment
+from graftwork.pretrained.open_backbone import open_backbone
 
 HERE = Path(__file__).parent.absolute()
 SIZES = ((100, 50), (600, 200))  # texts trained on, and new ones

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from graftwork.files import read_json
+from graftwork.io.files import read_json
 
 RESULTS = Path(__file__).parent / "results"
 

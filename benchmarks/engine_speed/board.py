@@ -10,7 +10,7 @@ from pathlib import Path
 from pieces import Piece, task
 from protocol import Answer, Gate, Trained, Watch
 
-from graftwork.files import read_json
+from graftwork.io.files import read_json
 
 
 class Board:

@@ -10,7 +10,7 @@ from typing import Any
 
 from driver import Heat
 
-from graftwork.files import read_json
+from graftwork.io.files import read_json
 
 Settings = dict[str, Any]
 Result = dict[str, Any]

@@ -21,19 +21,19 @@ from pieces import Piece, task
 from protocol import Answer, Gate, Trained, Watch
 from torch.nn.functional import pad
 
-from graftwork.core import near_lengths
+from graftwork.core import length_buckets
 from graftwork.core.backbone import Encoded, Inputs
 from graftwork.core.example import Example
 from graftwork.core.method import Logits, Workbench
 from graftwork.core.model import Model
+from graftwork.core.named_methods import parse_method
 from graftwork.core.run import Recipe
 from graftwork.core.task import Split
-from graftwork.core.transformer import TransformerBackbone
+from graftwork.pretrained.transformer import TransformerBackbone
 from graftwork.run.execute import workbench
-from graftwork.run.methods import parse_method
-from graftwork.run.setup import Setup
-from graftwork.run.shop import Shop, open_shop
-from graftwork.train.frozen import FrozenStore
+from graftwork.run.session import Shop, open_shop
+from graftwork.run.settings import Setup
+from graftwork.train.frozen_pass import FrozenStore
 from graftwork.train.loop import Attaches, FittedModel, fit_by_gradient
 
 SWITCHES = {
@@ -179,7 +179,7 @@ class Graftwork:
         if "short_padding" in self.off:
             _pad_to(PADDED)
         if "own_lengths" in self.off:
-            near_lengths.AT_LEAST = sys.maxsize  # no cut spares as much
+            length_buckets.AT_LEAST = sys.maxsize  # no cut spares as much
         self.shop = self._open()
         assert self.shop.backbone is not None
         lengths = self.shop.backbone.encode(self.shop.dataset.train.examples).ids

@@ -31,9 +31,9 @@ from transformers import (
 )
 
 from graftwork.backbones.minilm import package_folder
+from graftwork.core.named_methods import parse_method
 from graftwork.core.task import Split
 from graftwork.data.load import load
-from graftwork.run.methods import parse_method
 
 PRECISIONS = ("fp32", "autocast", "bf16")  # bf16: the weights themselves
 BATCH = 32

@@ -12,8 +12,8 @@ from choosing import Chosen, choose
 from driver import Heat
 from questions import QUESTIONS, Bench, Result
 
-from graftwork.files import read_json, write_json
-from graftwork.run.environment import environment, version
+from graftwork.io.files import read_json, write_json
+from graftwork.machine.environment import environment, version
 
 HERE = Path(__file__).parent
 SETTINGS = "peer_settings"

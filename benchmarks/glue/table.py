@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from graftwork.benchmark.table import remarks, table_lines
+from graftwork.benchmark.suite_table import remarks, table_lines
 
 PATH = Path(__file__).parent / "results" / "benchmark.json"
 

@@ -31,13 +31,13 @@ import graftwork as gw
 from graftwork.backbones.minilm import package_folder
 from graftwork.core.run import ENGINE
 from graftwork.core.task import Task
-from graftwork.files import file_digest, read_json, write_json
-from graftwork.run import execute as executing
-from graftwork.run.environment import environment
+from graftwork.io.files import file_digest, read_json, write_json
+from graftwork.machine.environment import environment
+from graftwork.receipts.file_integrity import id_of, read_spec
+from graftwork.receipts.verify import DIFFERENT, EQUAL, Verifier, verifier
+from graftwork.run import execute
 from graftwork.run.receipt import randomness_of, sealed
 from graftwork.run.receipt_fields import problems
-from graftwork.run.records import id_of, read_spec
-from graftwork.run.verify import DIFFERENT, EQUAL, Verifier, verifier
 
 RESULT = Path(__file__).parent / "results" / "sabotage.json"
 ROWS = {"train": 160, "validation": 40, "test": 60}
@@ -346,7 +346,7 @@ def measured(
     folder: Path, kept: Kept, task: Task, methods: Sequence[str] | None, seeds: int
 ) -> tuple[list[str], dict[str, Any]]:
     """A board of every method that fits, and what its receipts took to write."""
-    write = executing.write_receipt
+    write = execute.write_receipt
 
     def timed(*arguments: Any) -> None:
         began = time.process_time()
@@ -354,14 +354,14 @@ def measured(
         seconds = time.process_time() - began
         kept.get(f"written {arguments[3].id}", lambda: seconds)
 
-    executing.write_receipt = timed  # type: ignore[assignment]
+    execute.write_receipt = timed  # type: ignore[assignment]
     try:
         board = gw.compare(
             task, backbone=f"hf:{folder / 'backbone'}", methods=methods, seeds=seeds, epochs=EPOCHS, exhaustive=True,
             runs=folder / "runs", out=folder / "board", jobs=1, cache_size="0", progress=say,
         )  # fmt: skip
     finally:
-        executing.write_receipt = write
+        execute.write_receipt = write
     runs = [run for row in board.rows for run in row["runs"]]
     sizes = [(folder / "runs" / run / "receipt.json").stat().st_size for run in runs]
     whole = sum(not problems(read_json(folder / "runs" / run / "receipt.json")) for run in runs)

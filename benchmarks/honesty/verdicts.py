@@ -30,13 +30,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from graftwork.compare.assemble import RowRuns
-from graftwork.compare.floor import Floor
+from graftwork.compare.leaderboard_data import RowRuns
+from graftwork.compare.majority_floor import Floor
 from graftwork.compare.statistics import LEVEL, Sample, bootstrap
 from graftwork.core.run import RunResult
-from graftwork.files import write_json
+from graftwork.io.files import write_json
+from graftwork.machine.environment import environment
 from graftwork.registry import metrics
-from graftwork.run.environment import environment
 
 RESULTS = Path(__file__).parent / "results" / "verdicts.json"
 BATCH = 50  # pairs that share the draws of one bootstrap

@@ -14,7 +14,7 @@ import graftwork as gw
 from graftwork.compare.grid import split_statistics
 from graftwork.compare.statistics import Sample
 from graftwork.data.load import load
-from graftwork.files import read_json
+from graftwork.io.files import read_json
 from graftwork.run.store import read_result
 
 COSTS = (

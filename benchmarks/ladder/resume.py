@@ -19,7 +19,7 @@ from plan import Plan
 from rungs import write_corpus
 from units import Result, Unit
 
-from graftwork.files import read_json, write_json
+from graftwork.io.files import read_json, write_json
 
 SIZES: dict[str, dict[str, Any]] = {
     "word_vectors": {"width": 50},

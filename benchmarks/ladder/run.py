@@ -27,8 +27,8 @@ from plan import Plan
 from tasks import Draw
 from units import Bench, Unit, chosen
 
-from graftwork.files import finite, write_json
-from graftwork.run.environment import environment
+from graftwork.io.files import finite, write_json
+from graftwork.machine.environment import environment
 
 HERE = Path(__file__).parent.absolute()
 PARTS: dict[str, ModuleType] = {

@@ -12,13 +12,13 @@ import torch
 from units import Result, Teller
 
 import graftwork as gw
-from graftwork.core.opening import open_backbone
-from graftwork.files import write_text
+from graftwork.io.files import write_text
 from graftwork.pretrain.corpus import open_corpus
+from graftwork.pretrain.corpus_tokens import tokenise
 from graftwork.pretrain.objective import AtOnce
-from graftwork.pretrain.sources import parse_objective
-from graftwork.pretrain.tokens import tokenise
-from graftwork.pretrain.validation import Held, validate
+from graftwork.pretrain.start_point import parse_objective
+from graftwork.pretrain.validation_loss import Held, validate
+from graftwork.pretrained.open_backbone import open_backbone
 
 HERE = Path(__file__).parent
 COSTS = ("train_flops", "train_cpu_seconds", "train_seconds", "energy_joules", "trained_parameters", "stored_bytes")

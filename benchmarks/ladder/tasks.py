@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import graftwork as gw
-from graftwork.files import write_text
+from graftwork.io.files import write_text
 
 Row = tuple[str, ...]
 

@@ -17,8 +17,8 @@ from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
-from graftwork.files import finite, read_json, write_json
-from graftwork.run.environment import environment
+from graftwork.io.files import finite, read_json, write_json
+from graftwork.machine.environment import environment
 
 TOLD_SECONDS, ASKED_SECONDS = 20.0, 5.0  # between two lines of progress, and between two looks at what others do
 Result = dict[str, Any]

@@ -19,16 +19,16 @@ import numpy as np
 import torch
 
 from graftwork.backbones.minilm import package_folder
+from graftwork.core.named_methods import parse_method
 from graftwork.core.run import Recipe
-from graftwork.data.draws import Drawn, draw, parse_sizes
-from graftwork.files import write_json
-from graftwork.run.environment import environment
+from graftwork.data.splits.draws import Drawn, draw, parse_sizes
+from graftwork.io.files import write_json
+from graftwork.machine.environment import environment
 from graftwork.run.execute import workbench
-from graftwork.run.methods import parse_method
-from graftwork.run.once import Done
-from graftwork.run.setup import Setup
-from graftwork.run.shop import Shop, open_shop
-from graftwork.train.frozen import FrozenStore
+from graftwork.run.memo import Done
+from graftwork.run.session import Shop, open_shop
+from graftwork.run.settings import Setup
+from graftwork.train.frozen_pass import FrozenStore
 from run import DRAWS, HERE, SETS, task
 
 SIZES = ("8/class", "16/class")

@@ -20,11 +20,11 @@ sys.path.append(str(Path(__file__).parents[1]))
 from driving import compared
 
 import graftwork as gw
-from graftwork.compare.answer import verdict
-from graftwork.compare.over_tasks import over_tasks
+from graftwork.compare.sentences import verdict
+from graftwork.compare.tasks_data import over_tasks
 from graftwork.core.run import Recipe
-from graftwork.files import read_json, write_json
-from graftwork.run.environment import environment
+from graftwork.io.files import read_json, write_json
+from graftwork.machine.environment import environment
 from graftwork.run.store import read_result
 from graftwork.train.recipe import EPOCHS_OF_SEVERAL, resolve
 from graftwork.units import duration

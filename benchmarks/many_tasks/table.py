@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from graftwork.compare.many_table import enough_lines, price, score, sentence, spent_line
+from graftwork.compare.tasks_table import enough_lines, price, score, sentence, spent_line
 from graftwork.methods.top_layers import TopLayers
 from graftwork.units import percent, show
 

@@ -13,13 +13,13 @@ from typing import Any
 import torch
 
 import graftwork as gw
-from graftwork.core.abbreviations import definitions
-from graftwork.core.answer_scores import exact_match, words_f1
 from graftwork.core.example import Example
 from graftwork.data.load import load
-from graftwork.files import write_json
+from graftwork.io.files import write_json
+from graftwork.machine.environment import environment
 from graftwork.methods.abbreviation_rule import asked_for, stands_for
-from graftwork.run.environment import environment
+from graftwork.targets.abbreviations import definitions
+from graftwork.targets.answer_scores import exact_match, words_f1
 
 HERE = Path(__file__).parent.absolute()
 METHODS = ("majority", "ngram_window", "abbreviation_rule", "full")

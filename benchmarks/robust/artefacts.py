@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from graftwork.files import file_digest
+from graftwork.io.files import file_digest
 
 CANARY = "canary"  # what a payload makes when it is run
 SECRET = "secret.json"  # beside the scene: nothing may read or write it

@@ -27,7 +27,7 @@ from typing import Any
 from result_file import result_of
 
 import graftwork
-from graftwork.files import file_digest, read_json, write_json
+from graftwork.io.files import file_digest, read_json, write_json
 from graftwork.testing import tiny_dataset
 
 HERE = Path(__file__).parent

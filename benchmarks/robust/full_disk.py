@@ -30,7 +30,7 @@ import torch
 from result_file import result_of
 
 from graftwork.cli.main import main as graft
-from graftwork.files import file_digest, read_json, safe_load, write_json
+from graftwork.io.files import file_digest, read_json, safe_load, write_json
 from graftwork.testing import tiny_dataset
 
 HERE = Path(__file__).parent

@@ -169,10 +169,10 @@ def of_media(name: str) -> Read:
 
 def _both_ways(task: Any, folder: Path) -> None:
     from graftwork.core.kind import OfChoices
-    from graftwork.data.columns import find_columns
     from graftwork.data.load import read_records
-    from graftwork.data.rejects import Rejects, write_rejects
-    from graftwork.data.table import open_table
+    from graftwork.data.readers.columns import find_columns
+    from graftwork.data.readers.rejects import Rejects, write_rejects
+    from graftwork.data.readers.table import open_table
     from graftwork.errors import DataError
     from graftwork.registry import kinds
 
@@ -203,7 +203,7 @@ def _both_ways(task: Any, folder: Path) -> None:
 def _require_whole(rows: Any) -> None:
     """Rows that can be hashed, and written as UTF-8."""
     from graftwork.core.example import plain
-    from graftwork.files import canonical
+    from graftwork.io.files import canonical
 
     for inputs in rows:
         canonical(plain(inputs))
@@ -215,8 +215,8 @@ def of_questions(name: str) -> Read:
 
     def read(content: bytes, folder: Path) -> None:
         from graftwork.core.task import Task
-        from graftwork.data.questions import read_questions
-        from graftwork.data.rejects import Rejects, write_rejects
+        from graftwork.data.readers.questions import read_questions
+        from graftwork.data.readers.rejects import Rejects, write_rejects
         from graftwork.errors import DataError
 
         path = folder / name
@@ -259,7 +259,7 @@ def of_suite(suite: str, files: Mapping[str, str]) -> Read:
 
 def of_vectors(content: bytes, folder: Path) -> None:
     """Word vectors; the first byte chooses the suffix."""
-    from graftwork.data.word_vector_files import read_word_vectors
+    from graftwork.data.readers.word_vector_files import read_word_vectors
 
     path = folder / ("t.txt", "t.bin", "t.txt.gz")[content[0] % 3 if content else 0]
     path.write_bytes(content[1:])
@@ -289,7 +289,7 @@ def of_task_file(content: bytes, folder: Path) -> None:
 
 def of_json(content: bytes, folder: Path) -> None:
     """One of our own records."""
-    from graftwork.files import read_json
+    from graftwork.io.files import read_json
 
     (folder / "t.json").write_bytes(content)
     read_json(folder / "t.json")
@@ -299,7 +299,7 @@ def of_weights(name: str) -> Read:
     """A file of weights."""
 
     def read(content: bytes, folder: Path) -> None:
-        from graftwork.files import safe_load
+        from graftwork.io.files import safe_load
 
         (folder / name).write_bytes(content)
         for tensor in safe_load(folder / name, mapped=False).values():
@@ -310,7 +310,7 @@ def of_weights(name: str) -> Read:
 
 def of_archive(content: bytes, folder: Path) -> None:
     """An archive of tensors; where the first byte is odd, whole but for its program, which is the rest of the input."""
-    from graftwork.files import safe_load
+    from graftwork.io.files import safe_load
 
     path = folder / "t.bin"
     if content[:1] and content[0] % 2:
@@ -325,7 +325,7 @@ def of_archive(content: bytes, folder: Path) -> None:
 
 def of_module(content: bytes, folder: Path) -> None:
     """A task module's description and self-test, beside weights that are as they were saved."""
-    from graftwork.run.task_module import TaskModule
+    from graftwork.module.task_module import TaskModule
 
     description, _, test = content.partition(BETWEEN)
     (folder / "module.json").write_bytes(description)
@@ -511,10 +511,10 @@ def instrumented() -> None:
 
     with atheris.instrument_imports(include=[f"graftwork.{part}" for part in LOOKED_AT], enable_loader_override=False):
         import graftwork.data.load
+        import graftwork.io.torch_archive
+        import graftwork.module.task_module
         import graftwork.pretrain.corpus
         import graftwork.registry
-        import graftwork.run.task_module
-        import graftwork.torch_archive
 
         for registry in ("kinds", "suites", "methods"):
             for part in getattr(graftwork.registry, registry).names():
@@ -664,7 +664,7 @@ def run(chosen: argparse.Namespace) -> None:
     except PackageNotFoundError:
         raise SystemExit("it needs atheris: pip install atheris") from None
     instrumented()  # before anything of ours is imported
-    from graftwork.files import read_json, write_json
+    from graftwork.io.files import read_json, write_json
 
     path = chosen.out / RESULT.name
     targets = read_json(path)["targets"] if path.is_file() else {}

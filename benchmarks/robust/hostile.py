@@ -28,8 +28,8 @@ from result_file import BRIEF, result_of
 
 from graftwork.backbones.tiny_text import ARCHITECTURE, tiny_tokenizer
 from graftwork.cli.main import main as graft
-from graftwork.files import read_json, write_json, write_tensors
-from graftwork.testing.media import write_folder
+from graftwork.io.files import read_json, write_json, write_tensors
+from graftwork.testing.tiny_media import write_folder
 
 QUESTION = "Is every hostile file refused at once, with little memory and a message, and is nothing that it holds run?"
 BAR = {"not_refused": 0, "slowest_seconds": 1.0, "most_bytes": 200_000_000, "canaries": 0, "benign_that_fail": 0}

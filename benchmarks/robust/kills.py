@@ -26,11 +26,11 @@ from result_file import result_of
 from victim import AFTER, BEFORE, STEPPING, Marks
 
 import graftwork as gw
-from graftwork.files import digest, file_digest, read_json, write_json
+from graftwork.io.files import digest, file_digest, read_json, write_json
 from graftwork.testing import tiny_dataset
-from graftwork.testing.media import write_folder
-from graftwork.testing.networks import write_network
-from graftwork.train.checkpoint import EVERY_SECONDS, SHARE, Checkpoints
+from graftwork.testing.tiny_media import write_folder
+from graftwork.testing.tiny_networks import write_network
+from graftwork.train.checkpoint_files import EVERY_SECONDS, SHARE, Checkpoints
 
 HERE = Path(__file__).parent
 QUESTION = (
@@ -301,16 +301,16 @@ def overhead(work: Path) -> dict[str, Any]:
         size = max(path.stat().st_size for path in self.folder.iterdir())
         spent.append((time.perf_counter() - began, size))
 
-    from graftwork.run import keeping
+    from graftwork.run import run_checkpoint
 
-    every, keeping.EVERY_SECONDS = keeping.EVERY_SECONDS, 0.0
+    every, run_checkpoint.EVERY_SECONDS = run_checkpoint.EVERY_SECONDS, 0.0
     Checkpoints.write = timed  # type: ignore[method-assign]
     try:
         runs = work / "overhead"
         shutil.rmtree(runs, ignore_errors=True)
         gw.train(inputs(work)["classification"], method="full", epochs=2, runs=runs, precision="fp32", device="cpu")
     finally:
-        Checkpoints.write, keeping.EVERY_SECONDS = write, every  # type: ignore[method-assign]
+        Checkpoints.write, run_checkpoint.EVERY_SECONDS = write, every  # type: ignore[method-assign]
     seconds = sorted(one for one, _ in spent)[len(spent) // 2]
     found = {"case": "minilm, full, fp32", "bytes": max(size for _, size in spent), "seconds": round(seconds, 3)}
     return found | {"written": len(spent), "share": round(seconds / max(EVERY_SECONDS, seconds / SHARE), 5)}

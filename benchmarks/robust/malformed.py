@@ -26,14 +26,14 @@ from graftwork.cli.main import main as graft
 from graftwork.core.kind import OfChoices
 from graftwork.core.media import Media
 from graftwork.core.task import Task, read_task_file
-from graftwork.data.columns import find_columns
 from graftwork.data.load import load, read_records
-from graftwork.data.questions import read_questions
-from graftwork.data.rejects import Rejects
-from graftwork.data.table import open_table
-from graftwork.data.word_vector_files import read_word_vectors
+from graftwork.data.readers.columns import find_columns
+from graftwork.data.readers.questions import read_questions
+from graftwork.data.readers.rejects import Rejects
+from graftwork.data.readers.table import open_table
+from graftwork.data.readers.word_vector_files import read_word_vectors
 from graftwork.errors import GraftworkError, printable
-from graftwork.files import read_json, write_json
+from graftwork.io.files import read_json, write_json
 from graftwork.pretrain.corpus import open_corpus
 from graftwork.registry import kinds, suites
 

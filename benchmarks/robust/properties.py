@@ -16,8 +16,8 @@ from typing import Any
 
 import pytest
 
-from graftwork.files import write_json
-from graftwork.run.environment import environment
+from graftwork.io.files import write_json
+from graftwork.machine.environment import environment
 
 HERE = Path(__file__).parent
 TESTS = HERE.parents[1] / "tests" / "properties"

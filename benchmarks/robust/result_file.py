@@ -18,7 +18,7 @@ def result_of(
     **more: Any,
 ) -> dict[str, Any]:
     """The content of a file. `of_environment` is what it keeps of the environment: None keeps all."""
-    from graftwork.run.environment import environment  # in here: fuzz.py has to import Graftwork by itself
+    from graftwork.machine.environment import environment  # in here: fuzz.py has to import Graftwork by itself
 
     here = environment()
     kept = here if of_environment is None else {key: here[key] for key in of_environment if key in here}

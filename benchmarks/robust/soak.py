@@ -33,7 +33,7 @@ sys.path.append(str(Path(__file__).parents[1] / "bank"))
 from result_file import result_of
 from served import TOKEN, Served, graft_serve
 
-from graftwork.files import digest, file_digest, read_json, write_json
+from graftwork.io.files import digest, file_digest, read_json, write_json
 
 HERE = Path(__file__).parent
 QUESTION = (

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from graftwork.files import read_json
+from graftwork.io.files import read_json
 
 RESULTS = Path(__file__).parent / "results"
 PARTS = {

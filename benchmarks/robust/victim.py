@@ -61,12 +61,12 @@ class _Marked:
 
 def watched(marks: Marks, every: float) -> None:
     """From now on this process' runs and pre-trainings checkpoint that often, and mark every step."""
-    from graftwork.pretrain.folder import Filling
-    from graftwork.run import keeping
-    from graftwork.train import checkpoint as checkpoints
+    from graftwork.pretrain.pretrain_folder import Filling
+    from graftwork.run import run_checkpoint
+    from graftwork.train import checkpoint_files
 
-    keeping.EVERY_SECONDS, checkpoints.SHARE = every, 1.0  # however long writing takes beside tiny steps
-    steps, checkpoint, close = keeping.Keeping.steps, Filling.checkpoint, Filling.close
+    run_checkpoint.EVERY_SECONDS, checkpoint_files.SHARE = every, 1.0  # however long writing takes beside tiny steps
+    steps, checkpoint, close = run_checkpoint.Keeping.steps, Filling.checkpoint, Filling.close
     done = 0
 
     def step() -> None:
@@ -75,7 +75,7 @@ def watched(marks: Marks, every: float) -> None:
         done += 1
 
     @contextmanager
-    def stepping(self: keeping.Keeping) -> Iterator[Any]:
+    def stepping(self: run_checkpoint.Keeping) -> Iterator[Any]:
         with steps(self) as keep:
             yield _Marked(keep, step)
         marks.write(AFTER, done)
@@ -88,7 +88,7 @@ def watched(marks: Marks, every: float) -> None:
         marks.write(AFTER, done)
         close(self)
 
-    keeping.Keeping.steps = stepping  # type: ignore[method-assign]
+    run_checkpoint.Keeping.steps = stepping  # type: ignore[method-assign]
     Filling.checkpoint, Filling.close = marked_checkpoint, marked_close  # type: ignore[method-assign]
 
 

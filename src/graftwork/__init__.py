@@ -17,21 +17,21 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from graftwork.bank.bank import Bank
     from graftwork.bank.stream import stream
-    from graftwork.benchmark.run import benchmark
+    from graftwork.benchmark.run_suite import benchmark
     from graftwork.budget.ladder import climb
+    from graftwork.compare.compare_tasks import compare_tasks
     from graftwork.compare.curve import curve
     from graftwork.compare.leaderboard import compare
-    from graftwork.compare.many_tasks import compare_tasks
     from graftwork.core.run import RunResult
     from graftwork.core.task import Task
     from graftwork.doctor.examine import doctor
     from graftwork.errors import GraftworkError
+    from graftwork.evaluate.domain_shift import shift
+    from graftwork.evaluate.score import score
+    from graftwork.module.predict_many import predict_many
+    from graftwork.module.task_module import TaskModule
     from graftwork.pretrain.pretraining import pretrain
-    from graftwork.run.bulk import predict_many
     from graftwork.run.data_report import data_report
-    from graftwork.run.domain_shift import shift
-    from graftwork.run.scoring import score
-    from graftwork.run.task_module import TaskModule
     from graftwork.run.train import train
 
 __version__ = "0.1.0"
@@ -62,18 +62,18 @@ _HOMES = {
     "GraftworkError": "graftwork.errors",
     "RunResult": "graftwork.core.run",
     "Task": "graftwork.core.task",
-    "TaskModule": "graftwork.run.task_module",
-    "benchmark": "graftwork.benchmark.run",
+    "TaskModule": "graftwork.module.task_module",
+    "benchmark": "graftwork.benchmark.run_suite",
     "climb": "graftwork.budget.ladder",
     "compare": "graftwork.compare.leaderboard",
-    "compare_tasks": "graftwork.compare.many_tasks",
+    "compare_tasks": "graftwork.compare.compare_tasks",
     "curve": "graftwork.compare.curve",
     "data_report": "graftwork.run.data_report",
     "doctor": "graftwork.doctor.examine",
-    "predict_many": "graftwork.run.bulk",
+    "predict_many": "graftwork.module.predict_many",
     "pretrain": "graftwork.pretrain.pretraining",
-    "score": "graftwork.run.scoring",
-    "shift": "graftwork.run.domain_shift",
+    "score": "graftwork.evaluate.score",
+    "shift": "graftwork.evaluate.domain_shift",
     "stream": "graftwork.bank.stream",
     "train": "graftwork.run.train",
 }

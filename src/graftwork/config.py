@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from graftwork.errors import ConfigError, UnknownName
-from graftwork.files import read_toml
+from graftwork.io.files import read_toml
 
 DEFAULT_BACKBONE = "minilm"  # where the user names none
 JOULES_PER_KWH = 3.6e6

@@ -11,14 +11,14 @@ import torch
 
 from graftwork.core.backbone import ROLES, Backbone
 from graftwork.core.example import Example
-from graftwork.core.opening import open_backbone
 from graftwork.errors import ConfigError, IncompatibleModule, StorageError
-from graftwork.files import safe_load, write_tensors
+from graftwork.io.files import safe_load, write_tensors
 from graftwork.methods.full import Full
 from graftwork.methods.linear_probe import LinearProbe
 from graftwork.methods.ulmfit import Ulmfit
+from graftwork.pretrained.open_backbone import open_backbone
 from graftwork.testing import check_backbone, check_method, tiny_bench, tiny_dataset
-from graftwork.testing.networks import write_awd_lstm
+from graftwork.testing.tiny_networks import write_awd_lstm
 from graftwork.train.loop import FittedModel
 
 ABSENT = tuple(role for role in ROLES if role not in ("embedding", "block"))

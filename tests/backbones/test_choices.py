@@ -9,8 +9,8 @@ import torch
 
 from graftwork.core.backbone import Backbone
 from graftwork.core.example import Example
-from graftwork.core.opening import open_backbone
-from graftwork.core.transformer import TransformerBackbone
+from graftwork.pretrained.open_backbone import open_backbone
+from graftwork.pretrained.transformer import TransformerBackbone
 
 ASKED = Example("test/1", {"text": "the film was good", "choices": ("i liked it", "it was bad", "a film")})
 OTHER = Example("test/2", {"text": "a bad film", "choices": ("i left", "i stayed")})

@@ -11,12 +11,12 @@ import torch
 from graftwork.backbones.elmo import open_bilm, save_bilm
 from graftwork.core.backbone import Backbone
 from graftwork.core.example import Example
-from graftwork.core.opening import open_backbone
 from graftwork.errors import ConfigError, IncompatibleModule, StorageError
-from graftwork.files import read_json, safe_load, write_json, write_tensors
+from graftwork.io.files import read_json, safe_load, write_json, write_tensors
+from graftwork.pretrained.open_backbone import open_backbone
 from graftwork.testing import check_backbone, check_method
-from graftwork.testing.networks import tiny_bilm
-from graftwork.train.frozen import batches_of_pass
+from graftwork.testing.tiny_networks import tiny_bilm
+from graftwork.train.frozen_pass import batches_of_pass
 from graftwork.train.prefix_store import Wanted
 
 

@@ -11,9 +11,9 @@ import pytest
 import torch
 from numpy.typing import NDArray
 
-from graftwork.core.allennlp import published_files, read_published
-from graftwork.core.characters import WORD_LENGTH
-from graftwork.core.spelled import END, START, number_of, spelled
+from graftwork.nn.character_ids import WORD_LENGTH
+from graftwork.pretrained.allennlp import published_files, read_published
+from graftwork.pretrained.character_words import END, START, number_of, spelled
 
 BATCHES = 3  # rows of a batch: one sentence of each list
 NEAR = 1e-5

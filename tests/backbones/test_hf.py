@@ -35,15 +35,16 @@ from transformers import (
 )  # fmt: skip
 
 from graftwork.backbones import hf_decoder, hf_text
-from graftwork.core.attention_weights import attention_weights
 from graftwork.core.backbone import ROLES
 from graftwork.core.example import Example
 from graftwork.core.model import Model
-from graftwork.core.opening import open_backbone
-from graftwork.core.transformer import TransformerBackbone, site_size
 from graftwork.errors import ConfigError
 from graftwork.methods.adapter import Adapter
 from graftwork.methods.lora import Lora
+from graftwork.nn.sites import site_size
+from graftwork.pretrained.attention_weights import attention_weights
+from graftwork.pretrained.open_backbone import open_backbone
+from graftwork.pretrained.transformer import TransformerBackbone
 from graftwork.registry import kinds
 from graftwork.testing import tiny_dataset
 

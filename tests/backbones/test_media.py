@@ -13,19 +13,19 @@ from transformers import AutoFeatureExtractor, AutoImageProcessor, AutoModel
 
 from graftwork.backbones import hf_image, hf_speech
 from graftwork.core.backbone import Backbone
-from graftwork.core.chained import ChainedBackbone
-from graftwork.core.decoding import decode_sound
 from graftwork.core.example import Example
 from graftwork.core.model import Model
-from graftwork.core.opening import open_backbone
 from graftwork.errors import ConfigError
 from graftwork.methods.adapter import Adapter
 from graftwork.methods.bitfit import BitFit
 from graftwork.methods.lora import Lora
+from graftwork.pretrained.chained_network import ChainedBackbone
+from graftwork.pretrained.media_files import decode_sound
+from graftwork.pretrained.open_backbone import open_backbone
 from graftwork.registry import kinds
-from graftwork.testing import check_backbone, check_method, networks, tiny_dataset
-from graftwork.testing.media import tiny_media
-from graftwork.testing.networks import write_network
+from graftwork.testing import check_backbone, check_method, tiny_dataset, tiny_networks
+from graftwork.testing.tiny_media import tiny_media
+from graftwork.testing.tiny_networks import write_network
 
 IMAGES, SOUNDS = tuple(hf_image.ARCHITECTURES), tuple(hf_speech.ARCHITECTURES)
 NEAR = 2e-5
@@ -95,7 +95,9 @@ def test_sounds_have_transformers_features(tmp_path: Path, model_type: str) -> N
 def test_a_norm_before_the_convolution_of_positions_lifts_no_padding(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(networks.CONFIGS, "hubert", networks.CONFIGS["hubert"] | {"conv_pos_batch_norm": True})
+    monkeypatch.setitem(
+        tiny_networks.CONFIGS, "hubert", tiny_networks.CONFIGS["hubert"] | {"conv_pos_batch_norm": True}
+    )
     test_sounds_have_transformers_features(tmp_path, "hubert")
 
 
@@ -171,8 +173,8 @@ def test_augmentation_is_a_function_of_seed_epoch_and_example(tmp_path: Path) ->
 def test_a_norm_learns_at_the_rate_of_where_it_works(
     model_type: str, stable: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    changed = networks.CONFIGS[model_type] | {"do_stable_layer_norm": stable, "feat_extract_norm": "layer"}
-    monkeypatch.setitem(networks.CONFIGS, model_type, changed)
+    changed = tiny_networks.CONFIGS[model_type] | {"do_stable_layer_norm": stable, "feat_extract_norm": "layer"}
+    monkeypatch.setitem(tiny_networks.CONFIGS, model_type, changed)
     model = Model(opened(tmp_path, model_type), kinds.get("classification"), tiny_dataset().task, towers=1)
     model.own_blocks(0, decay=0.5)
     assert model.rates["network.encoder.layer_norm.weight"] == (1.0 if stable else 0.25)

@@ -7,9 +7,9 @@ import torch
 
 from graftwork.backbones.minilm import package_folder
 from graftwork.core.example import Example
-from graftwork.core.layout import BERT
-from graftwork.core.loading import open_folder
-from graftwork.core.opening import open_backbone
+from graftwork.pretrained.layout import BERT
+from graftwork.pretrained.load_folder import open_folder
+from graftwork.pretrained.open_backbone import open_backbone
 
 TEXTS = ("What is a dog?", "my card is lost, please héllo, help me now 中文 " * 3, "short", "far too long " * 300)
 

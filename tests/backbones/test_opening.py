@@ -18,10 +18,10 @@ from transformers.pytorch_utils import Conv1D
 from graftwork.backbones import minilm
 from graftwork.backbones.tiny_text import tiny_tokenizer
 from graftwork.core.example import Example
-from graftwork.core.model_folder import SENTENCE_TOWERS
-from graftwork.core.opening import lasting_name, open_backbone, require_kept
-from graftwork.core.transformer import site_size
 from graftwork.errors import ConfigError, GraftworkError, IncompatibleModule, StorageError, UnknownName
+from graftwork.nn.sites import site_size
+from graftwork.pretrained.model_folder import SENTENCE_TOWERS
+from graftwork.pretrained.open_backbone import lasting_name, open_backbone, require_kept
 
 TEXTS = ["A fine film.", "My card is lost; what shall I do about the payments that are still to come?", "no"]
 EXAMPLES = [Example(f"train/{i}", {"text": text}) for i, text in enumerate(TEXTS)]

@@ -11,14 +11,14 @@ import torch
 from graftwork.backbones.word_vectors import MAX_LENGTH, WordVectorBackbone, as_backbone
 from graftwork.core.example import Example
 from graftwork.core.method import Setting
-from graftwork.core.opening import open_backbone
-from graftwork.data.word_vector_files import write_word_vectors
-from graftwork.data.word_vector_folder import write_folder
+from graftwork.data.readers.word_vector_files import write_word_vectors
+from graftwork.data.readers.word_vector_folder import write_folder
 from graftwork.errors import ConfigError, StorageError, UnknownName
-from graftwork.files import digest
+from graftwork.io.files import digest
+from graftwork.pretrained.open_backbone import open_backbone
 from graftwork.registry import kinds, methods
 from graftwork.testing import check_backbone, check_method, tiny_bench, tiny_dataset
-from graftwork.testing.networks import tiny_word_vectors
+from graftwork.testing.tiny_networks import tiny_word_vectors
 
 VECTORS = tiny_word_vectors()
 

@@ -13,10 +13,10 @@ from transformers import PreTrainedTokenizerFast
 from graftwork.backbones.tiny_text import MAX_LENGTH, tiny_tokenizer
 from graftwork.core.backbone import Backbone
 from graftwork.core.example import Example
-from graftwork.core.opening import open_backbone
 from graftwork.core.ragged import Ragged, added
-from graftwork.core.transformer import TransformerBackbone
-from graftwork.core.windows import OVERLAP, QUESTION
+from graftwork.pretrained.open_backbone import open_backbone
+from graftwork.pretrained.transformer import TransformerBackbone
+from graftwork.pretrained.windows import OVERLAP, QUESTION
 
 SENTENCES = [("The", "unbelievably", "good", "film"), ("It", "'s", "3.5"), ("x",)]
 

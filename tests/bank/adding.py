@@ -11,7 +11,7 @@ from pathlib import Path
 
 from folders import named
 
-from graftwork.bank.store import BankFolder
+from graftwork.bank.bank_folder import BankFolder
 
 
 def main(bank: BankFolder, modules: Path, name: str, count: int) -> None:

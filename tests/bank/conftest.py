@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from graftwork.core.method import Setting
-from graftwork.core.opening import open_backbone
+from graftwork.core.named_methods import parse_method
+from graftwork.module.task_module import save_module
+from graftwork.pretrained.open_backbone import open_backbone
 from graftwork.registry import kinds
-from graftwork.run.methods import parse_method
-from graftwork.run.task_module import save_module
 from graftwork.testing import tiny_bench, tiny_dataset
 
 MakeModule = Callable[..., Path]

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from graftwork.bank.bank_folder import BankFolder
 from graftwork.bank.ledger import replay
-from graftwork.bank.store import BankFolder
-from graftwork.bank.version import require_digest
-from graftwork.files import write_json, write_text
+from graftwork.bank.task_version import require_digest
+from graftwork.io.files import write_json, write_text
 
 BACKBONE = {"id": "tiny_text", "revision": "a" * 64}
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from folders import fake_module, named, require_tidy, well
 
-from graftwork.bank.store import BankFolder
+from graftwork.bank.bank_folder import BankFolder
 
 TOUCHES = {"os.rename", "os.remove", "os.rmdir", "os.mkdir", "os.truncate", "os.chmod", "os.link", "fcntl.flock"}
 

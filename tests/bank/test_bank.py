@@ -16,12 +16,12 @@ import pytest
 
 from graftwork.bank import bank as bank_module
 from graftwork.bank.bank import Bank, Changes
-from graftwork.core import opening
 from graftwork.errors import ConfigError, GraftworkError, IncompatibleModule, StorageError, UnknownName
-from graftwork.files import read_json, write_json
-from graftwork.run import task_module
-from graftwork.run.task_module import TaskModule
-from graftwork.testing.networks import write_awd_lstm
+from graftwork.io.files import read_json, write_json
+from graftwork.module import task_module
+from graftwork.module.task_module import TaskModule
+from graftwork.pretrained import open_backbone
+from graftwork.testing.tiny_networks import write_awd_lstm
 
 MakeModule = Callable[..., Path]
 
@@ -164,7 +164,7 @@ def test_one_backbone_is_open_for_all(bank: Bank, module: MakeModule, monkeypatc
 
     def counted(*words: Any, **settings: Any) -> Any:
         opened.append(words)
-        return opening.open_backbone(*words, **settings)
+        return open_backbone.open_backbone(*words, **settings)
 
     monkeypatch.setattr(task_module, "open_backbone", counted)
     elsewhere = Bank.open(bank.path)

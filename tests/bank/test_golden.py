@@ -25,6 +25,6 @@ def test_a_bank_of_an_earlier_format(name: str, tmp_path: Path, module: Callable
 
 
 def test_there_is_one_of_every_format() -> None:
-    from graftwork.bank.store import FORMAT
+    from graftwork.bank.bank_folder import FORMAT
 
     assert {path.name for path in GOLDEN.glob("bank_*")} == {f"bank_{number}" for number in range(1, FORMAT + 1)}

@@ -13,20 +13,21 @@ import pytest
 import torch
 from huggingface_hub.errors import LocalEntryNotFoundError
 
-from graftwork.bank import adding, store, witness
+from graftwork.bank import bank_folder as store
+from graftwork.bank import integrity, stream_training
 from graftwork.bank import stream as streaming
-from graftwork.bank.store import BankFolder
+from graftwork.bank.bank_folder import BankFolder
+from graftwork.bank.integrity import Witness
 from graftwork.bank.stream import Stream, stream
-from graftwork.bank.witness import Witness
 from graftwork.core.task import Task
 from graftwork.errors import ConfigError, DataError, GraftworkError, IncompatibleModule, StorageError
-from graftwork.files import write_json
-from graftwork.run import keeping
-from graftwork.run.shop import Opened, open_shared
-from graftwork.run.task_module import TaskModule
+from graftwork.io.files import write_json
+from graftwork.module.task_module import TaskModule
+from graftwork.run import run_checkpoint
+from graftwork.run.session import Opened, open_shared
 from graftwork.run.train import train
 from graftwork.testing import tiny_dataset
-from graftwork.testing.networks import write_awd_lstm
+from graftwork.testing.tiny_networks import write_awd_lstm
 
 Stop = Callable[[dict[str, Any]], None]
 NAMES = ("one", "two", "three")
@@ -114,7 +115,7 @@ def test_the_same_command_again_learns_nothing(
 ) -> None:
     first = streamed(tasks, tmp_path)
     before = modules(tmp_path)
-    monkeypatch.setattr(adding, "train_in", forbidden)
+    monkeypatch.setattr(stream_training, "train_in", forbidden)
     seen: list[Mapping[str, Any]] = []
     again = streamed(tasks, tmp_path, told=seen.append)
     assert all(row["reused"] for row in seen)
@@ -218,9 +219,9 @@ def test_it_goes_on_where_another_version_gives_other_bits(
     with pytest.raises(IncompatibleModule, match="its self-test gives other logits"):
         streamed(tasks, tmp_path)
     if changed == "sources":
-        monkeypatch.setattr(keeping, "source_digest", lambda package: "other")
+        monkeypatch.setattr(run_checkpoint, "source_digest", lambda package: "other")
     else:
-        monkeypatch.setattr(keeping, "version", lambda name: "99")
+        monkeypatch.setattr(run_checkpoint, "version", lambda name: "99")
     assert len(streamed(tasks, tmp_path).content["tasks"]) == 3
 
 
@@ -264,7 +265,7 @@ def test_what_others_do_to_the_bank_meanwhile_is_no_fault(
     tasks: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One task is taken away while it is looked at; another one gets a new version."""
-    store, real = BankFolder(tmp_path / "b.bank"), witness.digest_of
+    store, real = BankFolder(tmp_path / "b.bank"), integrity.digest_of
     write_task(tmp_path, "one", rows=30)
     newer = streamed(tasks[:1], tmp_path, "other.bank", out=tmp_path / "other")
     write_task(tmp_path, "one")
@@ -277,7 +278,7 @@ def test_what_others_do_to_the_bank_meanwhile_is_no_fault(
                 store.remove("two")
             return real(folder)
 
-        monkeypatch.setattr(witness, "digest_of", removing)
+        monkeypatch.setattr(integrity, "digest_of", removing)
 
     done = streamed(tasks, tmp_path, told=after("two", others))
     assert done.content["tasks"][-1]["earlier"]["compared"] == 0
@@ -297,7 +298,7 @@ def test_another_backbone_than_the_banks_is_refused_before_anything_is_trained(
     tasks: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     streamed(tasks[:1], tmp_path)
-    monkeypatch.setattr(adding, "train_in", forbidden)
+    monkeypatch.setattr(stream_training, "train_in", forbidden)
     with pytest.raises(IncompatibleModule, match="tiny_text"):
         streamed(tasks, tmp_path, out=tmp_path / "other", backbone="random:tiny_text")
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from graftwork.benchmark.run import benchmark
+from graftwork.benchmark.run_suite import benchmark
 
 pytestmark = pytest.mark.real
 

@@ -14,7 +14,7 @@ import pytest
 
 from graftwork.compare.statistics import Sample, bootstrap
 from graftwork.data.load import load
-from graftwork.files import read_json
+from graftwork.io.files import read_json
 from graftwork.registry import metrics
 
 FOLDER = Path(__file__).resolve().parents[2] / "benchmarks" / "ladder"

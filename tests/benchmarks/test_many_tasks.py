@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from graftwork.files import write_json
-from graftwork.run.methods import parse_method
+from graftwork.core.named_methods import parse_method
+from graftwork.io.files import write_json
 
 FOLDER = Path(__file__).resolve().parents[2] / "benchmarks" / "many_tasks"
 

@@ -11,7 +11,7 @@ from types import ModuleType
 
 import pytest
 
-from graftwork.files import write_json
+from graftwork.io.files import write_json
 
 FOLDER = Path(__file__).resolve().parents[2] / "benchmarks" / "robust"
 ONE, OTHER = "0123456789ab", "ba9876543210"

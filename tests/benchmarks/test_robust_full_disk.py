@@ -10,7 +10,7 @@ from types import ModuleType
 
 import pytest
 
-from graftwork.files import write_json, writing
+from graftwork.io.files import write_json, writing
 
 FOLDER = Path(__file__).resolve().parents[2] / "benchmarks" / "robust"
 

@@ -76,7 +76,7 @@ def test_what_counts_as_a_finding(fuzz: ModuleType, tmp_path: Path) -> None:
 def test_rows_that_are_set_aside_and_not_refused_are_a_finding(
     fuzz: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from graftwork.data.rejects import Rejects
+    from graftwork.data.readers.rejects import Rejects
 
     monkeypatch.setattr(Rejects, "refuse", lambda self, bad: self.found.append(bad) if self.aside else None)
     tried = fuzz.Tried()

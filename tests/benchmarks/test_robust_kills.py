@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from graftwork.files import read_json
+from graftwork.io.files import read_json
 from graftwork.registry import methods
 
 FOLDER = Path(__file__).resolve().parents[2] / "benchmarks" / "robust"

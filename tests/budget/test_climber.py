@@ -18,6 +18,7 @@ from graftwork.budget.purse import Budget, Purse
 from graftwork.config import Prices
 from graftwork.core.meter import Phase
 from graftwork.core.method import Setting, Workbench
+from graftwork.core.named_methods import Named, named_from_config, parse_method
 from graftwork.core.run import Recipe, RunResult
 from graftwork.decision.earlier_boards import Experience
 from graftwork.decision.prior import Prior, Sizes
@@ -25,10 +26,9 @@ from graftwork.decision.traits import SIMPLE, TUNED, Arm
 from graftwork.errors import ConfigError
 from graftwork.methods.majority import Constant, Majority
 from graftwork.registry import methods
-from graftwork.run.evidence import Evidence
 from graftwork.run.execute import execute
-from graftwork.run.methods import Named, named_from_config, parse_method
-from graftwork.run.shop import Shop
+from graftwork.run.score_interval import Evidence
+from graftwork.run.session import Shop
 
 OpenShop = Callable[..., Shop]
 KNOWN = Prior(Sizes(), Experience())  # no earlier board: nothing here hangs on those that the package ships

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 from graftwork.budget.forecast import Forecast, Forecaster, _line, _steps
+from graftwork.core.named_methods import parse_method
 from graftwork.core.run import Recipe
 from graftwork.core.task import Task
 from graftwork.run.execute import execute
-from graftwork.run.methods import parse_method
-from graftwork.run.setup import Setup
-from graftwork.run.shop import Shop, open_shop
+from graftwork.run.session import Shop, open_shop
+from graftwork.run.settings import Setup
 
 OpenShop = Callable[..., Shop]
 SEVERAL = (

@@ -17,8 +17,8 @@ from graftwork.budget.forecast import Forecast
 from graftwork.budget.ladder import climb
 from graftwork.core.meter import Phase
 from graftwork.core.method import Workbench
+from graftwork.core.named_methods import Named
 from graftwork.errors import ConfigError, GraftworkError, StorageError
-from graftwork.run.methods import Named
 
 Write = Callable[..., Path]
 During = dict[str, Callable[[Workbench], None]]

@@ -7,9 +7,9 @@ from collections.abc import Callable
 import numpy as np
 
 from graftwork.budget.pilot import fit_pilot
+from graftwork.core.named_methods import parse_method
 from graftwork.core.run import Recipe
-from graftwork.run.methods import parse_method
-from graftwork.run.shop import Shop
+from graftwork.run.session import Shop
 
 OpenShop = Callable[..., Shop]
 

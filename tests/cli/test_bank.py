@@ -13,9 +13,9 @@ import huggingface_hub
 import pytest
 from huggingface_hub.errors import LocalEntryNotFoundError
 
-from graftwork.bank.store import BankFolder
+from graftwork.bank.bank_folder import BankFolder
 from graftwork.cli.bank import command
-from graftwork.files import read_json, write_json
+from graftwork.io.files import read_json, write_json
 
 Graft = Callable[..., Any]
 Boards = Callable[[str], Any]

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from graftwork.pretrain.kept import corpora_folder
-from graftwork.train import frozen
-from graftwork.train.cache_folder import CacheFolder, cache_folder
+from graftwork.io.cache_folder import CacheFolder, cache_folder
+from graftwork.pretrain.corpus_cache import corpora_folder
+from graftwork.train import frozen_pass
 
 Graft = Callable[..., Any]
 
@@ -52,7 +52,7 @@ def test_a_run_is_the_same_with_no_cache_a_cold_and_a_warm_one(
     def computed(*rest: Any) -> None:
         raise AssertionError("computed again")
 
-    monkeypatch.setattr(frozen, "fill", computed)
+    monkeypatch.setattr(frozen_pass, "fill", computed)
     warm = trained("--runs", "warm")
     assert decided(off) == decided(cold) == decided(warm)
 

@@ -12,7 +12,7 @@ import pytest
 
 import graftwork as gw
 from graftwork.core.task import Task
-from graftwork.testing.media import write_folder
+from graftwork.testing.tiny_media import write_folder
 
 Graft = Callable[..., Any]
 

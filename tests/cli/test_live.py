@@ -21,7 +21,7 @@ from graftwork.decision.earlier_boards import Experience
 from graftwork.decision.prior import Prior, Sizes
 from graftwork.decision.standing import Standing
 from graftwork.decision.traits import FLOOR, FROZEN, TUNED, Arm, Traits
-from graftwork.run.evidence import Evidence
+from graftwork.run.score_interval import Evidence
 
 FLOOR_ARM, PROBE, FULL = (
     Arm("majority", "majority", FLOOR), Arm("linear_probe", "linear_probe", FROZEN), Arm("full", "full", TUNED),

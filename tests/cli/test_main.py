@@ -12,9 +12,9 @@ import click
 import pytest
 
 from graftwork import __version__
-from graftwork.cli import main as cli
+from graftwork.cli import main
 from graftwork.errors import DataError
-from graftwork.train.signals import Terminated
+from graftwork.machine.signals import Terminated
 
 COMMANDS = (
     "bank",
@@ -51,33 +51,33 @@ def failing(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
         def fail(seeds: int | None) -> None:
             raise error
 
-        monkeypatch.setattr(cli, "group", lambda arguments: click.Group("graft", commands={name: fail}))
+        monkeypatch.setattr(main, "group", lambda arguments: click.Group("graft", commands={name: fail}))
 
     return put
 
 
 def test_help_lists_every_command_with_its_summary(capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main(["--help"]) == 0
+    assert main.main(["--help"]) == 0
     shown = " ".join(capsys.readouterr().out.partition("Commands:")[2].split())
-    assert tuple(cli.command_summaries()) == COMMANDS
-    for name, summary in cli.command_summaries().items():
+    assert tuple(main.command_summaries()) == COMMANDS
+    for name, summary in main.command_summaries().items():
         assert f"{name} {summary}" in shown
         assert summary
 
 
 def test_no_arguments_is_help(capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main([]) == 0
+    assert main.main([]) == 0
     assert "Usage: graft" in capsys.readouterr().out
 
 
 def test_version(capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main(["--version"]) == 0
+    assert main.main(["--version"]) == 0
     assert capsys.readouterr().out == f"graft {__version__}\n"
 
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_each_command_explains_itself(name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main([name, "--help"]) == 0
+    assert main.main([name, "--help"]) == 0
     assert f"Usage: graft {name}" in capsys.readouterr().out
 
 
@@ -101,13 +101,13 @@ def test_help_is_instant() -> None:
 
 
 def test_unknown_command_suggests_the_nearest(capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main(["compar", "x.csv"]) == 2
+    assert main.main(["compar", "x.csv"]) == 2
     assert "Did you mean 'compare'?" in capsys.readouterr().err
 
 
 def test_unknown_option_suggests_the_nearest(failing: Callable[..., None], capsys: pytest.CaptureFixture[str]) -> None:
     failing(AssertionError("never called"))
-    assert cli.main(["fail", "--sed", "3"]) == 2
+    assert main.main(["fail", "--sed", "3"]) == 2
     message = capsys.readouterr().err
     assert "'--seeds'" in message
     assert "graft fail --help" in message
@@ -115,7 +115,7 @@ def test_unknown_option_suggests_the_nearest(failing: Callable[..., None], capsy
 
 def test_a_mistake_of_the_user_is_one_message(failing: Callable[..., None], capsys: pytest.CaptureFixture[str]) -> None:
     failing(DataError("the file is empty", where="a.csv", do="give a file with rows"))
-    assert cli.main(["fail"]) == 2
+    assert main.main(["fail"]) == 2
     shown = capsys.readouterr()
     assert shown.err == "graft: a.csv: the file is empty\n  do:       give a file with rows\n"
     assert shown.out == ""
@@ -126,7 +126,7 @@ def test_debug_shows_the_traceback(
     failing: Callable[..., None], capsys: pytest.CaptureFixture[str], arguments: list[str]
 ) -> None:
     failing(ZeroDivisionError("oh"))
-    assert cli.main(arguments) == 1
+    assert main.main(arguments) == 1
     assert "Traceback" in capsys.readouterr().err
 
 
@@ -134,7 +134,7 @@ def test_a_mistake_of_ours_says_how_to_see_more(
     failing: Callable[..., None], capsys: pytest.CaptureFixture[str]
 ) -> None:
     failing(ZeroDivisionError("oh"))
-    assert cli.main(["fail"]) == 1
+    assert main.main(["fail"]) == 1
     message = capsys.readouterr().err
     assert message.startswith("graft: internal error: ZeroDivisionError: oh")
     assert "--debug" in message
@@ -154,18 +154,18 @@ def test_interrupt_says_what_is_left(
     command: str, words: str, failing: Callable[..., None], capsys: pytest.CaptureFixture[str]
 ) -> None:
     failing(KeyboardInterrupt(), command)
-    assert cli.main([command]) == 130
+    assert main.main([command]) == 130
     assert capsys.readouterr().err.strip() == f"graft: stopped{words}"
 
 
 def test_sigterm_ends_with_a_code_of_its_own(failing: Callable[..., None], capsys: pytest.CaptureFixture[str]) -> None:
     failing(Terminated(), "train")
-    assert cli.main(["train"]) == 143
+    assert main.main(["train"]) == 143
     assert capsys.readouterr().err.strip().startswith("graft: stopped; what is done is kept")
 
 
 def test_debug_after_a_bare_double_dash_is_data() -> None:
-    assert cli._without_debug(["predict", "m", "--debug", "--", "--debug"]) == ["predict", "m", "--", "--debug"]
+    assert main._without_debug(["predict", "m", "--debug", "--", "--debug"]) == ["predict", "m", "--", "--debug"]
 
 
 def test_a_closed_pipe_is_quiet() -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from graftwork.testing.media import write_folder
+from graftwork.testing.tiny_media import write_folder
 
 Graft = Callable[..., Any]
 BASELINE = {"image": "colour_histogram", "sound": "log_mel"}

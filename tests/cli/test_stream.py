@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from graftwork.bank import adding
-from graftwork.run.task_module import TaskModule
+from graftwork.bank import stream_training
+from graftwork.module.task_module import TaskModule
 
 Graft = Callable[..., Any]
 Written = Callable[..., Path]
@@ -100,7 +100,7 @@ def test_a_task_that_changed_stops_it_with_its_name(
     command = ("stream", *tasks, "--bank", "b.bank", "--method", "majority", *QUICK)
     assert graft(*command).code == 0
     Path("b.bank/tasks/mood/1/README.md").write_text("changed\n", encoding="utf-8")
-    monkeypatch.setattr(adding, "train_in", None)  # nothing is trained any more
+    monkeypatch.setattr(stream_training, "train_in", None)  # nothing is trained any more
     done = graft(*command)
     assert done.code == 2
     assert "the task 'mood' is not what it was when it was added: its files have changed" in done.err
@@ -111,7 +111,7 @@ def test_ctrl_c_says_what_is_kept(graft: Graft, tasks: list[str], monkeypatch: p
     def interrupt(*arguments: Any) -> Any:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(adding, "train_in", interrupt)
+    monkeypatch.setattr(stream_training, "train_in", interrupt)
     done = graft("stream", *tasks, "--bank", "b.bank", "--method", "majority", *QUICK)
     assert done.code == 130 and "the same command goes on with the missing ones" in done.err
 

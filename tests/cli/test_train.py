@@ -11,9 +11,9 @@ import pytest
 
 from graftwork.budget import climber
 from graftwork.cli.train import ladder_lines
+from graftwork.core.named_methods import Named
 from graftwork.core.run import RunResult
-from graftwork.run.methods import Named
-from graftwork.run.shop import Shop
+from graftwork.run.session import Shop
 
 Graft = Callable[..., Any]
 

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from graftwork.cli.main import main
-from graftwork.data.word_vector_files import read_word_vectors, write_word_vectors
-from graftwork.data.word_vector_folder import read_folder, write_folder
-from graftwork.testing.networks import tiny_word_vectors
+from graftwork.data.readers.word_vector_files import read_word_vectors, write_word_vectors
+from graftwork.data.readers.word_vector_folder import read_folder, write_folder
+from graftwork.testing.tiny_networks import tiny_word_vectors
 
 VECTORS = tiny_word_vectors()
 

@@ -152,7 +152,7 @@ def values(value: Any) -> Iterator[Any]:
 def test_every_number_of_the_checklist_stands_in_a_receipt_or_is_a_mean_of_some(
     method: str, graft: Graft, board: Any
 ) -> None:
-    from graftwork.run.checklist import number
+    from graftwork.receipts.checklist import number
     from graftwork.units import show
 
     row = next(row for row in board.board["rows"] if row["method"] == method)

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from graftwork.compare.assemble import Findings, RowRuns, leaderboard
-from graftwork.compare.floor import MAJORITY, Floor
+from graftwork.compare.leaderboard_data import Findings, RowRuns, leaderboard
+from graftwork.compare.majority_floor import MAJORITY, Floor
 from graftwork.core.meter import Cost
 from graftwork.core.run import RunResult
 from graftwork.core.task import Task

@@ -11,7 +11,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent))
 
 if TYPE_CHECKING:
-    from graftwork.run.shop import Shop
+    from graftwork.run.session import Shop
 
 
 @pytest.fixture

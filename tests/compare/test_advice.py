@@ -9,12 +9,12 @@ import pytest
 from boards import beside, board, broken, decision, dropped, older, row, usual
 
 from graftwork.compare.advice import advice, chosen_row, heading
-from graftwork.decision.content import content_of
+from graftwork.decision.decision_json import content_of
 from graftwork.decision.earlier_boards import Experience
 from graftwork.decision.prior import Prior, Sizes
 from graftwork.decision.standing import Standing
 from graftwork.decision.traits import FLOOR, FROZEN, TUNED, Arm, Traits
-from graftwork.run.evidence import Evidence
+from graftwork.run.score_interval import Evidence
 
 SHORTFALLS = {"full": 0.001, "adapter": 0.004, "linear_probe": 0.1281, "majority": 0.6}
 

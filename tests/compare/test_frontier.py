@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from graftwork.compare.answer import cost_name
 from graftwork.compare.frontier import Point, frontier, points
+from graftwork.compare.sentences import cost_name
 from graftwork.core.meter import Meaning
 from graftwork.registry import meters
 

@@ -12,10 +12,10 @@ from toys import RECIPE, SECONDS, Comparison
 from graftwork.compare.grid import Entry, Grid, run_all, spent
 from graftwork.compare.workers import Finished, Order, Report, one_by_one
 from graftwork.core.meter import Phase
+from graftwork.core.named_methods import parse_method
 from graftwork.core.run import RunResult
-from graftwork.run.methods import parse_method
-from graftwork.run.shop import Shop
-from graftwork.run.shops import Shops
+from graftwork.run.session import Shop
+from graftwork.run.sessions import Shops
 
 
 def exhaustive(found: Comparison) -> Grid:

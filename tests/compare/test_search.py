@@ -12,16 +12,16 @@ from toys import SECONDS, SECONDS_OF, Comparison
 
 from graftwork.compare import grid
 from graftwork.compare.advice import advice
-from graftwork.compare.pace import BEFORE_THE_BACKBONE
+from graftwork.compare.run_times import BEFORE_THE_BACKBONE
 from graftwork.compare.search import STARTING, Search
 from graftwork.compare.workers import Finished, Order, Report, one_by_one
 from graftwork.core.meter import Phase
 from graftwork.core.run import RunResult
 from graftwork.decision.earlier_boards import Experience
 from graftwork.decision.prior import Prior, Sizes
-from graftwork.run import evidence
-from graftwork.run.shop import Shop
-from graftwork.run.shops import Shops
+from graftwork.run import score_interval
+from graftwork.run.session import Shop
+from graftwork.run.sessions import Shops
 from graftwork.run.store import read_logits
 
 ALL = "able,near,fair,probe,poor,simple,majority"
@@ -86,7 +86,7 @@ def test_no_row_of_test_is_read_while_it_searches(toy_shop: Shop, monkeypatch: p
         assert split != "test"
         return read_logits(folder, split)
 
-    for module in (grid, evidence):
+    for module in (grid, score_interval):
         monkeypatch.setattr(module, "read_logits", reading)
     found = Comparison(toy_shop, "majority,probe,able,near")
     made = found.search.run()

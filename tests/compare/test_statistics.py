@@ -12,7 +12,7 @@ import pytest
 from boards import Share, hits
 
 from graftwork.compare import statistics
-from graftwork.compare.answer import sentence
+from graftwork.compare.sentences import sentence
 from graftwork.compare.statistics import Sample, Spread, bootstrap, holm, smallest_detectable
 from graftwork.core.task import Task
 from graftwork.registry import metrics

@@ -24,9 +24,9 @@ from graftwork.core.meter import Cost
 from graftwork.core.run import Recipe, RunResult
 from graftwork.core.task import Task
 from graftwork.errors import ConfigError, GraftworkError, StorageError
-from graftwork.files import read_json
+from graftwork.io.files import read_json
 from graftwork.registry import meters, methods, registries
-from graftwork.run.setup import OpenedBy, Setup
+from graftwork.run.settings import OpenedBy, Setup
 from graftwork.run.store import RunStore
 from graftwork.run.train import train
 from graftwork.run.worker import Opening, work

@@ -23,19 +23,19 @@ from graftwork.config import Prices
 from graftwork.core.example import Example
 from graftwork.core.meter import Phase
 from graftwork.core.method import Setting, Workbench
-from graftwork.core.opening import open_backbone
+from graftwork.core.named_methods import parse_method
 from graftwork.core.run import Recipe
 from graftwork.decision.earlier_boards import Experience
 from graftwork.decision.prior import Prior, Sizes
 from graftwork.decision.standing import Standing
 from graftwork.decision.traits import Arm
+from graftwork.pretrained.open_backbone import open_backbone
 from graftwork.registry import methods
-from graftwork.run.evidence import Evidence
-from graftwork.run.methods import parse_method
-from graftwork.run.shop import Shop
+from graftwork.run.score_interval import Evidence
+from graftwork.run.session import Shop
 from graftwork.run.store import RunStore
 from graftwork.testing import tiny_dataset
-from graftwork.train.frozen import FrozenStore
+from graftwork.train.frozen_pass import FrozenStore
 
 DATA = tiny_dataset(rows=240)  # 120 rows of validation, 120 of test
 BACKBONE = open_backbone("tiny_text", precision="fp32")

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from graftwork.core.named_methods import parse_method
 from graftwork.core.task import Task
-from graftwork.data.draws import OF_CLASSES, parse_sizes
+from graftwork.data.splits.draws import OF_CLASSES, parse_sizes
 from graftwork.kinds.classification import Classification
 from graftwork.registry import kinds
-from graftwork.run.methods import parse_method
 
 
 @pytest.mark.parametrize(

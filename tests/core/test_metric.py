@@ -10,7 +10,7 @@ from graftwork.core.ragged import Numbers
 from graftwork.core.task import Task
 from graftwork.errors import ConfigError
 from graftwork.registry import kinds, metrics
-from graftwork.testing.metric import sampled
+from graftwork.testing.metric_contract import sampled
 
 SAMPLED = [(task, targets) for task, targets in sampled()]
 

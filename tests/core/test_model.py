@@ -10,9 +10,9 @@ import torch
 from torch import Tensor, nn
 
 from graftwork.core.model import Model, join_towers, joined_width
-from graftwork.core.opening import open_backbone
-from graftwork.core.transformer import TransformerBackbone
 from graftwork.errors import ConfigError
+from graftwork.pretrained.open_backbone import open_backbone
+from graftwork.pretrained.transformer import TransformerBackbone
 from graftwork.registry import kinds
 from graftwork.testing import tiny_dataset
 

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
+from graftwork.core.named_methods import parse_method
 from graftwork.decision.earlier_boards import Experience, TaskRecord, keep, own, own_file, record_of, shipped
 from graftwork.decision.prior import Prior, Sizes
 from graftwork.decision.traits import FROZEN, SIMPLE, TUNED, Arm, Traits
 from graftwork.errors import DataError
-from graftwork.run.methods import parse_method
 
 TRAITS = Traits(rows=500, outputs=4, two_texts=False, words=12.0, kind="classification", backbone="minilm")
 

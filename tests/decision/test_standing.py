@@ -7,13 +7,13 @@ import json
 import numpy as np
 import pytest
 
-from graftwork.decision.content import content_of
+from graftwork.decision.decision_json import content_of
 from graftwork.decision.earlier_boards import Experience
 from graftwork.decision.prior import Prior, Sizes
 from graftwork.decision.settling import settling
 from graftwork.decision.standing import Standing
 from graftwork.decision.traits import FLOOR, FROZEN, TUNED, Arm, Traits
-from graftwork.run.evidence import Evidence
+from graftwork.run.score_interval import Evidence
 
 FLOOR_ARM, PROBE, SMALL, FULL = (
     Arm("majority", "majority", FLOOR), Arm("linear_probe", "linear_probe", FROZEN),

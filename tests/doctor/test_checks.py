@@ -38,13 +38,13 @@ from graftwork.doctor.checks import (
     versions,
 )  # fmt: skip
 from graftwork.doctor.tested import installed, of_extra, versions_tested
-from graftwork.files import write_json
-from graftwork.locks import holding
-from graftwork.pretrain.folder import CHECKPOINT
-from graftwork.run import environment
-from graftwork.run.faster_precision import Weighed, place_of
+from graftwork.io.cache_folder import cache_folder
+from graftwork.io.files import write_json
+from graftwork.io.locks import holding
+from graftwork.machine import environment
+from graftwork.machine.faster_precision import Weighed, place_of
+from graftwork.pretrain.pretrain_folder import CHECKPOINT
 from graftwork.run.store import RunStore
-from graftwork.train.cache_folder import cache_folder
 
 Looked = Callable[..., list[Finding]]
 

@@ -10,13 +10,13 @@ import pytest
 import torch
 
 from graftwork.core.metric import score
-from graftwork.core.passages import Gold, Golds, Passage, question_of
 from graftwork.core.ragged import Ragged
 from graftwork.core.task import Task
 from graftwork.errors import ConfigError, DataError
 from graftwork.kinds.span import Span
 from graftwork.registry import metrics
-from graftwork.testing.passages import sample_questions
+from graftwork.targets.passages import Gold, Golds, Passage, question_of
+from graftwork.testing.passage_contract import sample_questions
 
 KIND = Span()
 BLANK = Task("t", Path(), kind="span")

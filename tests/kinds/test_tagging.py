@@ -11,9 +11,9 @@ import torch
 from graftwork.core.example import Example
 from graftwork.core.ragged import Ragged
 from graftwork.core.task import Task
-from graftwork.core.words import example_of
 from graftwork.errors import DataError
 from graftwork.registry import kinds
+from graftwork.targets.words import example_of
 from graftwork.testing import check_kind
 
 KIND = kinds.get("tagging")

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from graftwork.core.ngrams import Window
-from graftwork.core.passages import Passage, question_of
 from graftwork.kinds.span import Span
 from graftwork.methods.abbreviation_rule import Rule, asked_for, stands_for
+from graftwork.targets.ngrams import Window
+from graftwork.targets.passages import Passage, question_of
 from graftwork.testing import tiny_dataset
 
 TEXT = "The Lunar Module (LM) met the command module (CM). The rss (Really simple syndication) ran."

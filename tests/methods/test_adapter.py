@@ -9,8 +9,8 @@ from torch.nn.functional import gelu
 
 from graftwork.core.method import Setting
 from graftwork.core.model import Model
-from graftwork.core.opening import open_backbone
 from graftwork.methods.adapter import Adapter, Bottleneck, Rescale
+from graftwork.pretrained.open_backbone import open_backbone
 from graftwork.registry import kinds
 from graftwork.testing import tiny_dataset
 from graftwork.train.loop import build_model

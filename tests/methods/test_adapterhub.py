@@ -9,12 +9,12 @@ import torch
 from torch import nn
 from torch.nn.functional import layer_norm
 
-from graftwork.core.classifier_head import ClassifierHead
 from graftwork.core.method import Setting
 from graftwork.core.model import Model
-from graftwork.core.opening import open_backbone
 from graftwork.methods.adapterhub import AdapterHub, BesideMap, BesideNorm
+from graftwork.pretrained.open_backbone import open_backbone
 from graftwork.registry import kinds
+from graftwork.targets.classifier_head import ClassifierHead
 from graftwork.testing import tiny_dataset
 from graftwork.train.loop import build_model
 

@@ -9,8 +9,8 @@ from torch import nn
 
 from graftwork.backbones.tiny_text import ARCHITECTURE
 from graftwork.core.method import Setting
-from graftwork.core.opening import open_backbone
 from graftwork.methods.bitfit import BitFit
+from graftwork.pretrained.open_backbone import open_backbone
 from graftwork.registry import kinds
 from graftwork.testing import tiny_dataset
 from graftwork.train.loop import build_model

@@ -7,12 +7,12 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from graftwork.core.decoding import identify
 from graftwork.core.example import Example
 from graftwork.core.task import Task
 from graftwork.methods.colour_histogram import ColourHistogram
+from graftwork.pretrained.media_files import identify
 from graftwork.testing import tiny_bench, tiny_dataset
-from graftwork.testing.media import tiny_media
+from graftwork.testing.tiny_media import tiny_media
 
 
 def test_features_are_roots_of_the_shares_of_colours(tmp_path: Path) -> None:

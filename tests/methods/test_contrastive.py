@@ -13,18 +13,18 @@ import torch
 from torch.nn.functional import cosine_similarity
 
 from graftwork.core.backbone import Inputs
-from graftwork.core.memory import Cut, Memory, OutOfMemory
 from graftwork.core.method import Setting
 from graftwork.core.model import Model
-from graftwork.core.opening import open_backbone
-from graftwork.core.transformer import TransformerBackbone
+from graftwork.machine.memory import Cut, Memory, OutOfMemory
 from graftwork.methods.contrastive import Contrastive
+from graftwork.pretrained.open_backbone import open_backbone
+from graftwork.pretrained.transformer import TransformerBackbone
 from graftwork.registry import kinds
 from graftwork.testing import tiny_bench, tiny_dataset
-from graftwork.testing.method import digest_of
-from graftwork.train import accumulation, contrast
-from graftwork.train.contrast import Plan, batches_of_classes, pair_loss
+from graftwork.testing.method_contract import digest_of
+from graftwork.train import accumulation, pair_training
 from graftwork.train.loop import Diverged, FittedModel
+from graftwork.train.pair_training import Plan, batches_of_classes, pair_loss
 
 BACKBONE = open_backbone("tiny_text", precision="fp32")
 DATA = tiny_dataset(rows=24)
@@ -114,8 +114,8 @@ def test_padding_is_counted_by_the_share_of_every_batch() -> None:
 
 
 def test_a_text_is_encoded_once_a_step(monkeypatch: pytest.MonkeyPatch) -> None:
-    real, read = contrast.read, list[int]()
-    monkeypatch.setattr(contrast, "read", lambda *given: (read.extend(given[2]), real(*given))[1])
+    real, read = pair_training.read, list[int]()
+    monkeypatch.setattr(pair_training, "read", lambda *given: (read.extend(given[2]), real(*given))[1])
     replace(QUICK, epochs=2).fit(tiny_bench(DATA, BACKBONE))
     assert sorted(read) == sorted(2 * list(range(24)))
 
@@ -185,7 +185,7 @@ def test_a_bound_of_memory_holds_here_too(monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_texts_that_fit_one_by_one_only_are_read_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each is a part already: what does not fit is the states of all of them together."""
-    monkeypatch.setattr(contrast, "TOKENS_AT_ONCE", 1)
+    monkeypatch.setattr(pair_training, "TOKENS_AT_ONCE", 1)
     whole, _ = contrasted()
     failed: list[Any] = []
 
@@ -193,7 +193,7 @@ def test_texts_that_fit_one_by_one_only_are_read_one_by_one(monkeypatch: pytest.
         failed.append(given)
         raise MemoryError
 
-    monkeypatch.setattr(contrast._Pairs, "_at_once", short)
+    monkeypatch.setattr(pair_training._Pairs, "_at_once", short)
     parts, _ = contrasted()
     assert len(failed) == 1
     assert parts.facts["last_loss"] == pytest.approx(whole.facts["last_loss"], rel=1e-2, abs=1e-2)

@@ -12,10 +12,10 @@ import torch
 
 from graftwork.core.example import Example
 from graftwork.core.method import Setting
+from graftwork.core.named_methods import method_from_config, parse_method
 from graftwork.errors import ConfigError, DataError, IncompatibleModule, StorageError
 from graftwork.methods.dan import Averaging, Dan, Network, _dropped
 from graftwork.registry import kinds
-from graftwork.run.methods import method_from_config, parse_method
 from graftwork.testing import tiny_bench, tiny_dataset
 
 WORDS = ("good", "bad", "the", "zebra", "never")

@@ -6,10 +6,10 @@ import torch
 
 from graftwork.core.method import Setting
 from graftwork.core.model import Model
-from graftwork.core.opening import open_backbone
+from graftwork.core.named_methods import parse_method
 from graftwork.methods.full import EMBEDDINGS, Full
+from graftwork.pretrained.open_backbone import open_backbone
 from graftwork.registry import kinds
-from graftwork.run.methods import parse_method
 from graftwork.testing import tiny_bench, tiny_dataset
 from graftwork.train.loop import build_model, fit_by_gradient
 

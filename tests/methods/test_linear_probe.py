@@ -9,12 +9,12 @@ import pytest
 import torch
 
 from graftwork.core.method import Setting
-from graftwork.core.opening import open_backbone
-from graftwork.core.transformer import TransformerBackbone
 from graftwork.methods.linear_probe import LinearProbe
+from graftwork.pretrained.open_backbone import open_backbone
+from graftwork.pretrained.transformer import TransformerBackbone
 from graftwork.registry import kinds
 from graftwork.testing import tiny_bench, tiny_dataset
-from graftwork.train import linear
+from graftwork.train import linear_fit
 from graftwork.train.flops import counted
 
 BACKBONE = open_backbone("tiny_text", precision="fp32")
@@ -47,7 +47,7 @@ def test_the_winner_is_what_answers(winner: str, monkeypatch: pytest.MonkeyPatch
     bench = tiny_bench(data, BACKBONE)
     order = [*map(str, reversed(range(BLOCKS + 1))), "mix"]
     calls, fits = iter(order), {}
-    real = linear.fit_best_linear
+    real = linear_fit.fit_best_linear
 
     def rigged(train, validation, *rest):  # type: ignore[no-untyped-def]
         name, given = next(calls), train[0].clone()
@@ -55,7 +55,7 @@ def test_the_winner_is_what_answers(winner: str, monkeypatch: pytest.MonkeyPatch
         fits[name] = fit.logits(given)
         return fit, float(name == winner), flops
 
-    monkeypatch.setattr(linear, "fit_best_linear", rigged)
+    monkeypatch.setattr(linear_fit, "fit_best_linear", rigged)
     fitted = LinearProbe().fit(bench)
     assert fitted.facts["block"] == winner
     np.testing.assert_allclose(fitted.logits(data.train.examples), fits[winner].numpy(), atol=1e-4)

@@ -13,7 +13,7 @@ from graftwork.errors import IncompatibleModule
 from graftwork.methods.log_mel import RATE, LogMel, log_mel, mel_filters
 from graftwork.registry import kinds
 from graftwork.testing import tiny_bench, tiny_dataset
-from graftwork.testing.media import tiny_media
+from graftwork.testing.tiny_media import tiny_media
 
 
 def test_filters_are_transformers_htk_filters() -> None:

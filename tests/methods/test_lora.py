@@ -11,9 +11,9 @@ import torch
 
 from graftwork.core.method import Setting
 from graftwork.core.model import Model
-from graftwork.core.opening import open_backbone
-from graftwork.core.transformer import TransformerBackbone
 from graftwork.methods.lora import Lora
+from graftwork.pretrained.open_backbone import open_backbone
+from graftwork.pretrained.transformer import TransformerBackbone
 from graftwork.registry import kinds
 from graftwork.testing import tiny_dataset
 from graftwork.train.loop import build_model

@@ -8,13 +8,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from graftwork.core.choices import encode_marks
 from graftwork.core.kind import ChoosesThresholds
 from graftwork.core.method import Setting
 from graftwork.core.ragged import Numbers
 from graftwork.core.task import Dataset, Task
 from graftwork.methods.majority import Majority
 from graftwork.registry import kinds
+from graftwork.targets.choices import encode_marks
 from graftwork.testing import tiny_bench, tiny_dataset
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from graftwork.core.passages import Gold, Golds, Passage, question_of
 from graftwork.core.task import Dataset, Split
 from graftwork.methods.ngram_window import NgramWindow
 from graftwork.registry import kinds
+from graftwork.targets.passages import Gold, Golds, Passage, question_of
 from graftwork.testing import tiny_bench, tiny_dataset
 
 

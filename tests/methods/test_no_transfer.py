@@ -7,15 +7,15 @@ import pytest
 import torch
 
 from graftwork.core.method import Setting
-from graftwork.core.opening import open_backbone
+from graftwork.core.named_methods import of_a, parse_method
 from graftwork.errors import ConfigError
 from graftwork.methods.linear_probe import LinearProbe
 from graftwork.methods.lora import Lora
 from graftwork.methods.no_transfer import DRAWN, NoTransfer
+from graftwork.pretrained.open_backbone import open_backbone
 from graftwork.registry import kinds
-from graftwork.run.methods import of_a, parse_method
 from graftwork.testing import tiny_bench, tiny_dataset
-from graftwork.testing.method import digest_of
+from graftwork.testing.method_contract import digest_of
 
 DATA = tiny_dataset()
 

@@ -8,13 +8,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from graftwork.core.opening import open_backbone
+from graftwork.core.named_methods import method_from_config, of_a, parse_method
 from graftwork.core.task import Dataset
 from graftwork.errors import UnknownName
 from graftwork.methods.partial_input import PartialInput
 from graftwork.methods.tfidf_svm import TfidfSvm
-from graftwork.run.methods import method_from_config, of_a, parse_method
-from graftwork.run.once import Done
+from graftwork.pretrained.open_backbone import open_backbone
+from graftwork.run.memo import Done
 from graftwork.testing import tiny_bench, tiny_dataset
 
 PAIRS = tiny_dataset(pair=True, rows=24)

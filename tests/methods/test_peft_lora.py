@@ -7,11 +7,11 @@ from dataclasses import replace
 import pytest
 
 from graftwork.compare.leaderboard import choose_methods
-from graftwork.core.classifier_head import ClassifierHead
 from graftwork.core.method import Setting
-from graftwork.core.opening import open_backbone
 from graftwork.methods.peft_lora import PeftLora
+from graftwork.pretrained.open_backbone import open_backbone
 from graftwork.registry import kinds
+from graftwork.targets.classifier_head import ClassifierHead
 from graftwork.testing import tiny_dataset
 from graftwork.train.loop import build_model
 

@@ -7,11 +7,11 @@ import pytest
 import torch
 from torch.nn.functional import cosine_similarity, cross_entropy, linear
 
-from graftwork.core.opening import open_backbone
 from graftwork.methods.prototype import Prototype, nearest_mean, sharpness
+from graftwork.pretrained.open_backbone import open_backbone
 from graftwork.registry import kinds
 from graftwork.testing import tiny_bench, tiny_dataset
-from graftwork.train.linear import kept_targets
+from graftwork.train.linear_fit import kept_targets
 
 BACKBONE = open_backbone("tiny_text", precision="fp32")
 CLASSIFICATION = kinds.get("classification")

@@ -6,11 +6,11 @@ import numpy as np
 import torch
 
 from graftwork.core.method import Setting
-from graftwork.core.opening import open_backbone
 from graftwork.methods.scalar_mix import Mixed, ScalarMix
+from graftwork.pretrained.open_backbone import open_backbone
 from graftwork.registry import kinds
 from graftwork.testing import tiny_bench, tiny_dataset
-from graftwork.train.linear import LinearFit
+from graftwork.train.linear_fit import LinearFit
 
 BACKBONE = open_backbone("tiny_text", precision="fp32")
 

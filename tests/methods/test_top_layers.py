@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 
 from graftwork.core.method import Setting
-from graftwork.core.opening import open_backbone
 from graftwork.methods.full import Full
 from graftwork.methods.top_layers import TopLayers
+from graftwork.pretrained.open_backbone import open_backbone
 from graftwork.registry import kinds
 from graftwork.testing import tiny_dataset
 from graftwork.train.loop import build_model

@@ -14,21 +14,21 @@ from torch import Tensor
 from transformers import BertConfig
 
 from graftwork.backbones.tiny_text import ARCHITECTURE, MAX_LENGTH, tiny_tokenizer
-from graftwork.core.assembling import assemble
-from graftwork.core.attention_interface import with_our_attention
 from graftwork.core.backbone import Backbone
-from graftwork.core.layout import BERT
-from graftwork.core.loading import fresh
 from graftwork.core.method import FrozenPass, Setting, Workbench
 from graftwork.core.model import Model
-from graftwork.core.opening import open_backbone
 from graftwork.core.task import Split
 from graftwork.methods.ulmfit import Ulmfit, slanted_triangular, unfreezing
+from graftwork.nn.attention_interface import with_our_attention
+from graftwork.pretrained.build_backbone import assemble
+from graftwork.pretrained.layout import BERT
+from graftwork.pretrained.load_folder import fresh
+from graftwork.pretrained.open_backbone import open_backbone
 from graftwork.registry import kinds
 from graftwork.testing import tiny_bench, tiny_dataset
 from graftwork.train import loop
 from graftwork.train.loop import FittedModel, build_model, fit_by_gradient, restore_by_attaching
-from graftwork.train.optim import FlatAdamW
+from graftwork.train.optimiser import FlatAdamW
 
 DATA = tiny_dataset()
 BACKBONE = open_backbone("tiny_text", precision="fp32")

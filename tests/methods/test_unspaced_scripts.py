@@ -14,19 +14,19 @@ import torch
 
 from graftwork.core.example import Example
 from graftwork.core.method import Fitted, Setting
+from graftwork.core.named_methods import parse_method
 from graftwork.core.run import Recipe
 from graftwork.core.task import Dataset, Task
-from graftwork.core.words import FIRST_RULE, RULE, UNSPACED_APART
 from graftwork.methods.bm25 import Bm25
 from graftwork.methods.dan import Dan
 from graftwork.methods.partial_input import PartialInput
 from graftwork.methods.tfidf_svm import TfidfSvm
 from graftwork.registry import kinds
-from graftwork.run.methods import parse_method
-from graftwork.run.setup import Setup
-from graftwork.run.shop import open_shop
+from graftwork.run.session import open_shop
+from graftwork.run.settings import Setup
+from graftwork.targets.words import FIRST_RULE, RULE, UNSPACED_APART
 from graftwork.testing import tiny_bench, tiny_dataset
-from graftwork.testing.tiny import BAD, FILLER, GOOD
+from graftwork.testing.tiny_data import BAD, FILLER, GOOD
 
 QUICK = Dan(size=16, width=16, epochs=15)
 SCRIPTS = {

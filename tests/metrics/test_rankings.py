@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 from sklearn.metrics import average_precision_score
 
-from graftwork.core.choices import encode_marks
 from graftwork.core.metric import score
 from graftwork.core.ragged import Ragged
 from graftwork.core.task import Task
 from graftwork.errors import ConfigError
 from graftwork.registry import metrics
+from graftwork.targets.choices import encode_marks
 
 TASK = Task("t", Path("t"), kind="ranking")
 MAP, MRR = (metrics.get(f"mean_{name}") for name in ("average_precision", "reciprocal_rank"))

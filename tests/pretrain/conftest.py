@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from graftwork.pretrain.corpus import open_corpus
-from graftwork.pretrain.learning import learn
-from graftwork.pretrain.tokens import TokenisedCorpus, tokenise
+from graftwork.pretrain.corpus_tokens import TokenisedCorpus, tokenise
 from graftwork.pretrain.vocabulary import Vocabulary
+from graftwork.pretrain.vocabulary_training import learn
 
 WHO = ("the cat", "a small dog", "my old friend", "the teacher", "nobody", "an unhappy king")
 DID = ("sleeps", "was reading", "will not answer", "has eaten", "walks slowly", "remembers")

@@ -10,13 +10,13 @@ import torch
 
 import graftwork as gw
 from graftwork.core.example import Example
-from graftwork.core.opening import PRETRAINED, open_backbone
-from graftwork.core.word_vectors import WordVectors
-from graftwork.data.word_vector_folder import write_folder
+from graftwork.data.readers.word_vector_folder import write_folder
 from graftwork.errors import UnknownName
 from graftwork.pretrain.corpus import open_corpus
-from graftwork.pretrain.learning import learn
-from graftwork.pretrain.sources import parse_objective
+from graftwork.pretrain.start_point import parse_objective
+from graftwork.pretrain.vocabulary_training import learn
+from graftwork.pretrained.open_backbone import PRETRAINED, open_backbone
+from graftwork.pretrained.word_vector_table import WordVectors
 
 SIZES: dict[str, dict[str, Any]] = {
     "masked": {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 32},

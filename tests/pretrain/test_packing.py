@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from graftwork.errors import DataError
+from graftwork.pretrain.corpus_tokens import Tokens
 from graftwork.pretrain.packing import Packed, Streams, shuffled
-from graftwork.pretrain.tokens import Tokens
 
 
 def tokens(count: int) -> Tokens:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from graftwork.pretrain.corpus_tokens import Tokens
 from graftwork.pretrain.portions import portions
-from graftwork.pretrain.tokens import Tokens
 
 STARTS = np.array([0, 5, 6, 30, 31, 40])
 TOKENS = Tokens(np.arange(40, dtype=np.uint16), STARTS, bytes=40, words=40)

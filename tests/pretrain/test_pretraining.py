@@ -18,22 +18,22 @@ from typing import Any
 import pytest
 
 import graftwork as gw
-from graftwork import locks
-from graftwork.core.opening import open_backbone
 from graftwork.core.run import RunResult
 from graftwork.core.task import Task
 from graftwork.errors import ConfigError, DataError, StorageError, UnknownName
-from graftwork.files import alone, file_digest, read_json
+from graftwork.io import locks
+from graftwork.io.files import alone, file_digest, read_json
 from graftwork.pretrain import pretraining
-from graftwork.pretrain.material import Material
+from graftwork.pretrain.corpus_tokens import TokenisedCorpus
 from graftwork.pretrain.objectives.masked import Masked
 from graftwork.pretrain.objectives.word_vectors import WordVectorObjective
 from graftwork.pretrain.parallel import Peers
+from graftwork.pretrain.pretrain_report import write_report
 from graftwork.pretrain.pretraining import Pretrained
-from graftwork.pretrain.report import write_report
-from graftwork.pretrain.tokens import TokenisedCorpus
+from graftwork.pretrain.training_text import Material
 from graftwork.pretrain.vocabulary import Vocabulary
-from graftwork.run.records import read_spec
+from graftwork.pretrained.open_backbone import open_backbone
+from graftwork.receipts.file_integrity import read_spec
 from graftwork.run.store import RunStore
 
 TINY = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 32}

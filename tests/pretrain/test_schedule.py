@@ -9,10 +9,10 @@ import pytest
 from graftwork.config import Prices
 from graftwork.core.meter import Phase
 from graftwork.errors import ConfigError, UnknownName
-from graftwork.pretrain.how_long import Allowance, Extent, flop_of, paid_by, purse_of, steps_of
+from graftwork.pretrain.duration import Allowance, Extent, flop_of, paid_by, purse_of, steps_of
 from graftwork.pretrain.objective import PretrainingRecipe
 from graftwork.pretrain.schedule import length_at, parts, positions, rate
-from graftwork.pretrain.sources import recipe_of
+from graftwork.pretrain.start_point import recipe_of
 
 RECIPE = PretrainingRecipe(learning_rate=1e-3, batch=10, length=512, short_length=128, warm_up=0.1)
 

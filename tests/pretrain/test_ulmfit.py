@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 import graftwork as gw
-from graftwork.core.opening import open_backbone
-from graftwork.files import file_digest
+from graftwork.io.files import file_digest
 from graftwork.pretrain.objectives.awd_lstm import AwdLstmObjective
 from graftwork.pretrain.pretraining import Pretrained
+from graftwork.pretrained.open_backbone import open_backbone
 
 SIZE = {"embedding_size": 16, "hidden_size": 24, "layers": 2, "max_length": 40}
 RECIPE = {"batch": 8, "length": 20, "learning_rate": 1e-2}

@@ -10,12 +10,12 @@ import pytest
 from transformers import AutoTokenizer, BertConfig, BertModel, PreTrainedTokenizerFast
 
 from graftwork.backbones.tiny_text import ARCHITECTURE, tiny_tokenizer
-from graftwork.core.characters import character_ids, sentence_end_ids, sentence_start_ids
 from graftwork.core.example import Example
-from graftwork.core.opening import open_backbone
 from graftwork.errors import ConfigError, StorageError
+from graftwork.nn.character_ids import character_ids, sentence_end_ids, sentence_start_ids
 from graftwork.pretrain.tokenizers import bpe, characters, unigram, wordpiece, words
 from graftwork.pretrain.vocabulary import BERT, Vocabulary
+from graftwork.pretrained.open_backbone import open_backbone
 from graftwork.registry import tokenizers
 
 TEXTS = ["the films were unbelievable, the film was believable"] * 3

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from scipy.stats import spearmanr
 
-from graftwork.core.word_vectors import WordVectors
 from graftwork.errors import DataError
 from graftwork.pretrain.word_questions import Analogies, Ratings, WordScore, read_questions, score_words
-from graftwork.testing.networks import tiny_word_vectors
+from graftwork.pretrained.word_vector_table import WordVectors
+from graftwork.testing.tiny_networks import tiny_word_vectors
 
 GRID = WordVectors(  # x: royal, y: female, z: young
     ("man", "woman", "king", "queen", "boy", "girl"),

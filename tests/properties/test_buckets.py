@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graftwork.data.buckets import CHUNK_BATCHES, bucket
+from graftwork.data.splits.batch_order import CHUNK_BATCHES, bucket
 
 
 @given(

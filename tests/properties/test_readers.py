@@ -12,18 +12,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graftwork.core.spans import BEGIN, INSIDE, OUTSIDE
 from graftwork.core.task import Task
-from graftwork.core.word_vectors import WordVectors
-from graftwork.core.words import cut_words, word_places
 from graftwork.data.load import read_records
-from graftwork.data.offsets import Mark, tagged
-from graftwork.data.questions import read_questions
-from graftwork.data.rejects import Rejects
-from graftwork.data.table import open_table
-from graftwork.data.word_vector_files import read_word_vectors, write_word_vectors
+from graftwork.data.readers.character_offsets import Mark, tagged
+from graftwork.data.readers.questions import read_questions
+from graftwork.data.readers.rejects import Rejects
+from graftwork.data.readers.table import open_table
+from graftwork.data.readers.word_vector_files import read_word_vectors, write_word_vectors
 from graftwork.errors import DataError
+from graftwork.pretrained.word_vector_table import WordVectors
 from graftwork.registry import kinds
+from graftwork.targets.tag_spans import BEGIN, INSIDE, OUTSIDE
+from graftwork.targets.words import cut_words, word_places
 
 # No half characters, no NUL and no byte-order mark, which means something else at the beginning of a file.
 CHARACTERS = st.characters(exclude_categories=["Cs"], exclude_characters="\0\ufeff")

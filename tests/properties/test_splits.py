@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from graftwork.core.task import SPLITS, Task
 from graftwork.data.load import load
-from graftwork.data.split import draw, salt_of
+from graftwork.data.splits.content_split import draw, salt_of
 from graftwork.registry import kinds
 
 ROWS = st.lists(st.tuples(st.text("abc", max_size=3), st.sampled_from("xy")), min_size=1, max_size=40)

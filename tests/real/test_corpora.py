@@ -9,9 +9,9 @@ import pytest
 from tokenizers import Tokenizer
 
 from graftwork.pretrain.corpus import open_corpus
-from graftwork.pretrain.learning import learn
-from graftwork.pretrain.tokens import tokenise
+from graftwork.pretrain.corpus_tokens import tokenise
 from graftwork.pretrain.vocabulary import BERT, Vocabulary
+from graftwork.pretrain.vocabulary_training import learn
 from graftwork.registry import tokenizers
 
 pytestmark = pytest.mark.real

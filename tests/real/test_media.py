@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 import graftwork as gw
-from graftwork.core.opening import open_backbone
 from graftwork.core.task import Task
 from graftwork.data.load import load
+from graftwork.pretrained.open_backbone import open_backbone
 
 pytestmark = pytest.mark.real
 

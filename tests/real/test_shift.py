@@ -10,7 +10,7 @@ import pytest
 
 import graftwork as gw
 from graftwork.core.task import Task
-from graftwork.run.task_module import TaskModule
+from graftwork.module.task_module import TaskModule
 
 pytestmark = pytest.mark.real
 

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from graftwork.core.abbreviations import definitions
 from graftwork.core.task import Task
 from graftwork.data.load import load
 from graftwork.methods.abbreviation_rule import asked_for
+from graftwork.targets.abbreviations import definitions
 
 pytestmark = pytest.mark.real
 

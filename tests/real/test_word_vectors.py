@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from graftwork.data.word_vector_files import read_word_vectors
+from graftwork.data.readers.word_vector_files import read_word_vectors
 from graftwork.errors import DataError
 from graftwork.pretrain.word_questions import read_questions, score_words
 

@@ -14,19 +14,19 @@ import pytest
 from graftwork.budget import climber
 from graftwork.budget.ladder import climb
 from graftwork.compare.leaderboard import compare
+from graftwork.core.named_methods import parse_method
 from graftwork.core.ragged import Ragged
 from graftwork.core.run import Recipe
 from graftwork.core.task import Task
 from graftwork.data.load import load
 from graftwork.errors import ConfigError, DataError
-from graftwork.run.answers import answer_file
-from graftwork.run.bulk import predict_many
+from graftwork.module.predict_file import answer_file
+from graftwork.module.predict_many import predict_many
+from graftwork.module.task_module import TaskModule
 from graftwork.run.execute import execute
-from graftwork.run.methods import parse_method
-from graftwork.run.setup import Setup
-from graftwork.run.shop import Shop, open_shop
+from graftwork.run.session import Shop, open_shop
+from graftwork.run.settings import Setup
 from graftwork.run.store import read_logits
-from graftwork.run.task_module import TaskModule
 from graftwork.testing import tiny_dataset
 
 METHODS = ("majority", "tfidf_svm", "bm25", "linear_probe", "top_layers:k=1", "adapter", "lora", "ulmfit")

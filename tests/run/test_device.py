@@ -15,12 +15,13 @@ from graftwork.budget.ladder import climb
 from graftwork.core.backbone import device_of
 from graftwork.core.method import Logits
 from graftwork.core.model import Model
-from graftwork.files import read_json
-from graftwork.run import environment, task_module
-from graftwork.run.bulk import predict_many
-from graftwork.run.task_module import TaskModule
+from graftwork.io.cache_folder import CacheFolder, cache_folder
+from graftwork.io.files import read_json
+from graftwork.machine import environment
+from graftwork.module import task_module
+from graftwork.module.predict_many import predict_many
+from graftwork.module.task_module import TaskModule
 from graftwork.run.train import Run, train
-from graftwork.train.cache_folder import CacheFolder, cache_folder
 from second_device import second_device
 
 Write = Callable[..., Path]

@@ -14,28 +14,28 @@ import numpy as np
 import pytest
 import torch
 
-from graftwork import locks
 from graftwork.cli.show import run_lines
 from graftwork.core.meter import Cost, Phase
 from graftwork.core.method import Workbench
 from graftwork.core.metric import score
+from graftwork.core.named_methods import parse_method
 from graftwork.core.run import Recipe, RunResult
-from graftwork.core.transformer import TransformerBackbone
 from graftwork.errors import StorageError
-from graftwork.files import file_digest, read_json, safe_load
+from graftwork.io import locks
+from graftwork.io.files import file_digest, read_json, safe_load
 from graftwork.meters import energy_joules
+from graftwork.module.task_module import TaskModule
+from graftwork.pretrained.transformer import TransformerBackbone
+from graftwork.receipts.checklist import Row, paragraph
 from graftwork.registry import kinds, meters, metrics
 from graftwork.run import execute as module
-from graftwork.run.checklist import Row, paragraph
 from graftwork.run.execute import execute
-from graftwork.run.methods import parse_method
 from graftwork.run.receipt import read_receipt
 from graftwork.run.receipt_fields import problems
-from graftwork.run.shop import Shop
+from graftwork.run.session import Shop
 from graftwork.run.store import read_logits, read_result
-from graftwork.run.task_module import TaskModule
 from graftwork.train import recipe
-from graftwork.train.pooled_once import PooledOnce
+from graftwork.train.shared_features import PooledOnce
 
 OpenShop = Callable[..., Shop]
 During = dict[str, Callable[[Workbench], None]]

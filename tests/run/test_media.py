@@ -9,16 +9,16 @@ import numpy as np
 import pytest
 
 import graftwork as gw
-from graftwork.core.opening import open_backbone
+from graftwork.core.named_methods import parse_method
 from graftwork.core.task import Task
 from graftwork.errors import ConfigError
-from graftwork.run.methods import parse_method
+from graftwork.pretrained.open_backbone import open_backbone
 from graftwork.run.receipt import read_receipt
-from graftwork.run.setup import Setup
-from graftwork.run.shop import open_shop
+from graftwork.run.session import open_shop
+from graftwork.run.settings import Setup
 from graftwork.run.store import read_logits
-from graftwork.testing.media import write_folder, write_sound
-from graftwork.testing.networks import write_network
+from graftwork.testing.tiny_media import write_folder, write_sound
+from graftwork.testing.tiny_networks import write_network
 
 
 def trained(folder: Path, model_type: str, method: str, role: str = "image", **options: Any) -> Any:

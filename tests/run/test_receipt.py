@@ -12,22 +12,22 @@ from typing import Any
 
 import pytest
 
+from graftwork.core.named_methods import parse_method
 from graftwork.core.run import Recipe, RunSpec
 from graftwork.core.task import Task
 from graftwork.errors import StorageError
-from graftwork.files import file_digest, noting_digests, read_json
+from graftwork.io.files import file_digest, noting_digests, read_json
+from graftwork.receipts.differences import surroundings_differences
 from graftwork.registry import meters
 from graftwork.run import execute as executing
 from graftwork.run import recorded_code, recorded_data
-from graftwork.run.differences import surroundings_differences
 from graftwork.run.execute import execute
-from graftwork.run.methods import parse_method
 from graftwork.run.receipt import NOTHING_TRIED, Search, read_receipt, sealed
 from graftwork.run.receipt_fields import FIELDS, OF_TORCH, missing, problems
 from graftwork.run.recorded_code import diff_digest, imported, other_versions, source_digest
 from graftwork.run.recorded_data import recorded_file
-from graftwork.run.setup import Setup
-from graftwork.run.shop import Shop, open_shop
+from graftwork.run.session import Shop, open_shop
+from graftwork.run.settings import Setup
 from graftwork.run.store import read_result
 from graftwork.train.seeds import derive
 

@@ -13,13 +13,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from graftwork import locks
 from graftwork.core.example import Example
 from graftwork.core.meter import Cost
 from graftwork.core.run import RunResult, RunSpec
 from graftwork.core.task import Split
 from graftwork.errors import StorageError, UnknownName
-from graftwork.files import read_json, require_writable, write_json
+from graftwork.io import locks
+from graftwork.io.files import read_json, require_writable, write_json
 from graftwork.run.store import RunStore, read_logits, read_result, write_predictions, write_run
 
 SPEC = RunSpec({}, "data", None, {"name": "majority"}, {}, 0, {})

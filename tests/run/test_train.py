@@ -9,12 +9,12 @@ import pytest
 
 from graftwork.core.meter import Cost
 from graftwork.core.method import Workbench
+from graftwork.core.named_methods import parse_method
 from graftwork.core.run import Recipe, RunResult
 from graftwork.core.task import Task
 from graftwork.errors import ConfigError, DataError, GraftworkError, StorageError, UnknownName
-from graftwork.run.methods import parse_method
-from graftwork.run.setup import Setup
-from graftwork.run.shop import open_shared, open_shop
+from graftwork.run.session import open_shared, open_shop
+from graftwork.run.settings import Setup
 from graftwork.run.train import train, train_in
 
 Write = Callable[..., Path]

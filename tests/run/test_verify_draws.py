@@ -8,15 +8,15 @@ from pathlib import Path
 import pytest
 
 from graftwork.compare.curve import curve
+from graftwork.core.named_methods import parse_method
 from graftwork.core.run import Recipe
 from graftwork.core.task import Task
-from graftwork.data.draws import draw, drawn_again, parse_sizes
-from graftwork.files import read_json
-from graftwork.run.methods import parse_method
+from graftwork.data.splits.draws import draw, drawn_again, parse_sizes
+from graftwork.io.files import read_json
+from graftwork.receipts.verify import EQUAL, verifier
 from graftwork.run.receipt import inputs_of, rerun_of
-from graftwork.run.setup import Setup
-from graftwork.run.shop import open_shop
-from graftwork.run.verify import EQUAL, verifier
+from graftwork.run.session import open_shop
+from graftwork.run.settings import Setup
 
 
 def films(folder: Path) -> Task:

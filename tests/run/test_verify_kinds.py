@@ -12,10 +12,10 @@ import pytest
 import graftwork as gw
 from graftwork.core.example import Example
 from graftwork.core.task import Task
-from graftwork.run.verify import EQUAL, runs_of_board, verifier
+from graftwork.receipts.verify import EQUAL, runs_of_board, verifier
 from graftwork.testing import tiny_dataset
-from graftwork.testing.media import write_folder
-from graftwork.testing.networks import write_network
+from graftwork.testing.tiny_media import write_folder
+from graftwork.testing.tiny_networks import write_network
 
 pytestmark = pytest.mark.slow
 ROWS = 40

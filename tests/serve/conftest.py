@@ -16,11 +16,11 @@ from typing import Any
 import pytest
 
 from graftwork.core.example import Example
-from graftwork.core.memory import OutOfMemory
 from graftwork.errors import GraftworkError, IncompatibleModule, UnknownName
-from graftwork.serve.limits import Limits
-from graftwork.serve.records import Records
+from graftwork.machine.memory import OutOfMemory
+from graftwork.serve.request_log import Records
 from graftwork.serve.server import Server, bind
+from graftwork.serve.server_limits import Limits
 from graftwork.serve.service import Service
 
 TOKEN = "a-token-for-tests"

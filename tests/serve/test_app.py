@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from graftwork.serve.asked import _most_tokens
+from graftwork.serve.request_parsing import _most_tokens
 
 ROW = {"task": "mood", "text": "a warm film"}
 

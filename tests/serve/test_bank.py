@@ -13,14 +13,14 @@ import pytest
 
 from graftwork.bank.bank import Bank
 from graftwork.core.method import Setting
-from graftwork.core.opening import open_backbone
-from graftwork.files import read_json, write_json
+from graftwork.core.named_methods import parse_method
+from graftwork.io.files import read_json, write_json
+from graftwork.module.task_module import save_module
+from graftwork.pretrained.open_backbone import open_backbone
 from graftwork.registry import kinds
-from graftwork.run.methods import parse_method
-from graftwork.run.task_module import save_module
-from graftwork.serve.limits import Limits
-from graftwork.serve.records import Records
+from graftwork.serve.request_log import Records
 from graftwork.serve.server import Server, bind
+from graftwork.serve.server_limits import Limits
 from graftwork.serve.service import Service, Watcher
 from graftwork.testing import tiny_bench, tiny_dataset
 

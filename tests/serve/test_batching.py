@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 from graftwork.core.example import Example
-from graftwork.serve.asked import Piece
 from graftwork.serve.batching import Batch, Batcher, Rows
-from graftwork.serve.limits import Limits
-from graftwork.serve.refused import Refused
+from graftwork.serve.http_errors import Refused
+from graftwork.serve.request_parsing import Piece
+from graftwork.serve.server_limits import Limits
 
 LIMITS = Limits(batch_tokens=40, queue_tokens=40, linger_seconds=0.0)  # a request's share is 10
 

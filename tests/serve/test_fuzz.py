@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from graftwork.serve.documents import openapi
+from graftwork.serve.openapi import openapi
 
 FUZZING = Path(__file__).resolve().parents[2] / "benchmarks" / "bank" / "fuzzing.py"
 TOKEN = "a-token-for-tests"

@@ -17,7 +17,7 @@ import pytest
 
 import graftwork
 from graftwork import units
-from graftwork.core.opening import open_backbone
+from graftwork.pretrained.open_backbone import open_backbone
 from graftwork.serve.pages import HEADERS, TYPES
 
 pytestmark = [pytest.mark.slow, pytest.mark.browser]
@@ -674,8 +674,8 @@ def test_probabilities_are_neither_nothing_nor_certain_by_rounding(page: Stage) 
 
 
 def test_names_of_costs_are_those_of_the_report(page: Stage) -> None:
-    from graftwork.compare.answer import PRICE_TAG, cost_name
-    from graftwork.compare.report import BOARD_COSTS, GRADES
+    from graftwork.compare.leaderboard_report import BOARD_COSTS, GRADES
+    from graftwork.compare.sentences import PRICE_TAG, cost_name
 
     page.open()
     script = "async () => { const p = await import('/page/prices.js'); return [p.COSTS, p.LISTED]; }"

@@ -11,8 +11,8 @@ import pytest
 from PIL import Image
 
 from graftwork.benchmark.official import write_task
-from graftwork.benchmark.run import benchmark
-from graftwork.benchmark.table import remarks
+from graftwork.benchmark.run_suite import benchmark
+from graftwork.benchmark.suite_table import remarks
 from graftwork.errors import DataError, StorageError
 from graftwork.registry import suites
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from graftwork.benchmark.run import benchmark
+from graftwork.benchmark.run_suite import benchmark
 from graftwork.core.suite import OfficialTask
 from graftwork.errors import DataError
 from graftwork.registry import suites

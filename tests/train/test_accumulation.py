@@ -12,12 +12,12 @@ import torch
 from torch import Tensor
 
 from graftwork.core.backbone import Inputs
-from graftwork.core.memory import Cut, Memory, OutOfMemory
 from graftwork.core.method import Workbench
 from graftwork.core.model import Model
-from graftwork.core.opening import open_backbone
+from graftwork.machine.memory import Cut, Memory, OutOfMemory
 from graftwork.methods.full import Full
 from graftwork.methods.lora import Lora
+from graftwork.pretrained.open_backbone import open_backbone
 from graftwork.registry import kinds
 from graftwork.testing import tiny_bench, tiny_dataset
 from graftwork.train import accumulation
@@ -142,10 +142,10 @@ LIMITED = """
 import resource, sys
 import torch
 from graftwork.core.example import Example
-from graftwork.core.opening import open_backbone
+from graftwork.pretrained.open_backbone import open_backbone
 from graftwork.methods.full import Full
 from graftwork.testing import tiny_bench, tiny_dataset
-from graftwork.data.buckets import bucket
+from graftwork.data.splits.batch_order import bucket
 from graftwork.train.loop import fit_by_gradient
 from graftwork.train.seeds import derive
 

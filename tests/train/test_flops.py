@@ -15,10 +15,8 @@ from torch.utils.flop_counter import FlopCounterMode
 from transformers import AutoModel
 
 from graftwork.backbones.tiny_text import ARCHITECTURE
-from graftwork.core.awd_lstm import AwdLstm, AwdLstmShape
 from graftwork.core.method import Setting, Tally
 from graftwork.core.model import Model
-from graftwork.core.opening import open_backbone
 from graftwork.methods.adapter import Adapter
 from graftwork.methods.bitfit import BitFit
 from graftwork.methods.full import Full
@@ -26,15 +24,17 @@ from graftwork.methods.linear_probe import LinearProbe
 from graftwork.methods.lora import Lora
 from graftwork.methods.top_layers import TopLayers
 from graftwork.methods.ulmfit import Ulmfit
+from graftwork.nn.lstm_stack import AwdLstm, AwdLstmShape
+from graftwork.pretrained.open_backbone import open_backbone
 from graftwork.registry import kinds
 from graftwork.testing import tiny_bench, tiny_dataset
-from graftwork.testing.networks import SIDE, write_network
-from graftwork.train import flops, linear
+from graftwork.testing.tiny_networks import SIDE, write_network
+from graftwork.train import flops, linear_fit
 from graftwork.train.batches import by_length
 from graftwork.train.flops import StepCounter, counted
-from graftwork.train.frozen import TOKENS_PER_BATCH
+from graftwork.train.frozen_pass import TOKENS_PER_BATCH
 from graftwork.train.loop import build_model, fit_by_gradient
-from graftwork.train.mix import EPOCHS as MIX_EPOCHS
+from graftwork.train.scalar_mix_layer import EPOCHS as MIX_EPOCHS
 
 HEADS = ARCHITECTURE["num_attention_heads"]
 D, INNER, L, C = ARCHITECTURE["hidden_size"], ARCHITECTURE["intermediate_size"], ARCHITECTURE["num_hidden_layers"], 2
@@ -250,14 +250,14 @@ def padded(lengths: np.ndarray) -> int:
 def fitted_heads(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """The FLOPs that each linear fit reports."""
     spent: list[float] = []
-    real = linear.fit_best_linear
+    real = linear_fit.fit_best_linear
 
     def recorded(*args: Any) -> Any:
         found = real(*args)
         spent.append(found[2])
         return found
 
-    monkeypatch.setattr(linear, "fit_best_linear", recorded)
+    monkeypatch.setattr(linear_fit, "fit_best_linear", recorded)
     return spent
 
 
@@ -312,7 +312,7 @@ def test_the_formula_of_a_linear_fit_counts_what_it_runs(monkeypatch: pytest.Mon
     targets = torch.arange(24) % 3
     kind, strengths = kinds.get("classification"), (0.1, 0.01)
     (_, _, flops), seen = counted(
-        lambda: linear.fit_best_linear((features, targets), features, kind, 3, lambda z: 0.0, strengths)
+        lambda: linear_fit.fit_best_linear((features, targets), features, kind, 3, lambda z: 0.0, strengths)
     )
     looks = len(strengths) * 2.0 * features.numel() * 3  # validation logits, which the formula leaves out
     folding = 2 * len(strengths) * 2.0 * 7 * 3

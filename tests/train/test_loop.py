@@ -13,16 +13,16 @@ from torch import Tensor
 
 from graftwork.core.method import Setting, Workbench
 from graftwork.core.model import Model
-from graftwork.core.opening import open_backbone
-from graftwork.core.transformer import TransformerBackbone
 from graftwork.methods.adapter import Adapter
 from graftwork.methods.full import Full
 from graftwork.methods.linear_probe import LinearProbe
 from graftwork.methods.lora import Lora
 from graftwork.methods.top_layers import TopLayers
+from graftwork.pretrained.open_backbone import open_backbone
+from graftwork.pretrained.transformer import TransformerBackbone
 from graftwork.registry import kinds
 from graftwork.testing import tiny_bench, tiny_dataset
-from graftwork.train.linear import STRENGTHS
+from graftwork.train.linear_fit import STRENGTHS
 from graftwork.train.loop import Attaches, Diverged, FittedModel, answer, build_model, fit_by_gradient
 
 DATA = tiny_dataset()

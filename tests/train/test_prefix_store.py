@@ -23,20 +23,20 @@ from graftwork.core.backbone import Backbone, Encoded
 from graftwork.core.example import Example
 from graftwork.core.meter import Phase
 from graftwork.core.method import Tally, Workbench
-from graftwork.core.opening import open_backbone
 from graftwork.core.task import Split
-from graftwork.core.transformer import TransformerBackbone
-from graftwork.files import header_of
-from graftwork.locks import try_lock
-from graftwork.run import environment
-from graftwork.run.setup import Setup
-from graftwork.run.shop import _disk as disk_of
+from graftwork.io.cache_folder import CacheFolder
+from graftwork.io.files import header_of
+from graftwork.io.locks import try_lock
+from graftwork.machine import environment
+from graftwork.machine.page_release import let_go
+from graftwork.pretrained.open_backbone import open_backbone
+from graftwork.pretrained.transformer import TransformerBackbone
+from graftwork.run.session import _disk as disk_of
+from graftwork.run.settings import Setup
 from graftwork.testing import tiny_bench, tiny_dataset
-from graftwork.train import frozen, prefix_store
-from graftwork.train.cache_folder import CacheFolder
-from graftwork.train.frozen import FrozenStore, Pass
+from graftwork.train import frozen_pass, prefix_store
+from graftwork.train.frozen_pass import FrozenStore, Pass
 from graftwork.train.prefix_store import PrefixStore, Wanted
-from graftwork.train.resident import let_go
 
 DATA = tiny_dataset()
 BACKBONE = open_backbone("tiny_text", precision="bf16")
@@ -86,7 +86,7 @@ def no_computing(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
         def computed(*rest: Any) -> None:
             raise AssertionError("computed again")
 
-        monkeypatch.setattr(frozen, "fill", computed)
+        monkeypatch.setattr(frozen_pass, "fill", computed)
 
     return forbid
 
@@ -112,10 +112,10 @@ def test_pages_that_are_let_go_are_read_again(root: Path, monkeypatch: pytest.Mo
         went.append(len(listed))
         let_go(listed)
 
-    monkeypatch.setattr(frozen, "TOKENS_PER_BATCH", 30)
-    monkeypatch.setattr(frozen, "BATCHES_AT_ONCE", 1)
-    monkeypatch.setattr(frozen, "AT_ONCE", 0)
-    monkeypatch.setattr(frozen, "let_go", noted)
+    monkeypatch.setattr(frozen_pass, "TOKENS_PER_BATCH", 30)
+    monkeypatch.setattr(frozen_pass, "BATCHES_AT_ONCE", 1)
+    monkeypatch.setattr(frozen_pass, "AT_ONCE", 0)
+    monkeypatch.setattr(frozen_pass, "let_go", noted)
     computed, _ = get(store(root))
     passes = len(went)
     assert passes > 2 and set(went) == {BACKBONE.card.blocks + 2}  # what is read of every depth, and the states
@@ -158,7 +158,7 @@ def test_a_run_that_finds_its_passes_pays_for_one_reading_of_its_texts(
     for depth in (1, 2):
         opened.get(BACKBONE, "data", DATA.train, depth, user)
     spent = time.perf_counter() - began
-    reading = opened._encoded[frozen.key_of(BACKBONE, "data", DATA.train)][1].wall_seconds
+    reading = opened._encoded[frozen_pass.key_of(BACKBONE, "data", DATA.train)][1].wall_seconds
     assert (spent > 0.2) is not read_before
     assert user.charged.wall_seconds == pytest.approx(passes + reading * read_before) and reading >= 0.2
 
@@ -389,7 +389,7 @@ def test_an_interrupted_pass_leaves_nothing(root: Path, monkeypatch: pytest.Monk
         assert any(name.endswith(".part") for name in files(root))
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(frozen, "fill", stop)
+    monkeypatch.setattr(frozen_pass, "fill", stop)
     with pytest.raises(KeyboardInterrupt):
         get(store(root))
     assert files(root) == []
@@ -422,7 +422,7 @@ def between_looks(monkeypatch: pytest.MonkeyPatch, then: Callable[[], None]) -> 
         if len(waits) == 1:
             then()
 
-    monkeypatch.setattr(frozen.time, "sleep", sleep)
+    monkeypatch.setattr(frozen_pass.time, "sleep", sleep)
     return waits
 
 
@@ -483,7 +483,7 @@ def test_a_pass_whose_process_dies_is_taken_over(root: Path, monkeypatch: pytest
 def test_nobody_waits_for_a_pass_that_is_not_kept(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """One that has no room is computed side by side."""
     waits = between_looks(monkeypatch, lambda: None)
-    fill, inner = frozen.fill, []
+    fill, inner = frozen_pass.fill, []
 
     def beside(*rest: Any) -> Any:
         if not inner:
@@ -491,20 +491,20 @@ def test_nobody_waits_for_a_pass_that_is_not_kept(root: Path, monkeypatch: pytes
             inner.append(get(store(root, cap=10))[0])
         return fill(*rest)
 
-    monkeypatch.setattr(frozen, "fill", beside)
+    monkeypatch.setattr(frozen_pass, "fill", beside)
     assert same(get(store(root, cap=10))[0], inner[1]) and not waits
 
 
 def test_a_cache_that_vanishes_on_the_way_is_one_warning(
     root: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    expected, fill = get(FrozenStore())[0], frozen.fill
+    expected, fill = get(FrozenStore())[0], frozen_pass.fill
 
     def vanish(*rest: Any) -> Any:
         shutil.rmtree(root)
         return fill(*rest)
 
-    monkeypatch.setattr(frozen, "fill", vanish)
+    monkeypatch.setattr(frozen_pass, "fill", vanish)
     opened = store(root)
     assert same(get(opened)[0], expected)
     get(opened, split=DATA.validation)
@@ -521,10 +521,10 @@ def test_a_file_where_the_cache_should_be_is_one_warning(root: Path, caplog: pyt
 CHILD = """
 import sys, torch
 from pathlib import Path
-from graftwork.core.opening import open_backbone
+from graftwork.pretrained.open_backbone import open_backbone
 from graftwork.testing import tiny_bench, tiny_dataset
 from graftwork.train import frozen
-from graftwork.train.cache_folder import CacheFolder
+from graftwork.io.cache_folder import CacheFolder
 from graftwork.train.prefix_store import PrefixStore
 
 torch.set_num_threads(1)

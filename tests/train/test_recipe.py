@@ -9,7 +9,7 @@ import pytest
 
 from graftwork.core.run import Recipe
 from graftwork.errors import ConfigError
-from graftwork.files import canonical
+from graftwork.io.files import canonical
 from graftwork.train.recipe import (
     EPOCHS,
     EPOCHS_AT_MOST,

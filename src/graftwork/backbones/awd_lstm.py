@@ -11,11 +11,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from graftwork.core.awd_lstm import AwdLstm, AwdLstmShape
 from graftwork.core.backbone import ROLES, BackboneCard
-from graftwork.core.chained import Architecture, Chain, ChainedBackbone, alone
-from graftwork.core.configuration import require_room
-from graftwork.core.model_folder import (
+from graftwork.errors import ConfigError, IncompatibleModule
+from graftwork.io.files import digest
+from graftwork.nn.lstm_stack import AwdLstm, AwdLstmShape
+from graftwork.pretrained.chained_network import Architecture, Chain, ChainedBackbone, alone
+from graftwork.pretrained.model_folder import (
     locate,
     model_file,
     reading_files,
@@ -23,11 +24,10 @@ from graftwork.core.model_folder import (
     stored_weights,
     weight_digests,
 )
-from graftwork.core.model_json import checked_sizes
-from graftwork.core.reading import TextReader
-from graftwork.core.tokenizer_file import read_tokenizer
-from graftwork.errors import ConfigError, IncompatibleModule
-from graftwork.files import digest
+from graftwork.pretrained.model_json import checked_sizes
+from graftwork.pretrained.network_config import require_room
+from graftwork.pretrained.tokenising import TextReader
+from graftwork.pretrained.tokenizer_file import read_tokenizer
 from graftwork.registry import backbones
 
 MODEL_TYPE = "awd_lstm"

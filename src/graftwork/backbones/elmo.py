@@ -11,15 +11,15 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from graftwork.core.allennlp import published_files, read_options, read_published
 from graftwork.core.backbone import ROLES, BackboneCard
-from graftwork.core.bilm import BiLM, BiLMShape, fresh_bilm
-from graftwork.core.bilstm import Places
-from graftwork.core.chained import Architecture, Chain, ChainedBackbone
-from graftwork.core.model_folder import WEIGHTS, model_file, stored_numbers, weight_files
-from graftwork.core.spelled import Cutting, SpelledReader
 from graftwork.errors import IncompatibleModule
-from graftwork.files import digest, file_digest, require_finite, safe_load, write_json, write_tensors
+from graftwork.io.files import digest, file_digest, require_finite, safe_load, write_json, write_tensors
+from graftwork.nn.bilm import BiLM, BiLMShape, fresh_bilm
+from graftwork.nn.bilstm import Places
+from graftwork.pretrained.allennlp import published_files, read_options, read_published
+from graftwork.pretrained.chained_network import Architecture, Chain, ChainedBackbone
+from graftwork.pretrained.character_words import Cutting, SpelledReader
+from graftwork.pretrained.model_folder import WEIGHTS, model_file, stored_numbers, weight_files
 from graftwork.registry import backbones
 
 MAX_LENGTH = 512  # positions of a sequence: no network of recurrences has a limit, and its passes must have one

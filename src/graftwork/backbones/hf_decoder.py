@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from graftwork.core.layout import Layout
-from graftwork.core.loading import TransformerFamily
+from graftwork.pretrained.layout import Layout
+from graftwork.pretrained.load_folder import TransformerFamily
 from graftwork.registry import backbones
 
 GPT2 = Layout(

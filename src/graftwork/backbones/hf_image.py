@@ -8,9 +8,9 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from graftwork.core.chained import Architecture, Chain, Step, alone, as_maps, as_sequence
-from graftwork.core.layout import VIT_ROLES
-from graftwork.core.media_loading import ImageFamily
+from graftwork.pretrained.chained_network import Architecture, Chain, Step, alone, as_maps, as_sequence
+from graftwork.pretrained.layout import VIT_ROLES
+from graftwork.pretrained.load_media import ImageFamily
 from graftwork.registry import backbones
 
 NO_ROLES: Mapping[str, str] = {}

@@ -10,9 +10,9 @@ import torch
 from torch import Tensor, nn
 
 from graftwork.core.backbone import Inputs
-from graftwork.core.chained import Architecture, Chain, alone
-from graftwork.core.layout import VIT_ROLES
-from graftwork.core.media_loading import SoundFamily
+from graftwork.pretrained.chained_network import Architecture, Chain, alone
+from graftwork.pretrained.layout import VIT_ROLES
+from graftwork.pretrained.load_media import SoundFamily
 from graftwork.registry import backbones
 
 MLP_ROLES: Mapping[str, str] = {

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import torch
 
-from graftwork.core.assembling import assemble
-from graftwork.core.bert import BertShape, bert_of
-from graftwork.core.layout import BERT
-from graftwork.core.model_folder import WEIGHTS, model_file, read_as_trained, reading_files, stored_weights
-from graftwork.core.tokenizer_file import read_tokenizer
-from graftwork.core.transformer import TransformerBackbone
 from graftwork.errors import ConfigError, IncompatibleModule
-from graftwork.files import file_digest
+from graftwork.io.files import file_digest
+from graftwork.nn.bert import BertShape, bert_of
+from graftwork.pretrained.build_backbone import assemble
+from graftwork.pretrained.layout import BERT
+from graftwork.pretrained.model_folder import WEIGHTS, model_file, read_as_trained, reading_files, stored_weights
+from graftwork.pretrained.tokenizer_file import read_tokenizer
+from graftwork.pretrained.transformer import TransformerBackbone
 from graftwork.registry import backbones
 
 NAME, TOKENIZER = "minilm", "tokenizer.json"
@@ -44,7 +44,7 @@ class MiniLM:
         """
         folder = package_folder()
         if random_seed is not None:
-            from graftwork.core.loading import open_folder
+            from graftwork.pretrained.load_folder import open_folder
 
             return open_folder(folder, NAME, BERT, random_seed=random_seed, bf16=bf16)
         weights = {WEIGHTS: _checked(folder / WEIGHTS)}

@@ -14,12 +14,12 @@ from tokenizers.pre_tokenizers import BertPreTokenizer
 from tokenizers.processors import TemplateProcessing
 from transformers import BertConfig
 
-from graftwork.core.assembling import assemble
-from graftwork.core.attention_interface import with_our_attention
-from graftwork.core.layout import BERT
-from graftwork.core.loading import fresh
-from graftwork.core.transformer import TransformerBackbone
-from graftwork.files import digest
+from graftwork.io.files import digest
+from graftwork.nn.attention_interface import with_our_attention
+from graftwork.pretrained.build_backbone import assemble
+from graftwork.pretrained.layout import BERT
+from graftwork.pretrained.load_folder import fresh
+from graftwork.pretrained.transformer import TransformerBackbone
 from graftwork.registry import backbones
 
 MAX_LENGTH = 64  # tokens

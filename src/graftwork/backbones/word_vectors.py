@@ -18,15 +18,15 @@ from torch import Tensor, nn
 
 from graftwork.core.backbone import ROLES, BackboneCard, Encoded, Features, Inputs, Words, device_of, towers_of
 from graftwork.core.example import Example, answers_of, texts_apart
-from graftwork.core.known_words import KnownWords, find
-from graftwork.core.pooling import pooled
-from graftwork.core.reading import marks, padded, real_tokens
-from graftwork.core.word_vectors import WordVectors
-from graftwork.core.words import APART, UNSPACED_APART
-from graftwork.data.word_vector_folder import MODEL_TYPE, open_word_vectors
+from graftwork.data.readers.word_vector_folder import MODEL_TYPE, open_word_vectors
 from graftwork.errors import ConfigError
-from graftwork.files import digest
+from graftwork.io.files import digest
+from graftwork.nn.pooling import pooled
+from graftwork.pretrained.known_words import KnownWords, find
+from graftwork.pretrained.tokenising import marks, padded, real_tokens
+from graftwork.pretrained.word_vector_table import WordVectors
 from graftwork.registry import backbones
+from graftwork.targets.words import APART, UNSPACED_APART
 
 MAX_LENGTH = 4096  # words: no network limits it, but a batch is held at once
 READING = 1  # raised when the same text would give other rows

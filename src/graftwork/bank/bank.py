@@ -9,19 +9,19 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from graftwork.bank.check import Finding, examine
-from graftwork.bank.mixture import Mixture
-from graftwork.bank.store import BankFolder, State, TaskEntry, unknown_task
-from graftwork.bank.version import require_digest
+from graftwork.bank.bank_check import Finding, examine
+from graftwork.bank.bank_folder import BankFolder, State, TaskEntry, unknown_task
+from graftwork.bank.mixed_batch import Mixture
+from graftwork.bank.task_version import require_digest
 from graftwork.core.backbone import Backbone, BackboneCard
 from graftwork.core.example import Example
-from graftwork.core.opening import PRECISIONS, lasting_card, open_backbone
 from graftwork.errors import ConfigError, GraftworkError, IncompatibleModule, StorageError, UnknownName
-from graftwork.files import read_json
-from graftwork.run.environment import numerics, resolve_device
-from graftwork.run.form import GivenInputs
-from graftwork.run.given import example_of_given, takes
-from graftwork.run.task_module import TaskModule, known_backbone
+from graftwork.io.files import read_json
+from graftwork.machine.environment import numerics, resolve_device
+from graftwork.module.input_format import GivenInputs
+from graftwork.module.inputs import example_of_given, takes
+from graftwork.module.task_module import TaskModule, known_backbone
+from graftwork.pretrained.open_backbone import PRECISIONS, lasting_card, open_backbone
 
 Answer = dict[str, Any]
 Row = tuple[str, GivenInputs]  # the name of a task, and what it is asked about

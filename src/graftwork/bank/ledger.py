@@ -11,9 +11,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from graftwork.errors import ConfigError, StorageError
-from graftwork.files import canonical, storage_errors
-from graftwork.limited import Limits, parse_json
-from graftwork.plain_files import read_plain
+from graftwork.io.files import canonical, storage_errors
+from graftwork.io.json_limits import Limits, parse_json
+from graftwork.io.plain_files import read_plain
 
 START = "0" * 64  # stands for the line before the first
 NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9_.-]{0,63}")  # of a task

@@ -8,21 +8,21 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol, Unpack
 
-from graftwork.bank.adding import IntoBank
-from graftwork.bank.asked import Asked, How, TaskFailed
-from graftwork.bank.history import History, Row
-from graftwork.bank.sequential import Sequential
-from graftwork.bank.store import BankFolder, State, require_name
+from graftwork.bank.bank_folder import BankFolder, State, require_name
+from graftwork.bank.sequential_tuning import Sequential
+from graftwork.bank.stream_history import History, Row
+from graftwork.bank.stream_tasks import Asked, How, TaskFailed
+from graftwork.bank.stream_training import IntoBank
 from graftwork.config import DEFAULT_BACKBONE, Prices
-from graftwork.core.opening import require_kept
+from graftwork.core.named_methods import parse_method
 from graftwork.core.progress import Progress, silent
 from graftwork.core.task import Task
-from graftwork.data.split_folder import require_outside
+from graftwork.data.splits.split_folder import require_outside
 from graftwork.errors import ConfigError, DataError, GraftworkError, StorageError
-from graftwork.files import alone, require_writable
-from graftwork.run.methods import parse_method
-from graftwork.run.setup import Given, Setup, takes_settings
-from graftwork.run.shop import open_shared
+from graftwork.io.files import alone, require_writable
+from graftwork.pretrained.open_backbone import require_kept
+from graftwork.run.session import open_shared
+from graftwork.run.settings import Given, Setup, takes_settings
 from graftwork.run.train import require_use_of_rate
 
 CONTRAST = "full-sequential"

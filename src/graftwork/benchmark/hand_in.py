@@ -8,9 +8,9 @@ from typing import Any
 
 from graftwork.core.example import Example
 from graftwork.core.suite import OfficialTask, Row, Source
-from graftwork.files import storage_errors, writing
-from graftwork.run.bulk import answer_windows
-from graftwork.run.task_module import TaskModule
+from graftwork.io.files import storage_errors, writing
+from graftwork.module.predict_many import answer_windows
+from graftwork.module.task_module import TaskModule
 
 
 def write_answers(

@@ -13,7 +13,7 @@ from graftwork.core.media import MEDIA
 from graftwork.core.suite import OfficialTask, Row, Source
 from graftwork.core.task import Task
 from graftwork.errors import DataError
-from graftwork.files import digest, file_digest, storage_errors, writing
+from graftwork.io.files import digest, file_digest, storage_errors, writing
 
 
 @dataclass(frozen=True)

@@ -9,17 +9,17 @@ from typing import Protocol
 
 from graftwork.budget.forecast import LEAST_PART, PARTS, Forecast
 from graftwork.budget.purse import OverBudget, Purse, hard_stop
+from graftwork.core.named_methods import Named, named
 from graftwork.core.progress import Progress
 from graftwork.core.run import Recipe, RunResult
 from graftwork.decision.choice import WORTH
 from graftwork.decision.next_run import expected_gain
 from graftwork.decision.standing import Standing
 from graftwork.decision.traits import TUNED, Arm
-from graftwork.run.evidence import Evidence, validation_evidence
 from graftwork.run.execute import execute
-from graftwork.run.methods import Named, named
 from graftwork.run.receipt import NOTHING_TRIED, Search
-from graftwork.run.shop import Shop
+from graftwork.run.score_interval import Evidence, validation_evidence
+from graftwork.run.session import Shop
 from graftwork.units import percent, show
 
 MARGIN = 1.1  # a run is started when so many times its forecast is left

@@ -23,28 +23,28 @@ import torch
 from numpy.typing import NDArray
 from torch.nn.functional import linear
 
+from graftwork.budget.batch_lengths import TIMED_AT_ONCE, Lengths, Rows
 from graftwork.budget.pilot import Clock, Trace, fit_pilot
 from graftwork.core.backbone import Backbone
 from graftwork.core.method import Fitted, Setting
 from graftwork.core.model import Model, joined_width
-from graftwork.core.over import innermost
+from graftwork.core.named_methods import Named
 from graftwork.core.ragged import flat
 from graftwork.core.run import Recipe
 from graftwork.core.task import Split
-from graftwork.files import write_bytes
+from graftwork.io.files import write_bytes
+from graftwork.machine.environment import environment
+from graftwork.module.task_module import SELF_TEST_EXAMPLES
 from graftwork.registry import kinds
-from graftwork.run import speed
-from graftwork.run.environment import environment
-from graftwork.run.lengths import TIMED_AT_ONCE, Lengths, Rows
-from graftwork.run.methods import Named
-from graftwork.run.shop import Shop
-from graftwork.run.task_module import SELF_TEST_EXAMPLES
+from graftwork.run import answer_speed
+from graftwork.run.session import Shop
 from graftwork.train.flops import counted
-from graftwork.train.linear import kept_targets
+from graftwork.train.linear_fit import kept_targets
 from graftwork.train.loop import Attaches, Changes, build_model
-from graftwork.train.mix import BATCH
 from graftwork.train.probe import Probe
+from graftwork.train.scalar_mix_layer import BATCH
 from graftwork.train.seeds import derive
+from graftwork.train.wrapper_method import innermost
 
 SHARE = 0.015  # of a run's steps that are timed
 MANY_STEPS = 600  # from here on three lengths are timed, before that two
@@ -311,14 +311,14 @@ class Forecaster:
         one = self._answering(fitted, data.test, np.array([0]))
         per_file, per_byte = self.write_seconds
         stored = sum(tensor.nbytes for tensor in fitted.delta().values())
-        speeding = min(speed.REPEATS * one, speed.SECONDS_AT_MOST) + (speed.WARM_UPS + 1) * one
+        speeding = min(answer_speed.REPEATS * one, answer_speed.SECONDS_AT_MOST) + (answer_speed.WARM_UPS + 1) * one
         return {
             "evaluation": evaluation,
             "saving": self.receipt_seconds
             + FILES * per_file
             + stored * per_byte
             + min(SELF_TEST_EXAMPLES, tested) * per_row,
-            "speed": speeding + min(speed.MANY, tested) * per_row,
+            "speed": speeding + min(answer_speed.MANY, tested) * per_row,
         }
 
     def _convex(self, seconds: float, evaluations: int, rows: int) -> float:

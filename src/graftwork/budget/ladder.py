@@ -12,17 +12,17 @@ from graftwork.budget.forecast import Forecaster
 from graftwork.budget.purse import Purse, Watch, parse_budget
 from graftwork.config import Prices
 from graftwork.core.meter import Stopwatch
+from graftwork.core.named_methods import Named, of_a, parse_method
+from graftwork.core.part_settings import split_words
 from graftwork.core.progress import Progress, silent
-from graftwork.core.settings import split_words
 from graftwork.core.task import Task
 from graftwork.decision.choice import WORTH, parse_worth
-from graftwork.decision.content import content_of
+from graftwork.decision.decision_json import content_of
 from graftwork.errors import ConfigError, GraftworkError
-from graftwork.files import finite, require_writable, write_json
-from graftwork.run.environment import environment
-from graftwork.run.methods import Named, of_a, parse_method
-from graftwork.run.setup import Given, Setup, takes_settings
-from graftwork.run.shop import open_shop
+from graftwork.io.files import finite, require_writable, write_json
+from graftwork.machine.environment import environment
+from graftwork.run.session import open_shop
+from graftwork.run.settings import Given, Setup, takes_settings
 from graftwork.run.train import Run
 from graftwork.units import show
 

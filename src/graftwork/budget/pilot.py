@@ -9,16 +9,16 @@ from typing import Any, cast
 
 from torch import Tensor
 
+from graftwork.budget.batch_lengths import Rows
 from graftwork.core.kind import Kind
 from graftwork.core.method import Fitted, FrozenPass, Logits, Setting, Workbench
 from graftwork.core.metric import score
+from graftwork.core.named_methods import Named
 from graftwork.core.run import RunSpec
 from graftwork.core.task import Split
 from graftwork.registry import kinds, metrics
-from graftwork.run.lengths import Rows
-from graftwork.run.methods import Named
-from graftwork.run.shop import Shop
-from graftwork.train.frozen import FrozenStore
+from graftwork.run.session import Shop
+from graftwork.train.frozen_pass import FrozenStore
 
 Clock = Callable[[], float]
 

@@ -16,8 +16,8 @@ from graftwork.errors import GraftworkError, IncompatibleModule, printable
 from graftwork.units import percent, several, show
 
 if TYPE_CHECKING:
-    from graftwork.bank.check import Finding
-    from graftwork.bank.store import BankFolder, TaskEntry
+    from graftwork.bank.bank_check import Finding
+    from graftwork.bank.bank_folder import BankFolder, TaskEntry
 
 
 @click.group("bank")
@@ -176,7 +176,7 @@ def diff(first: str, second: str, third: str | None, as_json: bool) -> None:
 
     TASK without a number is its current version.
     """
-    from graftwork.bank.difference import of_banks, of_tasks
+    from graftwork.bank.version_difference import of_banks, of_tasks
 
     if third is None:
         content = of_banks(_folder(first), _folder(second))
@@ -210,7 +210,7 @@ def table(rows: Sequence[Sequence[str]], right: Sequence[int] = ()) -> list[str]
 
 
 def _folder(bank: str) -> BankFolder:
-    from graftwork.bank.store import BankFolder
+    from graftwork.bank.bank_folder import BankFolder
 
     return BankFolder(Path(bank))
 

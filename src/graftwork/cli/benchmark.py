@@ -10,7 +10,7 @@ import click
 from graftwork.cli.options import RunFlags, jobs_option, progress_bar, run_options, use_threads
 
 if TYPE_CHECKING:
-    from graftwork.benchmark.run import Benchmark
+    from graftwork.benchmark.run_suite import Benchmark
 
 
 @click.command("benchmark")
@@ -52,7 +52,7 @@ def command(
 
     Every task is a comparison of its own, as by graft compare: runs that are there already cost nothing.
     """
-    from graftwork.benchmark.run import benchmark
+    from graftwork.benchmark.run_suite import benchmark
 
     use_threads(running.threads)
     with progress_bar() as progress:
@@ -79,7 +79,7 @@ def _show(done: Benchmark, as_json: bool) -> None:
         return
     from rich.console import Console
 
-    from graftwork.benchmark.table import print_benchmark
+    from graftwork.benchmark.suite_table import print_benchmark
 
     print_benchmark(done.content, Console())
     click.echo(f"Written: {done.folder / 'benchmark.json'}")

@@ -12,8 +12,8 @@ from graftwork.errors import ConfigError, UnknownName, printable
 from graftwork.units import duration, parse_bytes, read_amount, several, show
 
 if TYPE_CHECKING:
-    from graftwork.pretrain.kept import Kept
-    from graftwork.train.cache_folder import CacheFolder, Entry
+    from graftwork.io.cache_folder import CacheFolder, Entry
+    from graftwork.pretrain.corpus_cache import Kept
 
 
 @click.command("cache")
@@ -26,9 +26,9 @@ def command(action: str, cache: str | None, older_than: str | None) -> None:
     A run finds what earlier ones computed of the frozen backbone, a pre-training the tokens of its corpus; clearing
     costs time only, never a result.
     """
-    from graftwork.files import storage_errors
-    from graftwork.pretrain import kept
-    from graftwork.train.cache_folder import CacheFolder, cache_folder
+    from graftwork.io.cache_folder import CacheFolder, cache_folder
+    from graftwork.io.files import storage_errors
+    from graftwork.pretrain import corpus_cache
 
     if action not in ("ls", "clear"):
         raise UnknownName("action", action, ["ls", "clear"], else_do="graft cache --help says what each does")
@@ -38,8 +38,8 @@ def command(action: str, cache: str | None, older_than: str | None) -> None:
     folder = CacheFolder(cache_folder(cache))
     with storage_errors(folder.root):
         lines = _listed(folder) if action == "ls" else [_cleared(folder.clear(unused), folder.root)]
-    corpora = kept.corpora_folder(cache)
-    entries = kept.kept(corpora) if action == "ls" else kept.clear(corpora, unused)
+    corpora = corpus_cache.corpora_folder(cache)
+    entries = corpus_cache.kept(corpora) if action == "ls" else corpus_cache.clear(corpora, unused)
     if entries:
         lines.append(_of_corpora(action, entries, corpora))
     click.echo(printable("\n".join(lines)))
@@ -55,7 +55,7 @@ def _seconds(words: str) -> float:
 
 
 def _listed(folder: CacheFolder) -> list[str]:
-    from graftwork.train.cache_folder import CACHE_SIZE
+    from graftwork.io.cache_folder import CACHE_SIZE
 
     now, entries = time.time(), folder.entries()
     lines = [_line(entry, now) for entry in reversed(entries)]

@@ -20,12 +20,12 @@ from graftwork.cli.options import (
     use_threads,
 )
 from graftwork.errors import ConfigError
-from graftwork.files import read_json
-from graftwork.run.setup import over
+from graftwork.io.files import read_json
+from graftwork.run.settings import over
 
 if TYPE_CHECKING:
+    from graftwork.compare.compare_tasks import TasksBoard
     from graftwork.compare.leaderboard import Leaderboard
-    from graftwork.compare.many_tasks import TasksBoard
 
 
 @click.command("compare")
@@ -100,7 +100,7 @@ def command(
             )
         with progress_bar() as progress:
             use_threads(running.threads)
-            from graftwork.compare.many_tasks import compare_each
+            from graftwork.compare.compare_tasks import compare_each
 
             calls = [(task, _settings(said, given, running) | {"no_transfer": no_transfer}) for task, said in asked]
             over = compare_each(calls, against=against, out=out, progress=progress)
@@ -136,9 +136,9 @@ def _show(board: Leaderboard, as_json: bool, verbose: bool, runs: str | Path) ->
     from rich.console import Console
 
     from graftwork.compare.advice import chosen_row
-    from graftwork.compare.floor import MAJORITY
-    from graftwork.compare.table import print_table
-    from graftwork.run.given import asking
+    from graftwork.compare.leaderboard_table import print_table
+    from graftwork.compare.majority_floor import MAJORITY
+    from graftwork.module.inputs import asking
 
     print_table(dict(board.content), Console(), verbose)
     if board.reused:
@@ -160,7 +160,7 @@ def _show_tasks(over: TasksBoard, as_json: bool) -> None:
         return
     from rich.console import Console
 
-    from graftwork.compare.many_table import print_tasks
+    from graftwork.compare.tasks_table import print_tasks
 
     print_tasks(over.content, Console())
     reused, executed = (sum(getattr(board, name) for board in over.boards.values()) for name in ("reused", "executed"))

@@ -17,7 +17,7 @@ from graftwork.cli.options import (
     task_options,
     use_threads,
 )
-from graftwork.run.setup import over
+from graftwork.run.settings import over
 
 if TYPE_CHECKING:
     from graftwork.compare.curve import Curves

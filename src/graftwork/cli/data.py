@@ -32,7 +32,7 @@ def command(data: str, backbone: str | None, html: str | None, as_json: bool, **
 
     found = data_report(task, backbone=backbone)
     if html is not None:
-        from graftwork.compare.report import write_data_report
+        from graftwork.compare.leaderboard_report import write_data_report
 
         write_data_report(found, Path(html))
     if as_json:

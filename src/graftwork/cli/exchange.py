@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from graftwork.cli.in_bank import added, place_in_bank
-from graftwork.core.settings import split_words
+from graftwork.core.part_settings import split_words
 from graftwork.core.task import Task
 from graftwork.errors import ConfigError, clip, printable
 
@@ -24,7 +24,7 @@ def export_task(bank: str, task: str, folder: str, format: str) -> None:
     DIR/README.md has the lines of Python that load it and give the same logits.
     """
     from graftwork.bank.bank import Bank
-    from graftwork.bank.exchange.formats import write_folder
+    from graftwork.bank.exchange.exchange_formats import write_folder
 
     name, version = version_of(task)
     write_folder(Bank.open(bank).module(name, version), Path(folder), format)
@@ -44,10 +44,10 @@ def import_task(bank: str, folder: str, name: str, backbone: str | None, labels:
     It answers as it does there. Its scores and costs are unknown, and stay so.
     """
     from graftwork.bank.bank import Bank
-    from graftwork.bank.exchange.formats import read_folder
-    from graftwork.bank.exchange.imported import write_imported
-    from graftwork.core.opening import open_backbone
-    from graftwork.run.environment import numerics
+    from graftwork.bank.exchange.exchange_formats import read_folder
+    from graftwork.bank.exchange.imported_module import write_imported
+    from graftwork.machine.environment import numerics
+    from graftwork.pretrained.open_backbone import open_backbone
 
     place = place_in_bank(bank, name, Task(name, Path(folder)), backbone, "auto")
     there = (Path(bank) / "bank.json").is_file()

@@ -59,7 +59,7 @@ def command(action: str, names: tuple[str, ...]) -> None:
 def _records(folder: Path) -> Iterator[TaskRecord]:
     """Of every board in or under a folder. Raises `DataError` where there is none."""
     from graftwork.decision.earlier_boards import record_of
-    from graftwork.files import read_json
+    from graftwork.io.files import read_json
 
     paths = [folder] if folder.is_file() else sorted(folder.rglob(BOARD))
     if not paths:

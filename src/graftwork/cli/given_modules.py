@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from graftwork.errors import ConfigError
 
 if TYPE_CHECKING:
-    from graftwork.run.task_module import TaskModule
+    from graftwork.module.task_module import TaskModule
 
 
 def is_bank(module: str | Path) -> bool:
@@ -31,7 +31,7 @@ def task_and_file(module: str, given: Sequence[str], command: str) -> tuple[tupl
 
 def opened_modules(module: str | Path, others: Sequence[str], device: str) -> list[TaskModule]:
     """A module and others beside it; or of a bank those that are tasks of it, the first of which must be one."""
-    from graftwork.run.task_module import TaskModule
+    from graftwork.module.task_module import TaskModule
 
     if not is_bank(module):
         return [TaskModule.load(folder, device=device) for folder in (str(module), *others)]

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 from graftwork.config import DEFAULT_BACKBONE
 from graftwork.core.task import Task
 from graftwork.errors import ConfigError, IncompatibleModule
-from graftwork.files import read_json, require_writable
+from graftwork.io.files import read_json, require_writable
 from graftwork.units import show
 
 if TYPE_CHECKING:
     from graftwork.bank.bank import Bank
-    from graftwork.bank.store import State
+    from graftwork.bank.bank_folder import State
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class PlaceInBank:
 
     def add(self, module: Path) -> Done:
         """Add it, to a new bank where there is none. Raises as `Bank.add`; the module is kept where it is."""
-        from graftwork.run.given import asking
+        from graftwork.module.inputs import asking
 
         if self.bank is None:
             return Done([f"Use it:      {asking(read_json(module / 'module.json')['roles'], module)}"])
@@ -59,9 +59,9 @@ def place_in_bank(
         if called is not None:
             raise ConfigError("--task names a task in a bank", got=f"--task {called}", do="say which: --bank DIR")
         return PlaceInBank(None, "", backbone or DEFAULT_BACKBONE, precision)
-    from graftwork.bank.store import BankFolder, State, require_name
-    from graftwork.core.opening import require_kept
-    from graftwork.data.split_folder import require_outside
+    from graftwork.bank.bank_folder import BankFolder, State, require_name
+    from graftwork.data.splits.split_folder import require_outside
+    from graftwork.pretrained.open_backbone import require_kept
 
     name, folder = called or task.name, Path(bank)
     require_name(name)
@@ -87,7 +87,7 @@ def place_in_bank(
 
 def added(bank: Bank, module: Path, task: str | None, board: Path | None = None) -> Done:
     """Add a module to a bank, and say what came of it."""
-    from graftwork.run.given import asking
+    from graftwork.module.inputs import asking
 
     before = bank.tasks
     entry = bank.add(module, task, board=board)
@@ -105,15 +105,15 @@ def added(bank: Bank, module: Path, task: str | None, board: Path | None = None)
 
 def asking_in_bank(bank: str, task: str) -> str:
     """The command that asks this task. Raises `UnknownName` for one that is not there, `StorageError`."""
-    from graftwork.bank.store import BankFolder
-    from graftwork.run.given import asking
+    from graftwork.bank.bank_folder import BankFolder
+    from graftwork.module.inputs import asking
 
     return asking(BankFolder(Path(bank)).entry(task).roles, bank, task)
 
 
 def _require_same(folder: Path, backbone: str, state: State) -> None:
     """Raises `IncompatibleModule` unless this other name stands for the bank's backbone."""
-    from graftwork.core.opening import open_backbone
+    from graftwork.pretrained.open_backbone import open_backbone
 
     assert state.backbone is not None
     card = open_backbone(backbone, precision="fp32").card

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
 
+    from graftwork.compare.listeners import Watch
     from graftwork.compare.search import Outlook
-    from graftwork.compare.watch import Watch
     from graftwork.decision.standing import Standing
 
 SECONDS_BETWEEN_LINES = 30.0
@@ -28,7 +28,7 @@ SECONDS_BETWEEN_LINES = 30.0
 def watching(shown: bool = True) -> Iterator[Watch]:
     """Tells the error stream, so that what is printed in the end can be piped on; with `shown` off, nobody."""
     if not shown:
-        from graftwork.compare.watch import unwatched
+        from graftwork.compare.listeners import unwatched
 
         yield unwatched
         return

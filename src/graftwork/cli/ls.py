@@ -33,7 +33,7 @@ def command(what: str, name: str | None, runs: str) -> None:
             raise ConfigError(f"{what} are listed without a name", got=name, do=f"graft ls {what}")
         click.echo(printable("\n".join(_part(name, parts[what]))))
     elif what == "backbones":
-        from graftwork.core.opening import backbone_names
+        from graftwork.pretrained.open_backbone import backbone_names
 
         click.echo("\n".join(backbone_names()))
     elif what in parts:
@@ -52,7 +52,7 @@ def command(what: str, name: str | None, runs: str) -> None:
 
 def _part(name: str, parts: Registry[Any]) -> list[str]:
     """What the part is, and its settings, a line each."""
-    from graftwork.core.settings import described_settings
+    from graftwork.core.part_settings import described_settings
 
     settings = [(key, str(default), meaning) for key, default, meaning in described_settings(name, parts)]
     lines = [f"{name}  {parts.summary(name)}".rstrip()]
@@ -74,7 +74,7 @@ def _score(spec: dict[str, Any], result: dict[str, Any]) -> str:
 
 
 def _runs(root: Path) -> list[str]:
-    from graftwork.files import read_json
+    from graftwork.io.files import read_json
     from graftwork.run.store import RunStore
 
     if not root.is_dir():

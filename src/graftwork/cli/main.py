@@ -17,8 +17,8 @@ import click
 
 from graftwork import __version__
 from graftwork.errors import GraftworkError, printable
-from graftwork.files import OF_THE_DISK, storage_error
-from graftwork.train.signals import Terminated, ending_cleanly
+from graftwork.io.files import OF_THE_DISK, storage_error
+from graftwork.machine.signals import Terminated, ending_cleanly
 
 _HELP = """Which way of adapting a pretrained model to your labelled data is worth its price?
 

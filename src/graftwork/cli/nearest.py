@@ -43,9 +43,9 @@ def command(
         return
     if len(words) > 1 or minus or not among:
         raise ConfigError("--in takes one word, and texts to look in", expected="WORD --in SENTENCE --among PATH")
-    from graftwork.core.opening import open_backbone
     from graftwork.pretrain.corpus import open_corpus
-    from graftwork.pretrain.in_context import nearest_in_context, sentences_of
+    from graftwork.pretrain.neighbours_in_context import nearest_in_context, sentences_of
+    from graftwork.pretrained.open_backbone import open_backbone
 
     opened = open_backbone(backbone, precision="fp32")
     texts = (document.text for document in open_corpus(among, validation=0).documents())
@@ -57,7 +57,7 @@ def command(
 
 
 def _by_vector(backbone: str, words: tuple[str, ...], minus: tuple[str, ...], count: int, as_json: bool) -> None:
-    from graftwork.data.word_vector_folder import named_word_vectors
+    from graftwork.data.readers.word_vector_folder import named_word_vectors
 
     found = named_word_vectors(backbone).neighbours(words, minus, count)
     listed = [{"word": word, "cosine": cosine} for word, cosine in found]

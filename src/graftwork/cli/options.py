@@ -14,13 +14,13 @@ import click
 from graftwork.core.progress import Progress, silent
 from graftwork.core.task import Task, read_task_file
 from graftwork.errors import ConfigError
-from graftwork.run.setup import TOLD_BY_FILES, WHAT, Given, Setup
+from graftwork.run.settings import TOLD_BY_FILES, WHAT, Given, Setup
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
 def _setting(name: str, flag: str = "", **sort: Any) -> Callable[[F], F]:
-    """The flag of a setting of `run/setup.py`. None is the default where a task file may say it."""
+    """The flag of a setting of `run/settings.py`. None is the default where a task file may say it."""
     default = None if name in TOLD_BY_FILES else getattr(Setup(), name)
     return click.option(flag or f"--{name.replace('_', '-')}", default=default, help=WHAT[name], **sort)
 
@@ -182,7 +182,7 @@ def use_threads(threads: int | None) -> None:
         raise ConfigError("--threads must be at least 1", got=str(threads))
     import torch
 
-    from graftwork.run.environment import usable_cores
+    from graftwork.machine.environment import usable_cores
 
     torch.set_num_threads(threads)
     cores = usable_cores()

@@ -16,7 +16,7 @@ from graftwork.errors import ConfigError, printable
 from graftwork.units import several
 
 if TYPE_CHECKING:
-    from graftwork.run.task_module import TaskModule
+    from graftwork.module.task_module import TaskModule
 
 
 @click.command("predict")
@@ -91,7 +91,7 @@ def command(
 def _answer_file(
     modules: list[TaskModule], source: Path, out: Path | None, columns: dict[str, str], rejects: Path | None
 ) -> None:
-    from graftwork.run.answers import answer_file
+    from graftwork.module.predict_file import answer_file
 
     with progress_bar(shown=out is not None) as progress:
         done = answer_file(modules, source, out, click.echo, progress, columns, rejects)
@@ -103,10 +103,10 @@ def _answer_file(
 
 
 def _answer_texts(modules: list[TaskModule], texts: tuple[str, ...], as_json: bool) -> None:
+    from graftwork.module.inputs import OF_ROLES
+    from graftwork.module.predict_file import merged, prefixes_of, shown
+    from graftwork.module.predict_many import predict_many
     from graftwork.registry import kinds
-    from graftwork.run.answers import merged, prefixes_of, shown
-    from graftwork.run.bulk import predict_many
-    from graftwork.run.given import OF_ROLES
 
     prefixes, roles = prefixes_of(modules), modules[0].roles
     inputs = OF_ROLES[roles].arguments(texts)

@@ -19,7 +19,7 @@ from graftwork.cli.options import (
     use_threads,
 )
 from graftwork.errors import printable
-from graftwork.files import finite
+from graftwork.io.files import finite
 
 RECIPE = (  # flags of the same names replace fields of the objective's recipe
     "batch", "rows_at_once", "length", "short_length", "short_share", "learning_rate", "warm_up", "schedule", "beta",

@@ -14,7 +14,7 @@ from graftwork.errors import ConfigError, GraftworkError, printable
 from graftwork.units import named_scores, show
 
 if TYPE_CHECKING:
-    from graftwork.run.checklist import Row
+    from graftwork.receipts.checklist import Row
 
 
 @click.command("receipt")
@@ -46,8 +46,8 @@ def command(what: str, runs: str, checklist: bool, as_json: bool) -> None:
             do="put it back as it was written, or run it again",
         )
     elif checklist:
-        from graftwork.run.checklist import checklist as answered
-        from graftwork.run.checklist import paragraph
+        from graftwork.receipts.checklist import checklist as answered
+        from graftwork.receipts.checklist import paragraph
 
         row = row_of_receipts(folder)
         click.echo(printable(f"## Checklist\n\n{answered(row)}\n\n## Methods\n\n{paragraph(row)}"))
@@ -57,11 +57,11 @@ def command(what: str, runs: str, checklist: bool, as_json: bool) -> None:
 
 def row_of_receipts(folder: Path) -> Row:
     """The receipts of a run and of its other seeds in the same store; runs without a whole one are left out."""
-    from graftwork.run.checklist import Row
+    from graftwork.receipts.checklist import Row
+    from graftwork.receipts.file_integrity import read_spec
+    from graftwork.receipts.seed_group import row_of
     from graftwork.run.receipt import read_receipt
     from graftwork.run.receipt_fields import problems
-    from graftwork.run.records import read_spec
-    from graftwork.run.rows import row_of
 
     receipts, verdicts = [], []
     for run, _ in row_of(folder.absolute().parent, read_spec(folder)):

@@ -67,7 +67,7 @@ def command(
     task, source = task_and_file(module, file, "score")
     use_threads(threads)
     opened = opened_modules(module, (*task, *also), device)
-    from graftwork.run.scoring import score
+    from graftwork.evaluate.score import score
 
     named = columns | {"label": label, "count_from": count_from, "realign": realign}
     with progress_bar() as progress:

@@ -67,9 +67,9 @@ def command(
     Tasks that are added to the bank, changed or removed are taken in within about a second. The log, a line of JSON a
     request, goes to the error stream.
     """
-    from graftwork.serve.limits import Limits
-    from graftwork.serve.secret import make_token, read_token
+    from graftwork.serve.auth_token import make_token, read_token
     from graftwork.serve.server import is_loopback, serve_bank
+    from graftwork.serve.server_limits import Limits
 
     limits = Limits(batch_tokens=max_batch_tokens, queue_tokens=max_queue, seconds=timeout)
     if not (is_loopback(host) or token_file):

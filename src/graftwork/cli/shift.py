@@ -41,7 +41,7 @@ def command(
     use_threads(threads)
     task, source = task_and_file(module, file, "shift")
     (opened,) = opened_modules(module, task, device)
-    from graftwork.run.domain_shift import shift
+    from graftwork.evaluate.domain_shift import shift
 
     found = shift(opened, source, reference=reference, columns=columns, rows=rows, furthest=furthest)
     if as_json:
@@ -52,7 +52,7 @@ def command(
 
 def shift_lines(found: Mapping[str, Any]) -> list[str]:
     """What was found as a person reads it: the verdict, then what it rests on."""
-    from graftwork.run.domain_shift import furthest_lines
+    from graftwork.evaluate.domain_shift import furthest_lines
 
     rows = found["rows"]
     lines = [*found["verdict"], ""]

@@ -12,7 +12,7 @@ import click
 
 from graftwork.cli.verify import named_folder
 from graftwork.errors import StorageError, printable
-from graftwork.files import read_json
+from graftwork.io.files import read_json
 from graftwork.units import named_scores, several, show
 
 if TYPE_CHECKING:
@@ -144,7 +144,7 @@ def pretraining_lines(folder: Path, found: RunResult | None = None) -> list[str]
 
 def _shared_lines(costs: dict[str, Any]) -> list[str]:
     """What a pre-training costs each of the tasks that build on it."""
-    from graftwork.pretrain.amortised import COUNTS, amortised
+    from graftwork.pretrain.amortised_cost import COUNTS, amortised
 
     lines: list[str] = []
     for tasks in COUNTS[1:]:

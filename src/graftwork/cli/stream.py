@@ -124,7 +124,7 @@ def _end(content: Mapping[str, Any], bank: str | None) -> None:
         click.echo("No task is in a bank: this network answers only the last one as it did when it was learnt.")
     elif content["tasks"]:
         assert bank is not None
-        from graftwork.bank.store import BankFolder
+        from graftwork.bank.bank_folder import BankFolder
 
         held = BankFolder(Path(bank)).state().tasks
         rows = [row for row in content["tasks"] if row["task"] in held]  # others were removed, or renamed

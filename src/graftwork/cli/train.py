@@ -22,8 +22,8 @@ from graftwork.cli.options import (
 from graftwork.core.meter import Stopwatch
 from graftwork.core.task import Task
 from graftwork.errors import ConfigError, printable
-from graftwork.files import finite
-from graftwork.run.setup import Setup, over
+from graftwork.io.files import finite
+from graftwork.run.settings import Setup, over
 from graftwork.units import named_scores, percent, show
 
 

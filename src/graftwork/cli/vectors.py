@@ -13,8 +13,8 @@ from graftwork.errors import printable
 from graftwork.units import percent
 
 if TYPE_CHECKING:
-    from graftwork.core.word_vectors import WordVectors
     from graftwork.pretrain.word_questions import WordScore
+    from graftwork.pretrained.word_vector_table import WordVectors
 
 
 @click.command("vectors")
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 @click.option("--json", "as_json", is_flag=True, help="Print what was found as JSON.")
 def command(backbone: str, evaluate: tuple[str, ...], to: str | None, as_json: bool) -> None:
     """BACKBONE is a file of word vectors, a folder of them, or a run of graft pretrain."""
-    from graftwork.data.word_vector_files import SUFFIXES, write_word_vectors
-    from graftwork.data.word_vector_folder import named_word_vectors, write_folder
+    from graftwork.data.readers.word_vector_files import SUFFIXES, write_word_vectors
+    from graftwork.data.readers.word_vector_folder import named_word_vectors, write_folder
     from graftwork.pretrain.word_questions import read_questions, score_words
 
     questions = [read_questions(Path(path)) for path in evaluate]  # before the table, which takes longer to open

@@ -14,8 +14,8 @@ from graftwork.errors import GraftworkError, StorageError, printable
 from graftwork.units import percent, show
 
 if TYPE_CHECKING:
-    from graftwork.run.differences import Difference
-    from graftwork.run.verify import Verification, Verifier
+    from graftwork.receipts.differences import Difference
+    from graftwork.receipts.verify import Verification, Verifier
 
 GROUPS = {  # of differences -> what they are called, and what is said where there are none
     "record": ("record", "as it was written"),
@@ -53,7 +53,7 @@ def command(
     Bitwise equal, or where something around the run is another (libraries, processor, code) within the band of the
     other seeds: exit code 0. Different: 1. Something is missing: 2.
     """
-    from graftwork.run.verify import Moved, keep, runs_of_board, verifier
+    from graftwork.receipts.verify import Moved, keep, runs_of_board, verifier
 
     board = (Path(what) / "leaderboard.json").is_file()
     folders = [Path(runs) / run for run in runs_of_board(Path(what))] if board else [run_folder(what, runs)]

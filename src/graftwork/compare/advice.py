@@ -6,9 +6,9 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from graftwork.compare.answer import Board, cost, few_runs, scored
-from graftwork.compare.assemble import ENOUGH_RUNS
 from graftwork.compare.frontier import DEFAULT_COST
+from graftwork.compare.leaderboard_data import ENOUGH_RUNS
+from graftwork.compare.sentences import Board, cost, few_runs, scored
 from graftwork.units import percent, several, show
 
 _MOST_RIVALS = 2  # that are named

@@ -10,21 +10,21 @@ from typing import Any, Unpack
 
 from graftwork.compare.curve_content import Lesson, content_of, transfers
 from graftwork.compare.curve_page import write_page
-from graftwork.compare.floor import MAJORITY
+from graftwork.compare.majority_floor import MAJORITY
 from graftwork.compare.workers import Order, crew_of, divided
 from graftwork.core.backbone import BackboneCard
-from graftwork.core.opening import FRESH
+from graftwork.core.named_methods import Named, of_a, parse_method
+from graftwork.core.part_settings import split_words
 from graftwork.core.progress import Progress, silent
 from graftwork.core.run import Recipe, RunResult
-from graftwork.core.settings import split_words
 from graftwork.core.task import Dataset, Task
-from graftwork.data.draws import Size, draw, parse_sizes, planned
+from graftwork.data.splits.draws import Size, draw, parse_sizes, planned
 from graftwork.errors import ConfigError
-from graftwork.files import finite, require_writable, write_json
-from graftwork.run.methods import Named, of_a, parse_method
-from graftwork.run.setup import Given, Setup, takes_settings
-from graftwork.run.shop import Shop, open_shop, reopened
-from graftwork.run.shops import Shops
+from graftwork.io.files import finite, require_writable, write_json
+from graftwork.pretrained.open_backbone import FRESH
+from graftwork.run.session import Shop, open_shop, reopened
+from graftwork.run.sessions import Shops
+from graftwork.run.settings import Given, Setup, takes_settings
 
 DRAWS = 5
 FEWEST_ROWS = 2  # of train, in every draw of a size

@@ -10,20 +10,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from graftwork.compare.assemble import median_costs
-from graftwork.compare.floor import floor_of
 from graftwork.compare.grid import spent, split_statistics
 from graftwork.compare.leaderboard import command_line
+from graftwork.compare.leaderboard_data import median_costs
+from graftwork.compare.majority_floor import floor_of
 from graftwork.compare.savings import savings
 from graftwork.compare.statistics import FEWEST_RUNS, Sample, bootstrap
 from graftwork.core.backbone import BackboneCard
-from graftwork.core.over import beginning
+from graftwork.core.named_methods import Named
 from graftwork.core.run import RunResult
-from graftwork.data.draws import Drawn
+from graftwork.data.splits.draws import Drawn
+from graftwork.machine.environment import environment
 from graftwork.registry import metrics
-from graftwork.run.environment import environment
-from graftwork.run.methods import Named
-from graftwork.run.shop import Shop
+from graftwork.run.session import Shop
+from graftwork.train.wrapper_method import beginning
 from graftwork.units import several
 
 FORMAT = 1

@@ -10,11 +10,11 @@ from typing import Any
 from markupsafe import Markup
 from plotly.offline import get_plotlyjs
 
-from graftwork.compare.answer import search_line, warnings
 from graftwork.compare.curve_table import LEGEND, at_sizes, cells, header, saving_lines, title
+from graftwork.compare.leaderboard_report import css, pages
 from graftwork.compare.plots import plain_layout
-from graftwork.compare.report import css, pages
-from graftwork.files import write_text
+from graftwork.compare.sentences import search_line, warnings
+from graftwork.io.files import write_text
 from graftwork.units import percent, show
 
 HEIGHT = 480

@@ -9,8 +9,8 @@ from typing import Any
 
 from rich.console import Console
 
-from graftwork.compare.answer import search_line
 from graftwork.compare.savings import sentence
+from graftwork.compare.sentences import search_line
 from graftwork.errors import printable
 from graftwork.units import percent, several
 

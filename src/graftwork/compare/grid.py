@@ -10,19 +10,19 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from graftwork.compare.assemble import RowRuns
+from graftwork.compare.leaderboard_data import RowRuns
 from graftwork.compare.workers import Crew, Order, one_by_one
 from graftwork.core.meter import Cost, Phase
+from graftwork.core.named_methods import Named
+from graftwork.core.part_settings import BY
 from graftwork.core.run import Recipe, RunResult
-from graftwork.core.settings import BY
 from graftwork.core.task import Dataset
 from graftwork.decision.standing import Standing
 from graftwork.decision.traits import Arm
 from graftwork.registry import kinds, metrics
-from graftwork.run.evidence import validation_evidence
-from graftwork.run.methods import Named
-from graftwork.run.shop import Shop
-from graftwork.run.shops import Shops
+from graftwork.run.score_interval import validation_evidence
+from graftwork.run.session import Shop
+from graftwork.run.sessions import Shops
 from graftwork.run.store import read_logits
 
 

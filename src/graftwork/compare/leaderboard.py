@@ -10,30 +10,30 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Unpack
 
-from graftwork.compare.assemble import HEADLINE_DRAWS, Findings, RowRuns, leaderboard
-from graftwork.compare.floor import floor_of
 from graftwork.compare.grid import Entry, Grid, Runner, run_all, spent
-from graftwork.compare.report import write_report
+from graftwork.compare.leaderboard_data import HEADLINE_DRAWS, Findings, RowRuns, leaderboard
+from graftwork.compare.leaderboard_report import write_report
+from graftwork.compare.listeners import Watch, unwatched
+from graftwork.compare.majority_floor import floor_of
 from graftwork.compare.search import Search
 from graftwork.compare.shortcuts import shortcuts
-from graftwork.compare.watch import Watch, unwatched
 from graftwork.compare.workers import Order, crew_of, divided
 from graftwork.core.meter import Cost
+from graftwork.core.named_methods import Named, named, of_a, parse_method
+from graftwork.core.part_settings import BY, split_words
 from graftwork.core.progress import Progress, silent
 from graftwork.core.run import RunResult
-from graftwork.core.settings import BY, split_words
 from graftwork.core.task import Task
 from graftwork.decision.choice import WORTH, parse_worth
-from graftwork.decision.content import content_of
+from graftwork.decision.decision_json import content_of
 from graftwork.decision.traits import TUNED
 from graftwork.errors import ConfigError
-from graftwork.files import finite, require_writable, write_json
+from graftwork.io.files import finite, require_writable, write_json
+from graftwork.machine.environment import environment
 from graftwork.registry import metrics
-from graftwork.run.environment import environment
-from graftwork.run.methods import Named, named, of_a, parse_method
-from graftwork.run.setup import Given, Setup, takes_settings
-from graftwork.run.shop import Shop, open_shop
-from graftwork.run.shops import Shops
+from graftwork.run.session import Shop, open_shop
+from graftwork.run.sessions import Shops
+from graftwork.run.settings import Given, Setup, takes_settings
 from graftwork.train.seeds import chosen_sources
 
 SEEDS = 5

@@ -7,8 +7,8 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from graftwork.compare.answer import cost_name, price_tag
 from graftwork.compare.frontier import frontier, points
+from graftwork.compare.sentences import cost_name, price_tag
 from graftwork.core.meter import meaning_of
 from graftwork.units import percent, show
 

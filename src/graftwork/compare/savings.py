@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from graftwork.compare.floor import MAJORITY
+from graftwork.compare.majority_floor import MAJORITY
 
 Floats = NDArray[np.float64]
 

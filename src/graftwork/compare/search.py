@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from functools import partial
 
 from graftwork.compare.grid import Entry, Grid, Runner, Told
-from graftwork.compare.pace import Pace
+from graftwork.compare.run_times import Pace
 from graftwork.compare.statistics import FEWEST_RUNS
 from graftwork.compare.workers import Order, one_by_one
 from graftwork.decision.traits import FLOOR, FROZEN, SIMPLE, TUNED, Arm
-from graftwork.run.shops import Shops
+from graftwork.run.sessions import Shops
 
 CHEAP = 0.1  # of the chosen method's time: what takes less gets as many seeds
 NEXT_TO_NOTHING = 1.0  # seconds; whatever takes less does too

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from graftwork.compare.answer import verdict
-from graftwork.compare.floor import MAJORITY
+from graftwork.compare.majority_floor import MAJORITY
+from graftwork.compare.sentences import verdict
 from graftwork.units import percent
 
 PARTIAL = "partial_input"

@@ -23,17 +23,17 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from graftwork.core.named_methods import Named
 from graftwork.core.run import Recipe, RunResult
 from graftwork.core.task import Dataset
 from graftwork.errors import ConfigError, GraftworkError
+from graftwork.machine.environment import usable_memory_bytes
 from graftwork.registry import registries
-from graftwork.run.environment import usable_memory_bytes
 from graftwork.run.execute import SECONDS_BETWEEN_LOOKS, execute_if_free
-from graftwork.run.methods import Named
 from graftwork.run.price_tag import repriced
 from graftwork.run.receipt import NOTHING_TRIED, Search
-from graftwork.run.shop import Shop
-from graftwork.run.shops import Shops
+from graftwork.run.session import Shop
+from graftwork.run.sessions import Shops
 from graftwork.run.store import read_result
 from graftwork.run.worker import Opening
 

@@ -13,17 +13,17 @@ from graftwork.core.backbone import Backbone, BackboneCard, Encoded
 from graftwork.core.checkpoint import Keeper, NothingKept
 from graftwork.core.example import Example
 from graftwork.core.kind import Kind
-from graftwork.core.memory import Memory
 from graftwork.core.meter import Phase
 from graftwork.core.profile import Profile
 from graftwork.core.progress import Progress, silent
 from graftwork.core.ragged import Numbers
 from graftwork.core.task import Split, Task
+from graftwork.machine.memory import Memory
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
-    from graftwork.core.seen import Part, Seen
+    from graftwork.core.hidden_states import Part, Seen
 
 LATER: Mapping[str, Any] = {"later": True}
 # metadata of a hyper-parameter that came after the method: of a run's identity only where it is not the default, so
@@ -232,7 +232,7 @@ class FreshWeights(Protocol):
 
 @runtime_checkable
 class CutsWords(Protocol):
-    """What a method is too that says whether it cuts texts into words by `core.words`; others leave them whole."""
+    """What a method is too that says whether it cuts texts into words by `targets.words`; others leave them whole."""
 
     CUTS_WORDS: ClassVar[bool]
 

@@ -12,7 +12,7 @@ from torch.utils.hooks import RemovableHandle
 
 from graftwork.core.backbone import Backbone, Features, Inputs, device_of, learns_like
 from graftwork.core.kind import Kind
-from graftwork.core.near_lengths import read_in_buckets
+from graftwork.core.length_buckets import read_in_buckets
 from graftwork.core.task import Task
 from graftwork.errors import ConfigError
 

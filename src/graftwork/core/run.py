@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from graftwork.core.meter import Cost, Phase
-from graftwork.files import digest
+from graftwork.io.files import digest
 
 ENGINE = 5  # raised when the same spec would give another result; 5: equal texts go through a frozen network once
 
@@ -38,7 +38,7 @@ class RunSpec:
     seed: int
     numerics: Mapping[str, Any]  # {"precision": "bf16", "threads": 2, "device": "cpu"}
     held: tuple[str, ...] = ()  # sources of variation drawn as by seed 0, where `seed` is another
-    words: int = 1  # the rule of `core.words` that texts are cut by; 1 too where nothing depends on which it is
+    words: int = 1  # the rule of `targets.words` that texts are cut by; 1 too where nothing depends on which it is
 
     @property
     def id(self) -> str:

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from graftwork.core.example import Example, text_of
-from graftwork.core.settings import split_words
+from graftwork.core.part_settings import split_words
 from graftwork.errors import ConfigError, UnknownName, clip
-from graftwork.files import read_toml
+from graftwork.io.files import read_toml
 
 if TYPE_CHECKING:
     from graftwork.core.ragged import Numbers

@@ -12,23 +12,23 @@ from typing import Any
 
 from graftwork.core.example import Example, Input, plain, text_of
 from graftwork.core.kind import AsksPassages, Kind, OfChoices
-from graftwork.core.labels import is_number, labels_of
 from graftwork.core.media import MEDIA
 from graftwork.core.metric import require_scorable
 from graftwork.core.task import OF_SOME_KINDS, SPLITS, Dataset, Split, Task
-from graftwork.data.choices import choice_rows, find_choice_columns
-from graftwork.data.columns import column_of, find_columns, table_of
-from graftwork.data.folder import media_of
-from graftwork.data.formats import ROUNDED
-from graftwork.data.hub import with_splits
-from graftwork.data.questions import read_questions
-from graftwork.data.rejects import Bad, Rejects, require_apart, write_rejects
-from graftwork.data.split import draw, require_drawn, salt_of, seed_words, with_every_label
-from graftwork.data.split_folder import with_split_files
-from graftwork.data.table import Row, Table
+from graftwork.data.readers.choice_tables import choice_rows, find_choice_columns
+from graftwork.data.readers.class_folder import media_of
+from graftwork.data.readers.columns import column_of, find_columns, table_of
+from graftwork.data.readers.hub_datasets import with_splits
+from graftwork.data.readers.questions import read_questions
+from graftwork.data.readers.rejects import Bad, Rejects, require_apart, write_rejects
+from graftwork.data.readers.table import Row, Table
+from graftwork.data.readers.whole_file_formats import ROUNDED
+from graftwork.data.splits.content_split import draw, require_drawn, salt_of, seed_words, with_every_label
+from graftwork.data.splits.split_folder import with_split_files
 from graftwork.errors import ConfigError, DataError, clip, nearest
-from graftwork.files import canonical
+from graftwork.io.files import canonical
 from graftwork.registry import kinds, metrics
+from graftwork.targets.labels import is_number, labels_of
 from graftwork.units import several
 
 FRACTIONS = {"test": 0.2, "validation": 0.1}  # of the rows of the training file, where no file is given
@@ -135,7 +135,7 @@ def _dataset(
     rejected = {name: len(one.found) for name, one in rejects.items()} if task.rejects is not None else {}
     found: dict[str, Any] = {"warnings": [], "dropped": dict(dropped), "rejected": rejected}
     if checked:
-        from graftwork.data.checks import report
+        from graftwork.data.checks.split_checks import report
 
         found = report(task, splits, made, mended, dropped, rejected)
     seed = {"split_seed": task.split_seed or 0} if len(files) < len(SPLITS) else {}
@@ -152,7 +152,7 @@ def _without_leaks(
     listed = {name: list(found) for name, found in rows.items()}
     if not task.drop_leaks:
         return listed, {}
-    from graftwork.data.repeats import leaking
+    from graftwork.data.checks.repeats import leaking
 
     leaks, counts = leaking({name: [row.inputs for row in found] for name, found in listed.items()})
     kept = [row for row, leak in zip(listed["train"], leaks, strict=True) if not leak]

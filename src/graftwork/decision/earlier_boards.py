@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from graftwork.core.named_methods import named_from_config
 from graftwork.decision.traits import Arm, Traits
 from graftwork.errors import DataError
-from graftwork.files import read_json, write_json
-from graftwork.run.methods import named_from_config
+from graftwork.io.files import read_json, write_json
 
 FORMAT = 1
 SHIPPED = Path(__file__).parent / "experience.json"

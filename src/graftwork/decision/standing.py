@@ -17,7 +17,7 @@ from graftwork.decision.next_run import assumed, best_next
 from graftwork.decision.posterior import Look, Posterior, posterior
 from graftwork.decision.prior import Belief, Prior, landmark_of, spread_of
 from graftwork.decision.traits import Arm, Traits
-from graftwork.run.evidence import Evidence
+from graftwork.run.score_interval import Evidence
 
 BUDGETS = 10.0  # so many times what a search may take is worth `worth` points: little, so that it looks with care
 _NORMAL_QUANTILE = 1.645  # of the normal distribution at 95 %

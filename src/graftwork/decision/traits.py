@@ -9,11 +9,11 @@ from typing import Any
 
 from graftwork.core.example import text_of
 from graftwork.core.metric import BelowZero
-from graftwork.core.over import innermost
+from graftwork.core.named_methods import Named
 from graftwork.core.task import Dataset
 from graftwork.registry import kinds, metrics
-from graftwork.run.methods import Named
 from graftwork.train.loop import Changes
+from graftwork.train.wrapper_method import innermost
 
 MAJORITY = "majority"
 FLOOR, SIMPLE, FROZEN, TUNED = "floor", "simple", "frozen", "tuned"  # what an `Arm` can be

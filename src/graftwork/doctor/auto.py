@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from graftwork.run.environment import multiplying, numerics
-from graftwork.run.faster_precision import Weighed, kept
+from graftwork.machine.environment import multiplying, numerics
+from graftwork.machine.faster_precision import Weighed, kept
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ import tempfile
 from pathlib import Path
 
 from graftwork.doctor.check import Asked
-from graftwork.train.cache_folder import cache_folder
+from graftwork.io.cache_folder import cache_folder
 
 MOUNTS = Path("/proc/self/mounts")
 _ESCAPED = re.compile(r"\\([0-7]{3})")  # a space is \040

@@ -7,13 +7,13 @@ from typing import Any
 
 from scipy.special import softmax
 
-from graftwork.core.choices import parse_marks
 from graftwork.core.example import Example
-from graftwork.core.listwise import Listwise
 from graftwork.core.ragged import Ragged
 from graftwork.core.task import Task
 from graftwork.errors import DataError
 from graftwork.registry import kinds
+from graftwork.targets.choices import parse_marks
+from graftwork.targets.listwise import Listwise
 
 METRICS = ("accuracy",)
 

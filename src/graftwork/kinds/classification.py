@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graftwork.core.example import Example
-from graftwork.core.labels import label_indices, label_sentence, positive_label, require_label, resolve_labels
 from graftwork.core.task import Task
 from graftwork.errors import DataError, clip
 from graftwork.registry import kinds
+from graftwork.targets.labels import label_indices, label_sentence, positive_label, require_label, resolve_labels
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -81,7 +81,7 @@ class Classification:
 
     def build_head(self, task: Task, width: int) -> nn.Module:
         """A linear layer (P -> C)."""
-        from graftwork.core.head import PooledHead
+        from graftwork.targets.linear_head import PooledHead
 
         return PooledHead(width, self.outputs(task))
 

@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from graftwork.core.example import Example
-from graftwork.core.labels import label_indices, label_sentence, require_label, resolve_labels
 from graftwork.core.task import THRESHOLDS, Task
 from graftwork.errors import DataError, clip
 from graftwork.registry import kinds
+from graftwork.targets.labels import label_indices, label_sentence, require_label, resolve_labels
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -92,7 +92,7 @@ class Multilabel:
 
     def build_head(self, task: Task, width: int) -> nn.Module:
         """A linear layer (P -> C)."""
-        from graftwork.core.head import PooledHead
+        from graftwork.targets.linear_head import PooledHead
 
         return PooledHead(width, self.outputs(task))
 

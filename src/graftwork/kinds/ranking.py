@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from graftwork.core.example import Example
-from graftwork.core.listwise import Listwise
 from graftwork.core.ragged import Ragged
 from graftwork.core.task import Task
 from graftwork.errors import DataError
 from graftwork.registry import kinds
+from graftwork.targets.listwise import Listwise
 
 METRICS = ("mean_average_precision", "mean_reciprocal_rank")
 

@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graftwork.core.example import Example
-from graftwork.core.labels import is_number
 from graftwork.core.task import Task
 from graftwork.errors import DataError, clip
 from graftwork.registry import kinds
+from graftwork.targets.labels import is_number
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -77,7 +77,7 @@ class Regression:
 
     def build_head(self, task: Task, width: int) -> nn.Module:
         """A linear layer (P -> 1)."""
-        from graftwork.core.head import PooledHead
+        from graftwork.targets.linear_head import PooledHead
 
         return PooledHead(width, 1)
 

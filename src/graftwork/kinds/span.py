@@ -9,15 +9,15 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import softmax
 
-from graftwork.core.answer_scores import words_f1
-from graftwork.core.answer_texts import found_texts
-from graftwork.core.best_spans import best_spans, ranked_spans
 from graftwork.core.example import Example
-from graftwork.core.passages import Golds, Passage
 from graftwork.core.ragged import Ragged
 from graftwork.core.task import Task
 from graftwork.errors import DataError, clip
 from graftwork.registry import kinds
+from graftwork.targets.answer_scores import words_f1
+from graftwork.targets.answer_texts import found_texts
+from graftwork.targets.best_spans import best_spans, ranked_spans
+from graftwork.targets.passages import Golds, Passage
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -85,7 +85,7 @@ class Span:
 
     def build_head(self, task: Task, width: int) -> nn.Module:
         """A linear layer (P -> 2), the same for every word."""
-        from graftwork.core.head import PooledHead
+        from graftwork.targets.linear_head import PooledHead
 
         return PooledHead(width, 2)
 
@@ -94,7 +94,7 @@ class Span:
 
         (W, 2) logits and (W, 3) targets of whole examples; 0 for none.
         """
-        from graftwork.core.segments import cross_entropy_of_segments
+        from graftwork.nn.segments import cross_entropy_of_segments
 
         entropies = [
             cross_entropy_of_segments(logits[:, i], targets[:, i] > 0, targets[:, OWNER]) for i in (START, END)

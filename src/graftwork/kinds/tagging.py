@@ -11,13 +11,13 @@ from numpy.typing import NDArray
 from scipy.special import softmax
 
 from graftwork.core.example import Example, text_of
-from graftwork.core.labels import label_indices, require_label, resolve_labels
 from graftwork.core.ragged import Ragged
-from graftwork.core.spans import BEGIN, INSIDE, OUTSIDE, marks_spans, mended, spans_of
 from graftwork.core.task import Task
-from graftwork.core.words import word_places
 from graftwork.errors import DataError, clip
 from graftwork.registry import kinds
+from graftwork.targets.labels import label_indices, require_label, resolve_labels
+from graftwork.targets.tag_spans import BEGIN, INSIDE, OUTSIDE, marks_spans, mended, spans_of
+from graftwork.targets.words import word_places
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -117,7 +117,7 @@ class Tagging:
 
     def build_head(self, task: Task, width: int) -> nn.Module:
         """A linear layer (P -> C), the same for every word."""
-        from graftwork.core.head import PooledHead
+        from graftwork.targets.linear_head import PooledHead
 
         return PooledHead(width, self.outputs(task))
 

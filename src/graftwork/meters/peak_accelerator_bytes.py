@@ -6,7 +6,7 @@ from types import ModuleType
 
 from graftwork.config import Prices
 from graftwork.core.meter import Cost, Meaning, Readings
-from graftwork.core.torch_in_use import torch_in_use
+from graftwork.machine.torch_in_use import torch_in_use
 from graftwork.registry import meters
 
 

@@ -9,15 +9,15 @@ from typing import Any, ClassVar
 
 from torch import Tensor
 
-from graftwork.core.abbreviations import definitions
 from graftwork.core.backbone import BackboneCard
-from graftwork.core.best_spans import longest_of, sure_of, without_passages
 from graftwork.core.example import Example
 from graftwork.core.method import AS_IT_COMES, Entries, Logits, Setting, Workbench
-from graftwork.core.ngrams import Window, answer_in, best_window
-from graftwork.core.passages import Passage
 from graftwork.core.task import Task
 from graftwork.registry import methods
+from graftwork.targets.abbreviations import definitions
+from graftwork.targets.best_spans import longest_of, sure_of, without_passages
+from graftwork.targets.ngrams import Window, answer_in, best_window
+from graftwork.targets.passages import Passage
 
 _ASKED = re.compile(r"\b(?:does|do|did)\s+(.+?)\s+stands?\s+for\b", re.IGNORECASE | re.DOTALL)
 _NOUN = re.compile(

@@ -15,7 +15,7 @@ from graftwork.core.backbone import BackboneCard, lacking
 from graftwork.core.method import AS_IT_COMES, Entries
 from graftwork.core.model import Model
 from graftwork.core.task import Task
-from graftwork.core.transformer import site_size
+from graftwork.nn.sites import site_size
 from graftwork.registry import methods
 from graftwork.train.loop import fit_by_gradient, restore_by_attaching
 

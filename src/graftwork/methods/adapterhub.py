@@ -9,13 +9,13 @@ from typing import ClassVar
 from torch import Tensor, nn
 from torch.nn.functional import layer_norm, linear
 
-from graftwork.core.activation import ACTIVATIONS
 from graftwork.core.backbone import BackboneCard, lacking
-from graftwork.core.classifier_head import NO_LAYER, read_first_token, unfit_for_head
 from graftwork.core.model import Model
 from graftwork.core.task import Task
-from graftwork.core.transformer import site_size
+from graftwork.nn.activation import ACTIVATIONS
+from graftwork.nn.sites import site_size
 from graftwork.registry import methods
+from graftwork.targets.classifier_head import NO_LAYER, read_first_token, unfit_for_head
 from graftwork.train.loop import fit_by_gradient, restore_by_attaching
 
 SITES = {  # (part, what is read) -> role

@@ -20,8 +20,8 @@ from graftwork.core.kind import OfChoices
 from graftwork.core.method import AS_IT_COMES, Entries, Logits, Setting, Workbench
 from graftwork.core.ragged import Ragged
 from graftwork.core.task import Task
-from graftwork.core.words import UNSPACED_APART, WORD
 from graftwork.registry import kinds, methods
+from graftwork.targets.words import UNSPACED_APART, WORD
 
 _WORD, _PLAIN = re.compile(WORD), re.compile(r"\w+")  # plain: of modules whose facts say nothing of unspaced scripts
 FLOPS_PER_MATCH = 8.0  # of a shared word: its share of a candidate's score

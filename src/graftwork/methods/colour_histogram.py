@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from graftwork.core.backbone import BackboneCard
-from graftwork.core.decoding import decode_image
 from graftwork.core.example import Example
 from graftwork.core.method import AS_IT_COMES, Entries, Setting, Workbench
 from graftwork.core.task import Task
+from graftwork.pretrained.media_files import decode_image
 from graftwork.registry import methods
-from graftwork.train.handmade import LinearOnFormula, fit_on_formula, restore_on_formula
+from graftwork.train.formula_features import LinearOnFormula, fit_on_formula, restore_on_formula
 
 SIDE = 128  # pixels: larger images are shrunk to it, for a histogram needs no more
 

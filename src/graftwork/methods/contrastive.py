@@ -12,16 +12,16 @@ import torch
 from torch import Tensor
 
 from graftwork.core.backbone import BackboneCard, towers_of
-from graftwork.core.head import PooledHead
 from graftwork.core.kind import OneClass
 from graftwork.core.method import AS_IT_COMES, Entries, Setting, Workbench
 from graftwork.core.model import Model
 from graftwork.core.task import Task
 from graftwork.registry import kinds, methods
-from graftwork.train.contrast import Plan, Reading, train_on_pairs
+from graftwork.targets.linear_head import PooledHead
 from graftwork.train.flops import StepCounter
-from graftwork.train.linear import fit_best_linear, scorer
+from graftwork.train.linear_fit import fit_best_linear, scorer
 from graftwork.train.loop import FittedModel, answer, build_model, restore_by_attaching
+from graftwork.train.pair_training import Plan, Reading, train_on_pairs
 from graftwork.train.seeds import derive
 
 SIZE = 64  # texts of a step, at most: 2,016 pairs

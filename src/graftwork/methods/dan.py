@@ -22,15 +22,15 @@ from graftwork.core.backbone import BackboneCard
 from graftwork.core.checkpoint import Checkpoint
 from graftwork.core.example import Example, texts_apart
 from graftwork.core.kind import OfChoices
-from graftwork.core.known_words import KnownWords
 from graftwork.core.method import CONTENT, Logits, Setting, Workbench
-from graftwork.core.opening import backbone_folder
 from graftwork.core.task import Task
-from graftwork.core.words import UNSPACED_APART, cut_words
-from graftwork.data.word_vector_folder import open_word_vectors
+from graftwork.data.readers.word_vector_folder import open_word_vectors
 from graftwork.errors import ConfigError, IncompatibleModule
-from graftwork.files import digest, file_digest
+from graftwork.io.files import digest, file_digest
+from graftwork.pretrained.known_words import KnownWords
+from graftwork.pretrained.open_backbone import backbone_folder
 from graftwork.registry import kinds, methods
+from graftwork.targets.words import UNSPACED_APART, cut_words
 from graftwork.train.seeds import derive
 
 RANDOM = "random"  # vectors that are drawn

@@ -14,9 +14,9 @@ from graftwork.core.backbone import BackboneCard
 from graftwork.core.method import AS_IT_COMES, Entries, Setting, Workbench
 from graftwork.core.task import Task
 from graftwork.registry import methods
-from graftwork.train.linear import LinearFit, fit_on, fit_on_block, fitted_on
-from graftwork.train.mix import fit_mix, mixed
+from graftwork.train.linear_fit import LinearFit, fit_on, fit_on_block, fitted_on
 from graftwork.train.probe import Probe, restore_probe
+from graftwork.train.scalar_mix_layer import fit_mix, mixed
 
 
 @methods.register("linear_probe")

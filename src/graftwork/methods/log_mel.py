@@ -14,12 +14,12 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from graftwork.core.backbone import BackboneCard
-from graftwork.core.decoding import decode_sound
 from graftwork.core.example import Example
 from graftwork.core.method import AS_IT_COMES, Entries, Setting, Workbench
 from graftwork.core.task import Task
+from graftwork.pretrained.media_files import decode_sound
 from graftwork.registry import methods
-from graftwork.train.handmade import LinearOnFormula, fit_on_formula, restore_on_formula
+from graftwork.train.formula_features import LinearOnFormula, fit_on_formula, restore_on_formula
 
 RATE = 16_000  # samples a second: what every recording is brought to
 FRAME, HOP, POINTS = 400, 160, 512  # samples of a frame (25 ms) and between two (10 ms), and of its Fourier transform

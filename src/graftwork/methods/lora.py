@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from graftwork.core.backbone import BackboneCard, lacking
-from graftwork.core.low_rank import LowRank
 from graftwork.core.model import Model
 from graftwork.core.task import Task
+from graftwork.nn.low_rank import LowRank
 from graftwork.registry import methods
 from graftwork.train.loop import fit_by_gradient, restore_by_attaching
 

@@ -12,13 +12,13 @@ from torch import Tensor
 from graftwork.core.backbone import Backbone, BackboneCard, device_of
 from graftwork.core.example import Example
 from graftwork.core.method import Entries, FrozenPass, Setting, Workbench
-from graftwork.core.opening import FRESH, open_backbone
-from graftwork.core.over import FittedOver, known_by, method_by, unfit_over, version_over
-from graftwork.core.settings import TOLD
+from graftwork.core.part_settings import TOLD
 from graftwork.core.task import Split, Task
+from graftwork.pretrained.open_backbone import FRESH, open_backbone
 from graftwork.registry import methods
-from graftwork.train.frozen import FrozenStore
+from graftwork.train.frozen_pass import FrozenStore
 from graftwork.train.seeds import derive
+from graftwork.train.wrapper_method import FittedOver, known_by, method_by, unfit_over, version_over
 
 DRAWN = "backbone_seed"  # among the facts: what the weights were drawn by
 

@@ -12,11 +12,11 @@ from torch import Tensor
 from graftwork.core.backbone import BackboneCard
 from graftwork.core.example import Example
 from graftwork.core.method import Entries, FrozenPass, Setting, Workbench
-from graftwork.core.over import FittedOver, apart, known_by, method_by, unfit_over, version_over
-from graftwork.core.settings import TOLD
+from graftwork.core.part_settings import TOLD
 from graftwork.core.task import Split, Task
 from graftwork.registry import methods
-from graftwork.train.frozen import FrozenStore
+from graftwork.train.frozen_pass import FrozenStore
+from graftwork.train.wrapper_method import FittedOver, apart, known_by, method_by, unfit_over, version_over
 
 ROLES: Mapping[str, str] = {"first": "text_a", "second": "text_b"}  # side -> the text that is seen
 

@@ -6,13 +6,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from graftwork.core.activation import ACTIVATIONS
 from graftwork.core.backbone import BackboneCard, lacking
-from graftwork.core.classifier_head import NO_LAYER, read_first_token, unfit_for_head
-from graftwork.core.low_rank import LowRank
 from graftwork.core.model import Model
 from graftwork.core.task import Task
+from graftwork.nn.activation import ACTIVATIONS
+from graftwork.nn.low_rank import LowRank
 from graftwork.registry import methods
+from graftwork.targets.classifier_head import NO_LAYER, read_first_token, unfit_for_head
 from graftwork.train.loop import fit_by_gradient, restore_by_attaching
 
 MAPS = (

@@ -18,7 +18,7 @@ from graftwork.core.kind import Kind, OneClass
 from graftwork.core.method import AS_IT_COMES, Entries, Setting, Workbench
 from graftwork.core.task import Task
 from graftwork.registry import kinds, methods
-from graftwork.train.linear import kept_targets, scorer
+from graftwork.train.linear_fit import kept_targets, scorer
 from graftwork.train.probe import Probe, restore_probe
 
 DISTANCES = ("cosine", "euclid")

@@ -16,9 +16,9 @@ from graftwork.core.backbone import BackboneCard
 from graftwork.core.method import FrozenPass, Setting, Workbench
 from graftwork.core.task import Task
 from graftwork.registry import methods
-from graftwork.train.linear import LinearFit, fit_on, fitted_on, kept_targets, scorer
-from graftwork.train.mix import batches_of_features, features_of_blocks, mixed
+from graftwork.train.linear_fit import LinearFit, fit_on, fitted_on, kept_targets, scorer
 from graftwork.train.probe import Probe, restore_probe
+from graftwork.train.scalar_mix_layer import batches_of_features, features_of_blocks, mixed
 from graftwork.train.seeds import derive
 
 

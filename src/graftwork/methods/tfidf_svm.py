@@ -13,13 +13,13 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.svm import LinearSVC, LinearSVR
 
 from graftwork.core.backbone import BackboneCard
-from graftwork.core.choices import pairs_of
 from graftwork.core.example import Example, answers_of
 from graftwork.core.method import AS_IT_COMES, Entries, Logits, Setting, Workbench
 from graftwork.core.ragged import Ragged, flat
 from graftwork.core.task import Task
-from graftwork.core.words import TOKEN, UNSPACED_APART
 from graftwork.registry import kinds, methods
+from graftwork.targets.choices import pairs_of
+from graftwork.targets.words import TOKEN, UNSPACED_APART
 from graftwork.train.seeds import derive
 
 if TYPE_CHECKING:

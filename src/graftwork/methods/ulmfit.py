@@ -14,7 +14,7 @@ from graftwork.core.model import Model
 from graftwork.core.task import Task
 from graftwork.registry import methods
 from graftwork.train.loop import fit_by_gradient, restore_by_attaching
-from graftwork.train.optim import warm_up_then_linear
+from graftwork.train.optimiser import warm_up_then_linear
 
 SCHEDULES, UNFREEZINGS = ("slanted", "linear", "constant"), ("gradual", "at_once")
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from graftwork.core.indicators import indicators, ratio
 from graftwork.core.ragged import Numbers, Ragged
-from graftwork.core.ranks import marked
 from graftwork.core.task import Task
 from graftwork.registry import metrics
+from graftwork.targets.indicators import indicators, ratio
+from graftwork.targets.ranks import marked
 
 
 class Accuracy:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from graftwork.core.indicators import ratio
 from graftwork.core.ragged import Numbers
-from graftwork.core.spans import span_counts
 from graftwork.core.task import Task
 from graftwork.registry import metrics
+from graftwork.targets.indicators import ratio
+from graftwork.targets.tag_spans import span_counts
 
 
 class ConllF1:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from graftwork.core.answer_scores import exact_match
-from graftwork.core.answer_texts import likeness
 from graftwork.core.ragged import Numbers
 from graftwork.core.task import Task
 from graftwork.registry import metrics
+from graftwork.targets.answer_scores import exact_match
+from graftwork.targets.answer_texts import likeness
 
 
 class ExactMatch:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from graftwork.core.indicators import ratio, require_classes
 from graftwork.core.task import Task
 from graftwork.errors import ConfigError
 from graftwork.registry import metrics
+from graftwork.targets.indicators import ratio, require_classes
 
 
 class F1:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from graftwork.core.indicators import indicators, ratio, require_classes
 from graftwork.core.task import Task
 from graftwork.registry import metrics
+from graftwork.targets.indicators import indicators, ratio, require_classes
 
 
 class Matthews:

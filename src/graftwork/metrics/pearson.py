@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from graftwork.core.correlation import correlation, moments, require_numbers
 from graftwork.core.task import Task
 from graftwork.registry import metrics
+from graftwork.targets.correlation import correlation, moments, require_numbers
 
 
 class Pearson:

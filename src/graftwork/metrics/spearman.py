@@ -6,9 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import rankdata
 
-from graftwork.core.correlation import correlation, moments, require_numbers
 from graftwork.core.task import Task
 from graftwork.registry import metrics
+from graftwork.targets.correlation import correlation, moments, require_numbers
 
 
 class Spearman:

@@ -14,14 +14,14 @@ from safetensors import SafetensorError
 from torch import Tensor, nn
 from transformers import AutoConfig, PreTrainedConfig, PreTrainedModel
 
-from graftwork.core.attention_interface import with_our_attention
-from graftwork.core.configuration import configuration
-from graftwork.core.layout import Layout
-from graftwork.core.loading import TransformerFamily, require_whole, transformers_errors, weighted
-from graftwork.core.model_folder import model_type, read_as_trained
 from graftwork.errors import ConfigError, UnknownName
-from graftwork.files import read_json, storage_errors, write_json
+from graftwork.io.files import read_json, storage_errors, write_json
+from graftwork.nn.attention_interface import with_our_attention
 from graftwork.pretrain.vocabulary import Vocabulary
+from graftwork.pretrained.layout import Layout
+from graftwork.pretrained.load_folder import TransformerFamily, require_whole, transformers_errors, weighted
+from graftwork.pretrained.model_folder import model_type, read_as_trained
+from graftwork.pretrained.network_config import configuration
 from graftwork.registry import backbones
 
 POSITIONS = ("learned", "sinusoidal")

@@ -10,10 +10,10 @@ from functools import cached_property
 from pathlib import Path
 
 from graftwork.errors import ConfigError, DataError, UnknownName
-from graftwork.files import digest, file_digest, storage_errors
-from graftwork.packed import FORMATS
-from graftwork.pretrain.finding import Skipped, find
-from graftwork.pretrain.reading import JSON_SUFFIXES, UNITS, format_suffix, parts
+from graftwork.io.files import digest, file_digest, storage_errors
+from graftwork.io.gzip_files import FORMATS
+from graftwork.pretrain.corpus_files import Skipped, find
+from graftwork.pretrain.text_files import JSON_SUFFIXES, UNITS, format_suffix, parts
 
 VALIDATION = 0.02  # of the documents, unless the user says otherwise
 SPLITS = ("train", "validation")

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import torch
     from torch import Tensor, nn
 
-    from graftwork.pretrain.tokens import Tokens
+    from graftwork.pretrain.corpus_tokens import Tokens
     from graftwork.pretrain.vocabulary import Vocabulary
 
 IGNORED = -100  # the label of a position that is not predicted

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from graftwork.errors import DataError
-from graftwork.pretrain.tokens import Tokens
+from graftwork.pretrain.corpus_tokens import Tokens
 from graftwork.train.seeds import derive
 
 ROUNDS = 6  # of the Feistel network; from four on it is a pseudo-random permutation

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from graftwork.pretrain.tokens import Tokens
+from graftwork.pretrain.corpus_tokens import Tokens
 from graftwork.train.seeds import derive
 
 

@@ -10,24 +10,24 @@ from pathlib import Path
 from typing import Any
 
 from graftwork.config import Prices
-from graftwork.core.opening import PRETRAINED
 from graftwork.core.progress import Progress, silent
 from graftwork.core.run import RunResult, RunSpec
 from graftwork.errors import ConfigError
-from graftwork.files import alone, require_writable, storage_errors, write_json
+from graftwork.io.files import alone, require_writable, storage_errors, write_json
+from graftwork.machine.environment import numerics
 from graftwork.pretrain.corpus import VALIDATION
-from graftwork.pretrain.elsewhere import at_once
-from graftwork.pretrain.executing import Learner, Order, Session, by_gradient
-from graftwork.pretrain.folder import CHECKPOINT
-from graftwork.pretrain.how_long import Extent, purse_of
-from graftwork.pretrain.kept import corpora_folder
-from graftwork.pretrain.material import Asked, open_texts, tokenised, vocabulary_of
+from graftwork.pretrain.corpus_cache import corpora_folder
+from graftwork.pretrain.duration import Extent, purse_of
+from graftwork.pretrain.library_training import at_once
 from graftwork.pretrain.objective import AtOnce, Continues, Objective, PretrainingRecipe
 from graftwork.pretrain.parallel import JointWatch, Peers, peers
-from graftwork.pretrain.report import write_report
-from graftwork.pretrain.sources import NamedObjective, folder_of, parse_objective, recipe_of, revision_of, size_of
+from graftwork.pretrain.pretrain_folder import CHECKPOINT
+from graftwork.pretrain.pretrain_report import write_report
+from graftwork.pretrain.pretrain_run import Learner, Order, Session, by_gradient
+from graftwork.pretrain.start_point import NamedObjective, folder_of, parse_objective, recipe_of, revision_of, size_of
+from graftwork.pretrain.training_text import Asked, open_texts, tokenised, vocabulary_of
 from graftwork.pretrain.vocabulary import Vocabulary
-from graftwork.run.environment import numerics
+from graftwork.pretrained.open_backbone import PRETRAINED
 from graftwork.run.price_tag import begin_all, repriced
 from graftwork.run.store import FORMAT, RunStore, read_result, write_run
 from graftwork.units import read_amount

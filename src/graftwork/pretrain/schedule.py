@@ -7,7 +7,7 @@ import math
 from graftwork.errors import UnknownName
 from graftwork.methods.ulmfit import slanted_triangular
 from graftwork.pretrain.objective import PretrainingRecipe
-from graftwork.train.optim import warm_up_then_linear
+from graftwork.train.optimiser import warm_up_then_linear
 
 SCHEDULES = ("linear", "cosine", "constant", "slanted")
 RATIO = 32.0  # of a slanted triangle: the highest rate by the lowest

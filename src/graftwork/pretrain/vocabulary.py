@@ -14,12 +14,12 @@ from numpy.typing import NDArray
 from tokenizers import Tokenizer
 from tokenizers.processors import TemplateProcessing
 
-from graftwork.core.characters import character_ids, sentence_end_ids, sentence_start_ids
-from graftwork.core.model_folder import model_file
-from graftwork.core.model_json import checked_json
-from graftwork.core.tokenizer_file import read_tokenizer
 from graftwork.errors import ConfigError
-from graftwork.files import digest, write_bytes, write_json
+from graftwork.io.files import digest, write_bytes, write_json
+from graftwork.nn.character_ids import character_ids, sentence_end_ids, sentence_start_ids
+from graftwork.pretrained.model_folder import model_file
+from graftwork.pretrained.model_json import checked_json
+from graftwork.pretrained.tokenizer_file import read_tokenizer
 
 TOKENIZER, CONFIG = "tokenizer.json", "tokenizer_config.json"
 CLASS = "PreTrainedTokenizerFast"  # of transformers
@@ -191,8 +191,8 @@ class Vocabulary:
 
 
 def _of_transformers(folder: Path) -> Vocabulary:
-    from graftwork.core.loading import transformers_errors
-    from graftwork.core.tokenizer_folder import open_tokenizer
+    from graftwork.pretrained.load_folder import transformers_errors
+    from graftwork.pretrained.tokenizer_folder import open_tokenizer
 
     with transformers_errors(folder):
         outer = open_tokenizer(folder)

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import numpy as np
 
-from graftwork.core.word_vectors import WordVectors
-from graftwork.data.lines import read_lines
+from graftwork.data.readers.lines import read_lines
 from graftwork.errors import DataError, clip
+from graftwork.pretrained.word_vector_table import WordVectors
 
 AMONG = 300_000  # words of a table that an analogy is answered from: the first, which are the frequent ones
 AT_ONCE = 256  # analogies

@@ -6,13 +6,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from graftwork.core.backbone import Backbone
-from graftwork.core.opening import open_backbone
 from graftwork.core.task import Dataset, Task
 from graftwork.data.load import load
 from graftwork.errors import ConfigError
+from graftwork.pretrained.open_backbone import open_backbone
 
 if TYPE_CHECKING:
-    from graftwork.train.frozen import FrozenStore
+    from graftwork.train.frozen_pass import FrozenStore
 
 
 def data_report(task: Task | str | Path, *, backbone: str | None = None) -> dict[str, Any]:
@@ -27,7 +27,7 @@ def data_report(task: Task | str | Path, *, backbone: str | None = None) -> dict
     described = {"name": task.name, "kind": task.kind, "digest": dataset.digest}
     if backbone is None:
         return {"task": described} | dict(dataset.report)
-    from graftwork.train.frozen import FrozenStore
+    from graftwork.train.frozen_pass import FrozenStore
 
     opened = open_backbone(backbone, precision="fp32")
     require_reads(opened, dataset.task)
@@ -45,7 +45,7 @@ def require_reads(backbone: Backbone | None, task: Task) -> None:
 
 def as_read_by(dataset: Dataset, backbone: Backbone, frozen: FrozenStore) -> dict[str, Any]:
     """The data report with what the backbone sees of every split: lengths in its tokens, what is cut, words unknown."""
-    from graftwork.data.checks import lengths
+    from graftwork.data.checks.split_checks import lengths
 
     card = backbone.card
     read = {name: frozen.encoded(backbone, dataset.digest, split) for name, split in dataset.splits.items()}

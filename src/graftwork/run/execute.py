@@ -19,34 +19,34 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graftwork.core.backbone import Backbone
-from graftwork.core.memory import Memory, ran_out
 from graftwork.core.meter import Phase, Readings, Stopwatch
 from graftwork.core.method import Fitted, Logits, Setting, Tally, Workbench
 from graftwork.core.metric import score
+from graftwork.core.named_methods import Named
 from graftwork.core.profile import Profile
 from graftwork.core.progress import Progress, silent
 from graftwork.core.ragged import added
 from graftwork.core.run import Recipe, RunResult, RunSpec
 from graftwork.core.task import Split
-from graftwork.data.buckets import bucket
+from graftwork.data.splits.batch_order import bucket
 from graftwork.errors import GraftworkError, StorageError
-from graftwork.files import OF_THE_DISK, header_of, storage_error, write_text
+from graftwork.io.files import OF_THE_DISK, header_of, storage_error, write_text
+from graftwork.machine.environment import environment
+from graftwork.machine.memory import Memory, ran_out
+from graftwork.module.confidence import remembered
+from graftwork.module.module_files import DELTA
+from graftwork.module.task_module import add_price_tag, save_module, self_test_examples
+from graftwork.module.thresholds import thresholds_of, with_thresholds
+from graftwork.module.trained_on import record
 from graftwork.registry import kinds, metrics
-from graftwork.run.confidence import remembered
-from graftwork.run.environment import environment
-from graftwork.run.evidence import evidence_of
-from graftwork.run.keeping import Keeping, computed_in
-from graftwork.run.methods import Named
-from graftwork.run.module_files import DELTA
+from graftwork.run.answer_speed import predict_speed
 from graftwork.run.price_tag import begin_all, read_costs, repriced, stopped
 from graftwork.run.receipt import NOTHING_TRIED, Search, data_of, write_receipt
-from graftwork.run.shop import Shop
-from graftwork.run.speed import predict_speed
+from graftwork.run.run_checkpoint import Keeping, computed_in
+from graftwork.run.score_interval import evidence_of
+from graftwork.run.session import Shop
 from graftwork.run.store import write_predictions, write_run
-from graftwork.run.task_module import add_price_tag, save_module, self_test_examples
-from graftwork.run.thresholds import thresholds_of, with_thresholds
-from graftwork.run.trained_on import record
-from graftwork.train.checkpoint import Checkpoints
+from graftwork.train.checkpoint_files import Checkpoints
 from graftwork.train.seeds import seeds_of
 
 T = TypeVar("T")

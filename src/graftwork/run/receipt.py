@@ -12,20 +12,20 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from graftwork.core.memory import IN_PARTS
-from graftwork.core.model_folder import hub_revision
-from graftwork.core.opening import FRESH, lasting_name
+from graftwork.core.named_methods import Named
 from graftwork.core.run import ENGINE, RunResult, RunSpec
-from graftwork.core.words import FIRST_RULE
 from graftwork.errors import ConfigError, StorageError
-from graftwork.files import digest, file_digest, finite, header_of, read_json, write_json
-from graftwork.run.environment import ARITHMETIC
-from graftwork.run.method_files import lasting_files
-from graftwork.run.methods import Named
+from graftwork.io.files import digest, file_digest, finite, header_of, read_json, write_json
+from graftwork.machine.environment import ARITHMETIC
+from graftwork.machine.memory import IN_PARTS
+from graftwork.pretrained.model_folder import hub_revision
+from graftwork.pretrained.open_backbone import FRESH, lasting_name
 from graftwork.run.recorded_code import recorded_code
 from graftwork.run.recorded_data import lasting_path, paths_of, recorded_data, recorded_files
 from graftwork.run.recorded_numerics import recorded_numerics
-from graftwork.run.shop import Shop
+from graftwork.run.session import Shop
+from graftwork.targets.words import FIRST_RULE
+from graftwork.train.method_files import lasting_files
 from graftwork.train.seeds import seeds_of
 
 NAME = "receipt.json"

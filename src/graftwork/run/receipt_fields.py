@@ -6,8 +6,8 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from graftwork.core.memory import IN_PARTS
 from graftwork.core.task import SPLITS
+from graftwork.machine.memory import IN_PARTS
 from graftwork.run.receipt import sealed
 from graftwork.train.seeds import SOURCES
 

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from graftwork import __version__
-from graftwork.files import digest, file_digest
-from graftwork.run.environment import CHECKOUT, CODE, commit, git, version
+from graftwork.io.files import digest, file_digest
+from graftwork.machine.environment import CHECKOUT, CODE, commit, git, version
 
 PACKAGE = Path(__file__).resolve().parents[1]
 LOCK = "constraints.txt"

@@ -13,9 +13,9 @@ from typing import Any
 from graftwork.core.example import Example, plain
 from graftwork.core.media import Media
 from graftwork.core.task import BUILTIN, Dataset, Split, Task
-from graftwork.data.hub import hub_commit, is_hub
-from graftwork.data.split import SALT
-from graftwork.files import canonical, digest, file_digest, storage_errors
+from graftwork.data.readers.hub_datasets import hub_commit, is_hub
+from graftwork.data.splits.content_split import SALT
+from graftwork.io.files import canonical, digest, file_digest, storage_errors
 
 COLUMNS = ("text", "text_a", "text_b", "image", "sound", "label", "choices")
 MOD = 1 << 256

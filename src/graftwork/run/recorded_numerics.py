@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from graftwork.core.run import RunSpec
-from graftwork.core.torch_in_use import torch_in_use
-from graftwork.run.environment import VARIABLES, accelerator, blas, processor, usable_cores, uses_onednn
-from graftwork.run.shop import Shop
+from graftwork.machine.environment import VARIABLES, accelerator, blas, processor, usable_cores, uses_onednn
+from graftwork.machine.torch_in_use import torch_in_use
+from graftwork.run.session import Shop
 
 OF_TORCH = ("cpu_capability", "mkldnn", "built_with", "deterministic", "matmul_precision")  # None: not imported
 _LIBRARIES = re.compile(r"^ +- ((?:Intel\(R\) (?:oneAPI )?M|OpenBLAS|NNPACK|LAPACK).*)$", flags=re.MULTILINE)

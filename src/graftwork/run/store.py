@@ -25,8 +25,8 @@ from graftwork.core.ragged import from_lists
 from graftwork.core.run import RunResult, RunSpec
 from graftwork.core.task import Split
 from graftwork.errors import StorageError, UnknownName
-from graftwork.files import read_json, storage_errors, sync_folder, sync_tree, write_json, write_text
-from graftwork.locks import holding
+from graftwork.io.files import read_json, storage_errors, sync_folder, sync_tree, write_json, write_text
+from graftwork.io.locks import holding
 
 FORMAT = 1
 PLACING_ATTEMPTS = 3

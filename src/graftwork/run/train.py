@@ -6,16 +6,16 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Unpack
 
-from graftwork.core.over import takes_a_recipe
+from graftwork.core.named_methods import Named, parse_method
 from graftwork.core.progress import Progress, silent
 from graftwork.core.run import Recipe, RunResult
 from graftwork.core.task import Task
 from graftwork.errors import ConfigError, GraftworkError
+from graftwork.module.task_module import TaskModule
 from graftwork.run.execute import execute
-from graftwork.run.methods import Named, parse_method
-from graftwork.run.setup import Given, Setup, said, takes_settings
-from graftwork.run.shop import Shop, open_shop
-from graftwork.run.task_module import TaskModule
+from graftwork.run.session import Shop, open_shop
+from graftwork.run.settings import Given, Setup, said, takes_settings
+from graftwork.train.wrapper_method import takes_a_recipe
 
 
 @dataclass(frozen=True)

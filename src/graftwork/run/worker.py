@@ -18,15 +18,15 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from graftwork.core.named_methods import named_from_config
 from graftwork.core.progress import Progress
 from graftwork.core.run import Recipe
 from graftwork.core.task import Task
 from graftwork.errors import DataError, GraftworkError
-from graftwork.files import storage_error
-from graftwork.run.methods import named_from_config
-from graftwork.run.setup import OpenedBy, Setup
-from graftwork.run.shop import Shop, open_shop, reopened
-from graftwork.run.shops import Shops
+from graftwork.io.files import storage_error
+from graftwork.run.session import Shop, open_shop, reopened
+from graftwork.run.sessions import Shops
+from graftwork.run.settings import OpenedBy, Setup
 
 SECONDS_BETWEEN_SIGNS = 0.2
 Line = Mapping[str, Any]

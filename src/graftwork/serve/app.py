@@ -6,10 +6,10 @@ from functools import partial
 
 from starlette.routing import Route, Router
 
-from graftwork.serve import predicting, telling
-from graftwork.serve.attention import Attending
-from graftwork.serve.documents import document_routes
-from graftwork.serve.gate import Gate
+from graftwork.serve import info_routes, predict_route
+from graftwork.serve.attention_route import Attending
+from graftwork.serve.middleware import Gate
+from graftwork.serve.openapi import document_routes
 from graftwork.serve.pages import page_routes
 from graftwork.serve.service import Service
 
@@ -17,13 +17,13 @@ from graftwork.serve.service import Service
 def application(service: Service, token: str) -> Gate:
     """An ASGI application over `service`; clients show `token`."""
     answering = {
-        ("POST", "/v1/predict"): predicting.predict,
+        ("POST", "/v1/predict"): predict_route.predict,
         ("POST", "/v1/attention"): Attending().answer,
-        ("GET", "/v1/tasks"): telling.tasks,
-        ("GET", "/v1/tasks/{name}"): telling.task,
-        ("GET", "/livez"): telling.alive,
-        ("GET", "/readyz"): telling.ready,
-        ("GET", "/metrics"): telling.metrics,
+        ("GET", "/v1/tasks"): info_routes.tasks,
+        ("GET", "/v1/tasks/{name}"): info_routes.task,
+        ("GET", "/livez"): info_routes.alive,
+        ("GET", "/readyz"): info_routes.ready,
+        ("GET", "/metrics"): info_routes.metrics,
     }
     routes = [Route(path, partial(answer, service), methods=[method]) for (method, path), answer in answering.items()]
     routes += [*document_routes(), *page_routes()]

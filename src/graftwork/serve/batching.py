@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from graftwork.core.example import Example
-from graftwork.serve.asked import Piece
-from graftwork.serve.limits import Limits
-from graftwork.serve.refused import busy
+from graftwork.serve.http_errors import busy
+from graftwork.serve.request_parsing import Piece
+from graftwork.serve.server_limits import Limits
 
 Rows = list[tuple[str, Example]]
 Answers = list[dict[str, Any]]

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from graftwork.errors import nearest
-from graftwork.run.given import TAKEN_BY
-from graftwork.serve.refused import Refused
+from graftwork.module.inputs import TAKEN_BY
+from graftwork.serve.http_errors import Refused
 
 SEARCHED = 100  # task names, for the one nearest to an unknown one
 

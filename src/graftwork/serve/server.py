@@ -20,9 +20,9 @@ import uvicorn
 
 from graftwork.errors import ConfigError
 from graftwork.serve.app import application
-from graftwork.serve.door import Door
-from graftwork.serve.limits import Limits
-from graftwork.serve.records import Records
+from graftwork.serve.connection_limits import Door
+from graftwork.serve.request_log import Records
+from graftwork.serve.server_limits import Limits
 from graftwork.serve.service import Service, Watcher
 
 NOTICE_SECONDS = 1.0  # between "not ready" and the closing of the door: whoever sends requests here sees it

@@ -13,13 +13,13 @@ from typing import Any, Protocol
 from graftwork.core.backbone import Backbone, BackboneCard
 from graftwork.core.example import Example
 from graftwork.errors import GraftworkError
-from graftwork.run.form import GivenInputs
+from graftwork.module.input_format import GivenInputs
 from graftwork.serve.batching import Answers, Batcher, Rows
 from graftwork.serve.catalogue import Catalogue, Listed
-from graftwork.serve.limits import Limits
-from graftwork.serve.measures import Measures
-from graftwork.serve.records import Records
-from graftwork.serve.refused import Refused
+from graftwork.serve.http_errors import Refused
+from graftwork.serve.prometheus import Measures
+from graftwork.serve.request_log import Records
+from graftwork.serve.server_limits import Limits
 
 
 class Entry(Protocol):

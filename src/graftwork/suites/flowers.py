@@ -11,8 +11,8 @@ from functools import partial
 from pathlib import Path
 
 from graftwork.core.suite import OfficialTask, Row, Source, Suite
-from graftwork.data import folder as class_folders
-from graftwork.data.lines import read_lines
+from graftwork.data.readers import class_folder
+from graftwork.data.readers.lines import read_lines
 from graftwork.errors import DataError, clip
 from graftwork.registry import suites
 
@@ -45,7 +45,7 @@ def _list(folder: Path, name: str) -> Path | None:
 
 
 def _in_folders(folder: Path) -> Iterator[Row]:
-    for _, cells in class_folders.rows(folder):
+    for _, cells in class_folder.rows(folder):
         yield {**cells, "image": str((folder / cells["image"]).resolve())}
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from graftwork.core.suite import OfficialTask, Row, Source, Suite
-from graftwork.data.lines import read_lines, without_eol
+from graftwork.data.readers.lines import read_lines, without_eol
 from graftwork.errors import DataError, clip
 from graftwork.registry import suites
 from graftwork.units import several

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from graftwork.core.suite import OfficialTask, Row, Source, Suite
-from graftwork.data.json_text import whole_json
+from graftwork.data.readers.json_text import whole_json
 from graftwork.errors import DataError
 from graftwork.registry import suites
 

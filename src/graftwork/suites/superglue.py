@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from graftwork.core.suite import OfficialTask, Row, Source, Suite
-from graftwork.data.choices import ASKED
-from graftwork.data.json_text import json_object, shown
-from graftwork.data.lines import read_lines
+from graftwork.data.readers.choice_tables import ASKED
+from graftwork.data.readers.json_text import json_object, shown
+from graftwork.data.readers.lines import read_lines
 from graftwork.errors import DataError, clip
 from graftwork.registry import suites
 

@@ -10,14 +10,14 @@ A check raises `AssertionError` and says which promise is broken.
 
 from __future__ import annotations
 
-from graftwork.testing.backbone import check_backbone
-from graftwork.testing.kind import check_kind
-from graftwork.testing.meter import check_meter
-from graftwork.testing.method import check_method
-from graftwork.testing.metric import check_metric
-from graftwork.testing.suite import check_suite
-from graftwork.testing.tiny import tiny_bench, tiny_dataset
-from graftwork.testing.tokenizer import check_tokenizer
+from graftwork.testing.backbone_contract import check_backbone
+from graftwork.testing.kind_contract import check_kind
+from graftwork.testing.meter_contract import check_meter
+from graftwork.testing.method_contract import check_method
+from graftwork.testing.metric_contract import check_metric
+from graftwork.testing.suite_contract import check_suite
+from graftwork.testing.tiny_data import tiny_bench, tiny_dataset
+from graftwork.testing.tokenizer_contract import check_tokenizer
 
 __all__ = [
     "check_backbone",

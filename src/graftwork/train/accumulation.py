@@ -12,10 +12,10 @@ import torch
 from torch import Tensor, nn
 
 from graftwork.core.backbone import Encoded
-from graftwork.core.memory import OutOfMemory, Rows, alone, attempt
+from graftwork.core.length_buckets import positions_of
 from graftwork.core.method import Workbench
 from graftwork.core.model import Model
-from graftwork.core.near_lengths import positions_of
+from graftwork.machine.memory import OutOfMemory, Rows, alone, attempt
 from graftwork.units import show
 
 PROCESS_BYTES = 700_000_000  # the interpreter, the libraries and small data; nothing of it is on an accelerator

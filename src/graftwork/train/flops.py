@@ -10,8 +10,8 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import flop_registry
 
+from graftwork.core.length_buckets import buckets_of
 from graftwork.core.method import Tally
-from graftwork.core.near_lengths import buckets_of
 
 T = TypeVar("T")
 Size = tuple[float, float]  # of a batch: means of T and T² over its sequences

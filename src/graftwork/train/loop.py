@@ -17,19 +17,19 @@ from torch import Tensor, nn
 
 from graftwork.core.backbone import Augments, Encoded, Inputs, towers_of
 from graftwork.core.example import Example
-from graftwork.core.head import PooledHead
-from graftwork.core.memory import answers_in_halves
+from graftwork.core.hidden_states import Part, Seen
 from graftwork.core.method import FrozenPass, HasRate, Logits, Setting, Workbench
 from graftwork.core.model import Model
-from graftwork.core.seen import Part, Seen
 from graftwork.errors import GraftworkError
+from graftwork.machine.memory import answers_in_halves
+from graftwork.targets.linear_head import PooledHead
 from graftwork.train.accumulation import in_parts
-from graftwork.train.answering import answer_together, batches
+from graftwork.train.answer import answer_together, batches
 from graftwork.train.flops import StepCounter, counted
-from graftwork.train.linear import fit_on_block, fitted_on
+from graftwork.train.linear_fit import fit_on_block, fitted_on
 from graftwork.train.seeds import derive
 from graftwork.train.stages import Passes, StagePlan, open_passes, plan_of
-from graftwork.train.training import Training, snapshot
+from graftwork.train.training_state import Training, snapshot
 
 
 class Diverged(GraftworkError):

@@ -34,15 +34,15 @@ from torch import Tensor
 
 from graftwork import __version__
 from graftwork.core.backbone import Backbone, Encoded
-from graftwork.core.decoding import decoders
 from graftwork.core.meter import Phase
 from graftwork.core.method import Tally
 from graftwork.core.run import ENGINE
 from graftwork.errors import StorageError
-from graftwork.files import canonical, digest, header_of, safe_load, sync_folder
-from graftwork.locks import try_lock
-from graftwork.tensor_file import Header, end_to_end
-from graftwork.train.cache_folder import BeingFilled, CacheFolder
+from graftwork.io.cache_folder import BeingFilled, CacheFolder
+from graftwork.io.files import canonical, digest, header_of, safe_load, sync_folder
+from graftwork.io.locks import try_lock
+from graftwork.io.safetensors_header import Header, end_to_end
+from graftwork.pretrained.media_files import decoders
 from graftwork.units import scaled
 
 FORMAT = 2  # 2: the reading of the texts is no part of the cost

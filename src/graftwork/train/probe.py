@@ -14,7 +14,7 @@ from torch.nn.functional import linear
 from graftwork.core.backbone import Backbone
 from graftwork.core.example import Example
 from graftwork.core.method import Logits, Setting
-from graftwork.train.answering import answer_together
+from graftwork.train.answer import answer_together
 from graftwork.train.flops import counted
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 
-from graftwork.core.settings import split_words
+from graftwork.core.part_settings import split_words
 from graftwork.errors import ConfigError, UnknownName
 
 SOURCES = ("init", "order", "augmentation")  # of variation, in a run: weights, order of the data, how images are shown

@@ -63,7 +63,7 @@ class StagePlan:
 
 def plan_of(method: object, model: Model, recipe: Mapping[str, Any]) -> StagePlan:
     """The plan of a method that has one; otherwise one stage with warm-up and linear decay."""
-    from graftwork.train.optim import warm_up_then_linear
+    from graftwork.train.optimiser import warm_up_then_linear
 
     epochs, steps = recipe["epochs"], recipe["steps"]
     if not isinstance(method, Staged):

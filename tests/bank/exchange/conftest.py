@@ -15,12 +15,12 @@ from torch import Tensor, nn
 from graftwork.core.backbone import towers_of
 from graftwork.core.example import Example
 from graftwork.core.method import THRESHOLDS_FACT, Setting
-from graftwork.core.opening import open_backbone
+from graftwork.core.named_methods import parse_method
 from graftwork.core.task import Task
+from graftwork.module.task_module import TaskModule, save_module
+from graftwork.module.thresholds import with_thresholds
+from graftwork.pretrained.open_backbone import open_backbone
 from graftwork.registry import kinds
-from graftwork.run.methods import parse_method
-from graftwork.run.task_module import TaskModule, save_module
-from graftwork.run.thresholds import with_thresholds
 from graftwork.train.loop import FittedModel, build_model
 
 sys.path.insert(0, str(Path(__file__).parent))  # `networks.py` is importable whatever the import mode

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from graftwork.bank.bank import Bank
 from graftwork.cli.main import main
-from graftwork.run.task_module import TaskModule
+from graftwork.module.task_module import TaskModule
 
 WriteNetwork = Callable[..., Path]
 MakeModule = Callable[..., TaskModule]

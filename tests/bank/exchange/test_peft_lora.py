@@ -17,12 +17,12 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
-from graftwork.bank.exchange.formats import read_folder, write_folder
-from graftwork.bank.exchange.imported import write_imported
-from graftwork.core.opening import open_backbone
+from graftwork.bank.exchange.exchange_formats import read_folder, write_folder
+from graftwork.bank.exchange.imported_module import write_imported
 from graftwork.errors import ConfigError, GraftworkError, IncompatibleModule, StorageError
-from graftwork.files import read_json, write_json
-from graftwork.run.task_module import TaskModule
+from graftwork.io.files import read_json, write_json
+from graftwork.module.task_module import TaskModule
+from graftwork.pretrained.open_backbone import open_backbone
 
 WriteNetwork = Callable[..., Path]
 MakeModule = Callable[..., TaskModule]

@@ -14,20 +14,20 @@ from numpy.typing import NDArray
 
 from graftwork.backbones.tiny_text import tiny_tokenizer
 from graftwork.core.example import Example
-from graftwork.core.opening import open_backbone
 from graftwork.errors import ConfigError, DataError, IncompatibleModule
-from graftwork.files import safe_load, write_tensors
-from graftwork.pretrain.checkpoint import Reached
-from graftwork.pretrain.loop import Course, Training
+from graftwork.io.files import safe_load, write_tensors
+from graftwork.pretrain.corpus_tokens import TokenisedCorpus, Tokens
 from graftwork.pretrain.nt_asgd import NtAsgd
 from graftwork.pretrain.objective import Batch, InOrder, Loss, OwnOptimiser, Writes
 from graftwork.pretrain.objectives.awd_lstm import AwdLstmObjective, LanguageModel, Varied, discriminative
 from graftwork.pretrain.packing import Streams
-from graftwork.pretrain.tokens import TokenisedCorpus, Tokens
-from graftwork.pretrain.validation import Held
+from graftwork.pretrain.pretrain_checkpoint import Reached
+from graftwork.pretrain.pretrain_loop import Course, Training
+from graftwork.pretrain.validation_loss import Held
 from graftwork.pretrain.vocabulary import BERT, Vocabulary
-from graftwork.train.checkpoint import Checkpoints
-from graftwork.train.optim import FlatAdamW
+from graftwork.pretrained.open_backbone import open_backbone
+from graftwork.train.checkpoint_files import Checkpoints
+from graftwork.train.optimiser import FlatAdamW
 
 VOCABULARY = Vocabulary(tiny_tokenizer(), BERT)
 SIZE = {"embedding_size": 6, "hidden_size": 9, "layers": 3, "max_length": 32}

@@ -10,17 +10,17 @@ from typing import Any
 import pytest
 import torch
 
-from graftwork.core.characters import character_ids
 from graftwork.core.example import Example
-from graftwork.core.opening import open_backbone
 from graftwork.errors import ConfigError
+from graftwork.nn.character_ids import character_ids
 from graftwork.pretrain.corpus import open_corpus
-from graftwork.pretrain.learning import learn
+from graftwork.pretrain.corpus_tokens import TokenisedCorpus, tokenise
 from graftwork.pretrain.objective import Batch
 from graftwork.pretrain.objectives.bidirectional import Bidirectional, TrainedBiLM, log_uniform
 from graftwork.pretrain.pretraining import pretrain
-from graftwork.pretrain.tokens import TokenisedCorpus, tokenise
 from graftwork.pretrain.vocabulary import Vocabulary
+from graftwork.pretrain.vocabulary_training import learn
+from graftwork.pretrained.open_backbone import open_backbone
 from graftwork.testing import check_backbone
 
 SIZE: dict[str, Any] = {

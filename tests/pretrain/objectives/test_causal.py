@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 import torch
 
-from graftwork.core.opening import open_backbone
 from graftwork.errors import ConfigError
+from graftwork.pretrain.corpus_tokens import TokenisedCorpus
 from graftwork.pretrain.objectives.causal import Causal
-from graftwork.pretrain.tokens import TokenisedCorpus
 from graftwork.pretrain.vocabulary import Vocabulary
+from graftwork.pretrained.open_backbone import open_backbone
 
 SIZE = Causal.sizes["tiny"]
 

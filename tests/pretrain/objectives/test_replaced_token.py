@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 import torch
 
-from graftwork.core.opening import open_backbone
 from graftwork.errors import ConfigError
+from graftwork.pretrain.corpus_tokens import TokenisedCorpus
 from graftwork.pretrain.objective import IGNORED, Batch
 from graftwork.pretrain.objectives.replaced_token import ReplacedToken, drawn_tokens
-from graftwork.pretrain.tokens import TokenisedCorpus
 from graftwork.pretrain.vocabulary import Vocabulary
+from graftwork.pretrained.open_backbone import open_backbone
 
 SIZE = ReplacedToken.sizes["tiny"]
 

@@ -17,13 +17,13 @@ import pytest
 
 import graftwork as gw
 from graftwork.cli.main import main
-from graftwork.core.opening import open_backbone
-from graftwork.core.word_vectors import WordVectors
-from graftwork.data.word_vector_folder import named_word_vectors, read_folder
+from graftwork.data.readers.word_vector_folder import named_word_vectors, read_folder
 from graftwork.errors import ConfigError, DataError
-from graftwork.files import read_json
+from graftwork.io.files import read_json
 from graftwork.pretrain.objectives import word_vectors
 from graftwork.pretrain.pretraining import Pretrained
+from graftwork.pretrained.open_backbone import open_backbone
+from graftwork.pretrained.word_vector_table import WordVectors
 
 TOPICS = {"sea": ("ship", "wave", "salt", "sail", "storm"), "yard": ("hen", "grain", "mud", "plough", "barn")}
 FAST = "word_vectors:epochs=3:sample=1:learning_rate=0.1"

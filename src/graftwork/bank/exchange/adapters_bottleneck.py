@@ -11,18 +11,18 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from graftwork.bank.exchange.heads import take_classifier
-from graftwork.bank.exchange.imported import Found
-from graftwork.bank.exchange.names import name_elsewhere, without_prefix
-from graftwork.bank.exchange.readme import write_readme
-from graftwork.core.activation import ACTIVATIONS
+from graftwork.bank.exchange.classifier_names import take_classifier
+from graftwork.bank.exchange.exported_readme import write_readme
+from graftwork.bank.exchange.imported_module import Found
+from graftwork.bank.exchange.site_names import name_elsewhere, without_prefix
 from graftwork.core.backbone import Backbone
-from graftwork.core.classifier_head import NO_LAYER
-from graftwork.core.model_json import checked_json
 from graftwork.errors import ConfigError, IncompatibleModule
-from graftwork.files import require_finite, safe_load, write_json, write_tensors
+from graftwork.io.files import require_finite, safe_load, write_json, write_tensors
 from graftwork.methods.adapterhub import SITES
-from graftwork.run.task_module import TaskModule
+from graftwork.module.task_module import TaskModule
+from graftwork.nn.activation import ACTIVATIONS
+from graftwork.pretrained.model_json import checked_json
+from graftwork.targets.classifier_head import NO_LAYER
 
 FORMAT, VERSION = "adapters", "adapters.1.3.0"
 CONFIG, HEAD_CONFIG = "adapter_config.json", "head_config.json"

@@ -12,17 +12,17 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from graftwork.bank.exchange.heads import classifier_of, take_classifier
-from graftwork.bank.exchange.imported import Found
-from graftwork.bank.exchange.names import name_elsewhere, targets, without_prefix
-from graftwork.bank.exchange.readme import write_readme
+from graftwork.bank.exchange.classifier_names import classifier_of, take_classifier
+from graftwork.bank.exchange.exported_readme import write_readme
+from graftwork.bank.exchange.imported_module import Found
+from graftwork.bank.exchange.site_names import name_elsewhere, targets, without_prefix
 from graftwork.core.backbone import Backbone
-from graftwork.core.model_json import checked_json
-from graftwork.core.transformer import site_size
 from graftwork.errors import ConfigError, IncompatibleModule
-from graftwork.files import require_finite, safe_load, write_json, write_tensors
+from graftwork.io.files import require_finite, safe_load, write_json, write_tensors
 from graftwork.methods.peft_lora import MAPS
-from graftwork.run.task_module import TaskModule
+from graftwork.module.task_module import TaskModule
+from graftwork.nn.sites import site_size
+from graftwork.pretrained.model_json import checked_json
 
 FORMAT = "peft"
 CONFIG, WEIGHTS, PICKLED = "adapter_config.json", "adapter_model.safetensors", "adapter_model.bin"

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import huggingface_hub
 
-from graftwork.core.model_folder import HUB_NAME
-from graftwork.core.opening import FOLDER, FRESH, open_backbone
 from graftwork.doctor.check import Asked, Check, Finding
 from graftwork.errors import GraftworkError
+from graftwork.machine.environment import numerics
+from graftwork.pretrained.model_folder import HUB_NAME
+from graftwork.pretrained.open_backbone import FOLDER, FRESH, open_backbone
 from graftwork.registry import checks
-from graftwork.run.environment import numerics
 from graftwork.units import duration, show
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from graftwork.doctor.check import Asked, Check, Finding
-from graftwork.pretrain.kept import corpora_folder, kept
+from graftwork.io.cache_folder import CacheFolder, cache_folder
+from graftwork.pretrain.corpus_cache import corpora_folder, kept
 from graftwork.registry import checks
-from graftwork.train.cache_folder import CacheFolder, cache_folder
 from graftwork.units import show
 
 

@@ -6,9 +6,9 @@ import os
 from collections.abc import Iterator
 
 from graftwork.doctor.check import Asked, Check, Finding
+from graftwork.machine.cgroup import core_quota
+from graftwork.machine.environment import usable_cores
 from graftwork.registry import checks
-from graftwork.run.cgroup import core_quota
-from graftwork.run.environment import usable_cores
 
 
 def look(asked: Asked) -> Iterator[Finding]:

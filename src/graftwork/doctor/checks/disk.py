@@ -10,8 +10,8 @@ from pathlib import Path
 
 from graftwork.doctor.check import Asked, Check, Finding
 from graftwork.doctor.places import existing, file_system, places
+from graftwork.io.cache_folder import CACHE_SIZE
 from graftwork.registry import checks
-from graftwork.train.cache_folder import CACHE_SIZE
 from graftwork.units import parse_bytes, show
 
 LEAST_BYTES = 200_000_000  # a run of `full` on minilm leaves 45 MB, and twice that on its way

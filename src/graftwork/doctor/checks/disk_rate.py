@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from graftwork.budget.forecast import FILES
 from graftwork.doctor.check import Asked, Check, Finding
+from graftwork.doctor.disk_speed import sync_seconds, write_rate
 from graftwork.doctor.places import existing
-from graftwork.doctor.rates import sync_seconds, write_rate
 from graftwork.registry import checks
 from graftwork.units import duration, show
 

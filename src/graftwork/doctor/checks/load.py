@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from graftwork.doctor.check import Asked, Check, Finding
+from graftwork.machine.environment import load_average, usable_cores
 from graftwork.registry import checks
-from graftwork.run.environment import load_average, usable_cores
 
 PROCESSES = Path("/proc")
 BUSY = 0.2  # of a core: below it nobody is told of

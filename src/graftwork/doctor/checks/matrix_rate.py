@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 from graftwork.doctor.auto import auto
 from graftwork.doctor.check import Asked, Check, Finding
+from graftwork.machine.environment import multiplying
+from graftwork.machine.faster_precision import measured, place_of
+from graftwork.machine.product_rates import SHAPE, product_rates
 from graftwork.registry import checks
-from graftwork.run.environment import multiplying
-from graftwork.run.faster_precision import measured, place_of
-from graftwork.run.product_rates import SHAPE, product_rates
 from graftwork.units import several, show
 
 CLEARLY = 1.2  # how many times as fast the other precision must be to be told: two measurements differ a little

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from graftwork.doctor.check import Asked, Check, Finding
+from graftwork.machine.cgroup import memory_limit, memory_used
+from graftwork.machine.environment import memory_bytes
 from graftwork.registry import checks
-from graftwork.run.cgroup import memory_limit, memory_used
-from graftwork.run.environment import memory_bytes
 from graftwork.units import show
 
 NEEDED = 1_500_000_000  # bytes: a run of `full` on minilm takes 1.46 GB (README.md)

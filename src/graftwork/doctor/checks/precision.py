@@ -7,8 +7,8 @@ from dataclasses import asdict
 
 from graftwork.doctor.auto import Auto, auto
 from graftwork.doctor.check import Asked, Check, Finding
+from graftwork.machine.environment import built_with_onednn
 from graftwork.registry import checks
-from graftwork.run.environment import built_with_onednn
 
 
 def look(asked: Asked) -> Iterator[Finding]:

@@ -9,8 +9,8 @@ from typing import Any
 import torch
 
 from graftwork.doctor.check import Asked, Check, Finding
+from graftwork.machine.environment import built_with_onednn, processor
 from graftwork.registry import checks
-from graftwork.run.environment import built_with_onednn, processor
 
 INSTRUCTIONS = {  # what people call them -> torch's names, one of which is enough
     "AVX2": ("avx2",),

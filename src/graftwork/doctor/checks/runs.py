@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from graftwork.doctor.check import Asked, Check, Finding
-from graftwork.pretrain.folder import CHECKPOINT
+from graftwork.pretrain.pretrain_folder import CHECKPOINT
 from graftwork.registry import checks
 from graftwork.run.store import ON_THE_WAY, RunStore
 from graftwork.units import show

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 import torch
 
 from graftwork.doctor.check import Asked, Check, Finding
+from graftwork.machine.environment import VARIABLES, blas, worth_of_cores
 from graftwork.registry import checks
-from graftwork.run.environment import VARIABLES, blas, worth_of_cores
 
 COUNTS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 

@@ -16,17 +16,17 @@ from torch import Tensor, nn
 from torch.nn.functional import dropout, linear
 
 from graftwork.backbones.awd_lstm import MODEL_TYPE, OF_DECODER, load_network, read_shape
-from graftwork.core.awd_lstm import AwdLstm, AwdLstmShape, LstmLayer, State
-from graftwork.core.token_loss import token_loss
 from graftwork.errors import ConfigError, UnknownName
-from graftwork.files import write_json, write_tensors
+from graftwork.io.files import write_json, write_tensors
+from graftwork.nn.lstm_stack import AwdLstm, AwdLstmShape, LstmLayer, State
+from graftwork.nn.token_loss import token_loss
+from graftwork.pretrain.corpus_tokens import Tokens
 from graftwork.pretrain.nt_asgd import NtAsgd
 from graftwork.pretrain.objective import Batch, InOrder, Loss, Opened, Optimiser, PretrainingRecipe
 from graftwork.pretrain.packing import Streams
-from graftwork.pretrain.tokens import Tokens
 from graftwork.pretrain.vocabulary import Vocabulary
 from graftwork.registry import objectives
-from graftwork.train.optim import BETAS, FlatAdamW
+from graftwork.train.optimiser import BETAS, FlatAdamW
 from graftwork.train.seeds import derive
 
 BIAS = f"{OF_DECODER}bias"

@@ -13,12 +13,12 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, dropout, linear
 
 from graftwork.backbones.elmo import open_bilm, save_bilm
-from graftwork.core.bilm import BiLM, BiLMShape, fresh_bilm
-from graftwork.core.bilstm import Places
 from graftwork.errors import ConfigError
+from graftwork.nn.bilm import BiLM, BiLMShape, fresh_bilm
+from graftwork.nn.bilstm import Places
+from graftwork.pretrain.corpus_tokens import Tokens
 from graftwork.pretrain.objective import Batch, Loss, Opened, PretrainingRecipe, Rows
 from graftwork.pretrain.packing import Packed
-from graftwork.pretrain.tokens import Tokens
 from graftwork.pretrain.vocabulary import Vocabulary
 from graftwork.registry import objectives
 

@@ -14,9 +14,9 @@ from transformers import AutoModelForCausalLM, PreTrainedModel
 
 from graftwork.pretrain import architecture
 from graftwork.pretrain.architecture import POSITIONS, check_word
+from graftwork.pretrain.corpus_tokens import Tokens
 from graftwork.pretrain.objective import Batch, Loss, Opened, PretrainingRecipe, Rows
 from graftwork.pretrain.packing import Packed
-from graftwork.pretrain.tokens import Tokens
 from graftwork.pretrain.vocabulary import Vocabulary
 from graftwork.registry import objectives
 

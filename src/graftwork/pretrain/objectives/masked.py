@@ -16,9 +16,9 @@ from transformers import AutoModelForMaskedLM, AutoModelForPreTraining
 from graftwork.errors import ConfigError
 from graftwork.pretrain import architecture
 from graftwork.pretrain.architecture import POSITIONS, check_word, shaped
+from graftwork.pretrain.corpus_tokens import Tokens
 from graftwork.pretrain.objective import IGNORED, Batch, Loss, Opened, PretrainingRecipe, Rows
 from graftwork.pretrain.packing import Packed
-from graftwork.pretrain.tokens import Tokens
 from graftwork.pretrain.vocabulary import Vocabulary
 from graftwork.registry import objectives
 

@@ -15,10 +15,10 @@ from transformers import AutoModelForMaskedLM, AutoModelForPreTraining, PreTrain
 from graftwork.errors import ConfigError
 from graftwork.pretrain import architecture
 from graftwork.pretrain.architecture import shaped
+from graftwork.pretrain.corpus_tokens import Tokens
 from graftwork.pretrain.objective import IGNORED, Batch, Loss, Opened, PretrainingRecipe, Rows
 from graftwork.pretrain.objectives.masked import Masked
 from graftwork.pretrain.packing import Packed
-from graftwork.pretrain.tokens import Tokens
 from graftwork.pretrain.vocabulary import Vocabulary
 from graftwork.registry import objectives
 from graftwork.train.seeds import derive

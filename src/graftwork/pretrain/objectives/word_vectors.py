@@ -19,12 +19,12 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from graftwork.core.meter import Stopwatch
-from graftwork.core.word_vectors import WordVectors
-from graftwork.data.word_vector_folder import write_folder
+from graftwork.data.readers.word_vector_folder import write_folder
 from graftwork.errors import ConfigError, DataError
+from graftwork.pretrain.corpus_tokens import Tokens
 from graftwork.pretrain.objective import Bench, Learned
 from graftwork.pretrain.portions import Portion, portions
-from graftwork.pretrain.tokens import Tokens
+from graftwork.pretrained.word_vector_table import WordVectors
 from graftwork.registry import objectives
 from graftwork.train.seeds import derive
 from graftwork.units import scaled

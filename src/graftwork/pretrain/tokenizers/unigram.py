@@ -12,7 +12,7 @@ from tokenizers.normalizers import NFKC, Lowercase, Replace, Sequence
 from tokenizers.pre_tokenizers import Metaspace
 
 from graftwork.pretrain.alphabet import alphabet
-from graftwork.pretrain.pieces import learn_pieces
+from graftwork.pretrain.unigram_pieces import learn_pieces
 from graftwork.pretrain.vocabulary import ROBERTA, TokenizerKind, Vocabulary, framed
 from graftwork.registry import tokenizers
 

@@ -1,0 +1,400 @@
+"""The folder of a bank. `bank.json` is its one truth and is replaced whole; what it names stands there before."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from graftwork.bank.ledger import (
+    NAME,
+    START,
+    Change,
+    Ledger,
+    append,
+    cut,
+    next_version,
+    read_ledger,
+    replay,
+    require_agreement,
+    require_free,
+    tail_of,
+)
+from graftwork.bank.leftovers import TASKS, sweep
+from graftwork.bank.task_version import (
+    BOARD,
+    bytes_of,
+    copy_module,
+    digest_of,
+    identity_after,
+    is_intact,
+    require_description,
+    require_digest,
+    require_there,
+    require_vacant,
+)
+from graftwork.errors import ConfigError, GraftworkError, IncompatibleModule, StorageError, UnknownName, clip, nearest
+from graftwork.io.files import read_json, storage_errors, sync_folder, write_json
+from graftwork.io.json_limits import MODULE
+from graftwork.io.locks import held
+from graftwork.io.plain_files import inside, require_plain_folder
+from graftwork.module.module_place import module_folder
+
+FORMAT = 1
+OWN = ("bank.json", "ledger.jsonl", ".lock", "tasks")  # what a bank writes
+SHOWN = 20  # names in a message, at most
+Test = Callable[[Path], object]  # opens the module in a folder and tests it, or raises
+
+
+@dataclass(frozen=True)
+class Placed:
+    """What `bank.json` says of a task."""
+
+    version: int
+    digest: str  # `digest_of` the version's folder
+    bytes: int
+    added: str  # ISO 8601, UTC: when this version was
+
+
+@dataclass(frozen=True)
+class State:
+    """`bank.json`, read at once: a whole, consistent bank."""
+
+    backbone: Mapping[str, Any] | None = None  # a `BackboneCard` as JSON; None until the first task brings one
+    precision: str | None = None  # "bf16" or "fp32"; None until the first task brings one
+    backbone_seed: int = 0
+    head: str = START  # hash of the ledger's last line
+    tasks: Mapping[str, Placed] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class TaskEntry:
+    """A version of a task in a bank, and what its files say."""
+
+    name: str
+    version: int
+    digest: str
+    bytes: int
+    added: str
+    folder: Path
+    description: Mapping[str, Any]  # content of `module.json` but its facts, which may hold a vocabulary
+    has_board: bool
+
+    @property
+    def roles(self) -> tuple[str, ...]:
+        """The inputs it wants."""
+        return tuple(self.description["roles"])
+
+
+@dataclass(frozen=True)
+class Added:
+    """What came of adding a module."""
+
+    name: str
+    version: int
+    new: bool  # False: it was the current version already
+
+
+class BankFolder:
+    """A bank on disk. Readers take no lock; writers hold one, and mend what a killed one left before they begin."""
+
+    def __init__(self, root: Path):
+        self.root = root
+
+    @classmethod
+    def create(
+        cls, root: Path, *, backbone: Mapping[str, Any] | None = None, precision: str | None = None
+    ) -> BankFolder:
+        """A bank without tasks, in a folder that is not there yet or empty. Raises `StorageError`."""
+        with storage_errors(root):
+            if (root / "bank.json").exists():
+                raise StorageError("there is a bank already", where=str(root), do="add tasks to it: graft bank add")
+            if root.exists() and any(root.iterdir()):
+                raise StorageError("the folder is not empty", where=str(root), do="choose another path")
+            root.parent.mkdir(parents=True, exist_ok=True)
+            made = Path(tempfile.mkdtemp(dir=root.parent, prefix=f".{root.name}."))
+            try:
+                (made / TASKS).mkdir()
+                (made / ".lock").touch()
+                first = Ledger().next("create")
+                append(made / "ledger.jsonl", first)
+                cls(made)._write(State(backbone, precision, head=first.hash))
+                made.chmod(0o755)
+                os.rename(made, root)
+                sync_folder(root.parent)
+            finally:
+                shutil.rmtree(made, ignore_errors=True)
+        return cls(root)
+
+    def state(self) -> State:
+        """What is in the bank now. Raises `StorageError` when there is none, `IncompatibleModule` for a damaged one."""
+        path = self.root / "bank.json"
+        if not path.is_file() and not path.is_symlink():
+            raise StorageError(
+                "no bank here",
+                where=str(self.root),
+                expected="a folder with bank.json in it",
+                do=f"check the path, or make one: graft bank create {self.root}",
+            )
+        for name in OWN:
+            self._require_own(name)
+        content = read_json(path, MODULE)
+        try:
+            if content.pop("format") != FORMAT:
+                raise IncompatibleModule(
+                    "written by another version of Graftwork", where=str(path), expected=f"format {FORMAT}"
+                )
+            tasks = {name: Placed(**placed) for name, placed in content.pop("tasks").items()}
+            for name, placed in tasks.items():  # they become paths
+                if not NAME.fullmatch(name) or type(placed.version) is not int:
+                    raise ValueError(f"{name!r}, version {placed.version!r}")
+            return State(**content, tasks=tasks)
+        except (KeyError, TypeError, AttributeError, ValueError) as error:
+            raise IncompatibleModule(
+                "bank.json is damaged", where=str(path), got=f"{type(error).__name__}: {error}", do="put back a copy"
+            ) from None
+
+    def _require_own(self, name: str) -> None:
+        """Raises `StorageError` where a part of the bank is a link: what is written would go elsewhere."""
+        with storage_errors(self.root / name), contextlib.suppress(FileNotFoundError):
+            inside(self.root, name)
+
+    def ledger(self, state: State) -> Ledger:
+        """The changes that led to this state. Raises `StorageError` when the chain is broken or leads elsewhere."""
+        ledger = read_ledger(self.root / "ledger.jsonl", state.head)
+        require_agreement({name: (one.version, one.digest) for name, one in state.tasks.items()}, ledger, self.root)
+        return ledger
+
+    def folder(self, name: str, version: int) -> Path:
+        """Where a version of a task stands."""
+        return self.root / TASKS / name / str(version)
+
+    def entry(self, name: str, version: int | None = None, state: State | None = None) -> TaskEntry:
+        """A task, its current version or another one that is kept.
+
+        Raises `UnknownName`, `StorageError` for a version that is not there, `IncompatibleModule` for a damaged one.
+        """
+        state = state or self.state()
+        placed = _placed(state, name, self.root)
+        if version is not None and version != placed.version:
+            placed = self._former(self.ledger(state).changes, name, version)
+        folder = self.folder(name, placed.version)
+        require_there(folder)
+        self._require_own(f"{TASKS}/{name}/{placed.version}/module.json")
+        description = read_json(folder / "module.json", MODULE)
+        require_description(description, folder)
+        board = (folder / BOARD).is_file()
+        description.pop("facts", None)
+        return TaskEntry(name, **asdict(placed), folder=folder, description=description, has_board=board)
+
+    def versions(self, name: str, state: State | None = None) -> list[int]:
+        """Those that are kept, the oldest first. Raises `UnknownName`, or `StorageError` for a broken ledger."""
+        state = state or self.state()
+        _placed(state, name, self.root)
+        return sorted(replay(self.ledger(state).changes)[name].versions)
+
+    def add(self, module: Path, name: str | None, test: Test, board: Path | None = None) -> Added:
+        """Copy a module in as the newest version of `name` (None: as its task is called), if `test` passes on the copy.
+
+        A module that is the current version already is not added again, unless the files of that version are damaged.
+        Raises `ConfigError` for a bad name, `IncompatibleModule` for another backbone, `StorageError`.
+        """
+        module = module_folder(module)
+        require_plain_folder(module)
+        description = read_json(module / "module.json", MODULE)
+        require_description(description, module)
+        name = name if name is not None else str(description["task"]["name"])
+        require_name(name)
+        with self._changing() as (state, ledger):
+            fits = identity_after(state.backbone, state.precision, state.backbone_seed, description, module)
+            state = replace(state, **fits)
+            with self._incoming(name) as copy:
+                copy_module(module, copy, board)
+                digest = digest_of(copy)
+                now = state.tasks.get(name)
+                if now is not None and now.digest == digest and is_intact(self.folder(name, now.version), digest):
+                    return Added(name, now.version, new=False)
+                test(copy)
+                change = ledger.next("add", name, version := next_version(ledger, name), digest)
+                placed = Placed(version, digest, bytes_of(copy), change.time)
+                require_vacant(self.folder(name, version))
+                append(self.root / "ledger.jsonl", change)
+                self._place(copy, self.folder(name, version))
+                self._write(replace(state, head=change.hash, tasks={**state.tasks, name: placed}))
+        return Added(name, version, new=True)
+
+    def remove(self, name: str) -> None:
+        """Take a task away with all its versions; only lines in the ledger tell that it was there."""
+        with self._changing() as (state, ledger):
+            placed = _placed(state, name, self.root)
+            change = ledger.next("remove", name, placed.version, placed.digest)
+            append(self.root / "ledger.jsonl", change)
+            tasks = {task: other for task, other in state.tasks.items() if task != name}
+            self._write(replace(state, head=change.hash, tasks=tasks))
+            sweep(self.root, tasks)
+
+    def rename(self, old: str, new: str) -> None:
+        """Give a task another name, with all its versions. Raises `ConfigError` for a bad name or one that was used."""
+        require_name(new)
+        with self._changing() as (state, ledger):
+            placed = _placed(state, old, self.root)
+            if new in state.tasks:
+                raise ConfigError(f"there is a task {new!r} already", where=str(self.root), do="choose another name")
+            require_free(ledger, old, new, self.root)
+            change = ledger.next("rename", old, placed.version, placed.digest, to=new)
+            append(self.root / "ledger.jsonl", change)
+            for version in replay(ledger.changes)[old].versions:
+                with self._incoming(new) as copy:
+                    copy_module(self.folder(old, version), copy)
+                    self._place(copy, self.folder(new, version))
+            tasks = {new if task == old else task: other for task, other in state.tasks.items()}
+            self._write(replace(state, head=change.hash, tasks=tasks))
+            sweep(self.root, tasks)
+
+    def rollback(self, name: str, test: Test, to: int | None = None) -> Placed:
+        """Make an older version (the one before, unless `to` says which) the current one, if `test` passes on it.
+
+        Raises `UnknownName`, `ConfigError` for a version that is not kept, `IncompatibleModule` for an edited one.
+        """
+        with self._changing() as (state, ledger):
+            current = _placed(state, name, self.root).version
+            if to is None:
+                to = max((one for one in self.versions(name, state) if one < current), default=None)
+            if to is None or to == current:
+                what = (
+                    f"{name!r} is at version {current} already" if to else f"{name!r} has no version before {current}"
+                )
+                raise ConfigError(what, where=str(self.root), do="graft bank show tells which versions there are")
+            former = self._former(ledger.changes, name, to)
+            require_digest(self.folder(name, to), former.digest)
+            test(self.folder(name, to))
+            change = ledger.next("rollback", name, to, former.digest)
+            append(self.root / "ledger.jsonl", change)
+            self._write(replace(state, head=change.hash, tasks={**state.tasks, name: former}))
+        return former
+
+    def _former(self, changes: Sequence[Change], name: str, version: int) -> Placed:
+        """A kept version as `bank.json` would name it."""
+        kept = replay(changes)[name]
+        if version not in kept.versions:
+            listed = ", ".join(map(str, sorted(kept.versions)))
+            raise ConfigError(f"{name!r} has no version {version}", where=str(self.root), expected=f"one of {listed}")
+        return Placed(version, kept.versions[version], bytes_of(self.folder(name, version)), kept.added[version])
+
+    @contextlib.contextmanager
+    def _changing(self) -> Iterator[tuple[State, Ledger]]:
+        """Holds the lock: what is there, mended. Whatever ends the block early leaves the bank as it was."""
+        self.state()
+        with contextlib.ExitStack() as lock:
+            with storage_errors(self.root):
+                lock.enter_context(held(self.root / ".lock"))
+            found = self._mended()
+            try:
+                yield found
+            except BaseException:
+                with contextlib.suppress(OSError, GraftworkError):  # the next writer does it, then
+                    self._mended(undo=True)
+                raise
+
+    def _mended(self, *, undo: bool = False) -> tuple[State, Ledger]:
+        """What is there, with an unfinished change finished or taken away. Raises `StorageError` for a damaged bank."""
+        state = self.state()
+        ledger = self.ledger(state)
+        if ledger.after > 1:
+            raise StorageError(
+                f"the ledger goes on for {ledger.after} lines after the one that bank.json names as the last",
+                where=str(self.root),
+                expected="one line at most, of a change that was cut off",
+                do="this bank.json is an older one: put the newer one back; nothing was changed",
+            )
+        if ledger.after:
+            path = self.root / "ledger.jsonl"
+            tail = tail_of(path, ledger)
+            finished = None if tail is None or undo else self._finished(state, ledger, tail)
+            if finished is not None:
+                self._write(finished)
+                state, ledger = finished, self.ledger(finished)
+            else:
+                if tail is not None and tail.action == "add":
+                    shutil.rmtree(self.folder(tail.task or "", tail.version or 0), ignore_errors=True)
+                cut(path, ledger)
+        sweep(self.root, state.tasks)
+        return state, ledger
+
+    def _finished(self, state: State, ledger: Ledger, tail: Change) -> State | None:
+        """With the change that `bank.json` does not know; None where a folder that it needs is not there.
+
+        Its writer was killed, or this `bank.json` is the one from before it.
+        """
+        changes, name = (*ledger.changes, tail), tail.to or tail.task or ""
+        try:
+            kept = replay(changes)
+            tasks = {task: placed for task, placed in state.tasks.items() if task in kept}
+            if name in kept:
+                needed = kept[name].versions if tail.action == "rename" else [kept[name].current]
+                if not all(self.folder(name, version).is_dir() for version in needed):
+                    return None
+                tasks[name] = self._former(changes, name, kept[name].current)
+        except (KeyError, ConfigError):
+            return None  # it changes what is not there
+        if tail.action == "add":
+            folder = self.folder(name, tasks[name].version)
+            description = read_json(folder / "module.json", MODULE)
+            require_description(description, folder)
+            fits = identity_after(state.backbone, state.precision, state.backbone_seed, description, folder)
+            state = replace(state, **fits)
+        return replace(state, head=tail.hash, tasks=tasks)
+
+    @contextlib.contextmanager
+    def _incoming(self, name: str) -> Iterator[Path]:
+        """A folder to fill, beside the tasks, which is removed again unless it was placed."""
+        with storage_errors(self.root / TASKS):
+            (self.root / TASKS).mkdir(exist_ok=True)
+            folder = Path(tempfile.mkdtemp(dir=self.root / TASKS, prefix=f".{name}."))
+        try:
+            yield folder
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+
+    def _place(self, copy: Path, folder: Path) -> None:
+        with storage_errors(folder):
+            folder.parent.mkdir(exist_ok=True)
+            copy.chmod(0o755)
+            os.rename(copy, folder)
+            sync_folder(folder.parent)
+            sync_folder(folder.parent.parent)
+
+    def _write(self, state: State) -> None:
+        tasks = {name: vars(placed) for name, placed in state.tasks.items()}
+        write_json(self.root / "bank.json", {"format": FORMAT} | vars(state) | {"tasks": tasks})
+
+
+def require_name(name: str) -> None:
+    """Raises `ConfigError` for what can't be the name of a task in a bank."""
+    if not NAME.fullmatch(name):
+        raise ConfigError(
+            "not a name for a task",
+            got=clip(name),
+            expected="letters, digits, _, - and ., at most 64, the first one no dot",
+            do="give it another name",
+        )
+
+
+def _placed(state: State, name: str, where: Path) -> Placed:
+    if name not in state.tasks:
+        raise unknown_task(name, state.tasks, where)
+    return state.tasks[name]
+
+
+def unknown_task(name: str, tasks: Iterable[str], where: Path) -> UnknownName:
+    """The error that names the nearest task, and some of the others."""
+    known = sorted(tasks)
+    near = nearest(name, known)
+    if len(known) > SHOWN:
+        known = [*([near] if near else []), *(task for task in known[: SHOWN - 1] if task != near), "…"]
+    return UnknownName("task", name, known, where=str(where))

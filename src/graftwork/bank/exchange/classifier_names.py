@@ -1,0 +1,92 @@
+"""Heads of transformers' sequence classifiers: what their parts are called, architecture by architecture."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, MutableMapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from torch import Tensor
+
+from graftwork.bank.exchange.site_names import folder_of
+from graftwork.errors import ConfigError, IncompatibleModule
+from graftwork.io.files import safe_load
+from graftwork.pretrained.model_folder import weight_files
+
+
+@dataclass(frozen=True)
+class Classifier:
+    """First token, hidden layer, activation, output: the paths of the two layers in the whole model."""
+
+    hidden: str
+    activation: str
+    out: str
+    own_hidden: bool = True  # False: the hidden layer is the pooler of the network itself, which no adapter stores
+
+
+_BERT = Classifier("pooler.dense", "tanh", "classifier", own_hidden=False)
+_ROBERTA = Classifier("classifier.dense", "tanh", "classifier.out_proj")
+CLASSIFIERS: Mapping[str, Classifier] = {
+    "bert": _BERT,
+    "ernie": _BERT,
+    "roberta": _ROBERTA,
+    "xlm-roberta": _ROBERTA,
+    "electra": Classifier("classifier.dense", "gelu", "classifier.out_proj"),
+    "distilbert": Classifier("pre_classifier", "relu", "classifier"),
+}
+
+
+def classifier_of(family: str, where: Path) -> Classifier:
+    """Raises `ConfigError` for an architecture whose classifier is another one."""
+    if family not in CLASSIFIERS:
+        raise ConfigError(
+            f"the classifier that transformers puts on {family!r} is not known here",
+            where=str(where),
+            expected=f"one of {', '.join(CLASSIFIERS)}",
+        )
+    return CLASSIFIERS[family]
+
+
+def take_classifier(
+    tensors: MutableMapping[str, Tensor], family: str, backbone: str, where: Path
+) -> tuple[str, dict[str, Tensor]]:
+    """The activation, and the layers as a delta has them, taken out of `tensors`, whose names are those of the model.
+
+    Raises `IncompatibleModule` where a layer is missing.
+    """
+    known = classifier_of(family, where)
+    head = {}
+    for ours, theirs in (("hidden", known.hidden), ("out", known.out)):
+        for part in ("weight", "bias"):
+            name = f"{theirs}.{part}"
+            if name in tensors:
+                head[f"head.{ours}.{part}"] = tensors.pop(name)
+    if not known.own_hidden and "head.hidden.weight" not in head:
+        head |= {f"head.hidden.{part}": tensor for part, tensor in _pooler(backbone, known.hidden).items()}
+    missing = [
+        f"{path}.{part}"
+        for ours, path in (("hidden", known.hidden), ("out", known.out))
+        for part in ("weight", "bias")
+        if f"head.{ours}.{part}" not in head
+    ]
+    if missing:
+        raise IncompatibleModule(
+            "the head is not whole",
+            where=str(where),
+            got=f"{', '.join(missing)} missing",
+            expected=f"{known.hidden} and {known.out}",
+            do="without it the folder gives other answers each time it is loaded: save these layers with it",
+        )
+    return known.activation, head
+
+
+def _pooler(backbone: str, path: str) -> dict[str, Tensor]:
+    """The pooler out of the backbone's own folder; empty where there is none."""
+    folder = folder_of(backbone)
+    found: dict[str, Tensor] = {}
+    for file in weight_files(folder) if folder else []:
+        for name, tensor in safe_load(file).items():
+            for part in ("weight", "bias"):
+                if name == f"{path}.{part}" or name.endswith(f".{path}.{part}"):
+                    found[part] = tensor.float().clone()
+    return found

@@ -1,0 +1,94 @@
+"""The formats by name: which one a folder has, and how to read and write it."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from graftwork.bank.exchange import adapters_bottleneck, peft_lora
+from graftwork.bank.exchange.imported_module import Found
+from graftwork.core.backbone import Backbone
+from graftwork.errors import ConfigError, IncompatibleModule, StorageError, UnknownName
+from graftwork.io.files import storage_errors, sync_folder
+from graftwork.io.plain_files import require_plain_folder
+from graftwork.module.task_module import TaskModule
+from graftwork.pretrained.model_json import checked_json
+
+CONFIG = "adapter_config.json"
+
+
+@dataclass(frozen=True)
+class Format:
+    """How a library's folder is told, read and written."""
+
+    is_ours: Callable[[Mapping[str, Any]], bool]
+    read: Callable[[Path, Backbone], Found]
+    write: Callable[[TaskModule, Path], None]
+
+
+FORMATS: Mapping[str, Format] = {
+    "peft": Format(peft_lora.is_ours, peft_lora.read, peft_lora.write),
+    "adapters": Format(adapters_bottleneck.is_ours, adapters_bottleneck.read, adapters_bottleneck.write),
+}
+
+
+def read_folder(folder: Path, backbone: Backbone) -> Found:
+    """What another library saved. Raises `StorageError`, `ConfigError` or `IncompatibleModule`."""
+    if not (folder / CONFIG).is_file():
+        raise StorageError(
+            "neither a folder of peft nor of adapters",
+            where=str(folder),
+            expected=f"a folder with {CONFIG} in it",
+        )
+    require_plain_folder(folder)
+    config = checked_json(folder / CONFIG)
+    for known in FORMATS.values():
+        if known.is_ours(config):
+            try:
+                return known.read(folder, backbone)
+            except (KeyError, TypeError, AttributeError, ValueError, IndexError, RuntimeError) as error:
+                raise IncompatibleModule(
+                    "the folder is damaged",
+                    where=str(folder),
+                    got=f"{type(error).__name__}: {error}",
+                    do="save or export it again",
+                ) from error
+    raise IncompatibleModule(
+        "neither peft nor adapters has written this",
+        where=str(folder / CONFIG),
+        expected="peft_type in it, or model_type and config",
+    )
+
+
+def write_folder(module: TaskModule, folder: Path, format: str) -> None:
+    """A task for another library, whole or not at all, in a folder that is not there yet or empty.
+
+    Raises `ConfigError` for a task that it can't hold, `StorageError`.
+    """
+    if format not in FORMATS:
+        raise UnknownName("format", format, FORMATS)
+    if module.backbone is not None and module.backbone.card.modality != "text":
+        raise ConfigError(
+            f"a task over {module.backbone.card.modality}s can't be exported",
+            where=str(module.folder),
+            expected="a task over texts: its folder says how texts are read, and how nothing else is",
+        )
+    with storage_errors(folder):
+        taken = folder.exists() and (not folder.is_dir() or any(folder.iterdir()))
+    if taken:
+        raise StorageError("the folder is not empty", where=str(folder), do="choose another path")
+    with storage_errors(folder):
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        made = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f".{folder.name}."))
+    try:
+        FORMATS[format].write(module, made)
+        with storage_errors(folder):
+            made.chmod(0o755)
+            made.rename(folder)
+            sync_folder(folder.parent)
+    finally:
+        shutil.rmtree(made, ignore_errors=True)

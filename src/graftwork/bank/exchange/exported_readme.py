@@ -1,0 +1,148 @@
+"""The README of an exported folder: what it is, what it leaves out, and the lines of Python that give our logits."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from textwrap import dedent
+
+from graftwork.bank.exchange.site_names import name_elsewhere
+from graftwork.core.method import THRESHOLDS_FACT
+from graftwork.errors import ConfigError
+from graftwork.io.files import safe_load, write_json, write_tensors, write_text
+from graftwork.module.task_module import TaskModule
+
+HEAD = "head.safetensors"
+KINDS = ("classification", "multilabel", "regression")  # an example has one row of logits
+IMPORTS: Mapping[bool, str] = {
+    False: """
+        import torch
+        from safetensors.torch import load_file
+        from transformers import AutoModel, AutoTokenizer
+        """,
+    True: """
+        import torch
+        from transformers import AutoTokenizer
+        """,
+}
+LOAD: Mapping[tuple[str, bool], str] = {  # (format, whether the head is in it) -> how its library loads it
+    ("peft", False): """
+        from peft import PeftModel
+        model = PeftModel.from_pretrained(AutoModel.from_pretrained(BASE, dtype=torch.float32), FOLDER).eval()
+        """,
+    ("peft", True): """
+        from peft import PeftModel
+        from transformers import AutoModelForSequenceClassification
+        base = AutoModelForSequenceClassification.from_pretrained(BASE, num_labels=CLASSES, dtype=torch.float32)
+        model = PeftModel.from_pretrained(base, FOLDER).eval()
+        """,
+    ("adapters", False): """
+        import adapters
+        model = AutoModel.from_pretrained(BASE).eval()
+        adapters.init(model)
+        model.load_adapter(FOLDER, use_safetensors=True, set_active=True)
+        """,
+    ("adapters", True): """
+        from adapters import AutoAdapterModel
+        model = AutoAdapterModel.from_pretrained(BASE).eval()
+        name = model.load_adapter(FOLDER, use_safetensors=True, set_active=True)
+        model.active_head = name
+        """,
+}
+POOLED: Mapping[str, str] = {
+    "mean": """
+        mask = batch["attention_mask"][:, :, None]
+        pooled = (states * mask).sum(1) / mask.sum(1)
+        """,
+    "first": """
+        pooled = states[:, 0]
+        """,
+    "last": """
+        pooled = states[torch.arange(len(states)), batch["attention_mask"].sum(1) - 1]
+        """,
+}
+UNIT = """
+    pooled = pooled / pooled.norm(dim=-1, keepdim=True) * pooled.shape[-1] ** 0.5  # to unit mean square
+    """
+APART = """
+    u, v = pooled.chunk(2)  # of the first texts, of the second ones
+    pooled = torch.cat([(u - v).abs(), u * v], dim=-1)
+    """
+
+
+def write_readme(folder: Path, format: str, module: TaskModule, *, whole: bool) -> None:
+    """Write README.md and labels.json beside exported weights; unless the `whole` answer is in these, the head too.
+
+    Raises `ConfigError` for a head that is no matrix on one reading of a text.
+    """
+    assert module.backbone is not None
+    labels = list(module.task.labels)
+    if not whole:
+        _write_head(folder, module)
+    write_json(folder / "labels.json", labels)
+    code = snippet(format, module, whole=whole)
+    told = (
+        "The head is in it."
+        if whole
+        else f"Its head is beside it, in {HEAD}: a linear layer on the pooled output scaled to unit mean square, which"
+        " no head of that library is. The lines below compute it."
+    )
+    write_text(
+        folder / "README.md",
+        f"# {module.task.name}, for {format}\n\n"
+        f"A task of Graftwork ({module.task.kind}), trained with {module.description['method']['name']} on "
+        f"{module.backbone.card.id}. {told} The classes, in order, stand in labels.json.\n\n"
+        f"FOLDER is this folder, BASE the network, TEXTS a list of texts{_of_pairs(module)}.\n\n"
+        f"```python\n{code}```\n\n"
+        f"`logits` are those of the task module in fp32{_rounded(module)}{_scaled(module)}.\n",
+    )
+
+
+def snippet(format: str, module: TaskModule, *, whole: bool) -> str:
+    """The lines that load the folder and compute `logits` (texts, classes)."""
+    assert module.backbone is not None
+    card = module.backbone.card
+    apart = len(module.roles) == 2 and card.towers == 2
+    parts = [IMPORTS[whole], LOAD[format, whole].replace("CLASSES", str(len(module.task.labels)))]
+    texts = "TEXTS" if len(module.roles) == 1 else "TEXTS + OTHERS" if apart else "TEXTS, OTHERS"
+    cut = f"padding=True, truncation=True, max_length={card.max_length}"
+    parts += [
+        f"tokenizer = AutoTokenizer.from_pretrained(BASE)\nbatch = tokenizer({texts}, {cut}, return_tensors='pt')\n"
+        f"with torch.no_grad():\n    {'logits' if whole else 'states'} = model(**batch)."
+        f"{'logits' if whole else 'last_hidden_state'}\n"
+    ]
+    if not whole:
+        parts += [POOLED[card.pooling], UNIT, APART if apart else ""]
+        parts += [f'head = load_file(f"{{FOLDER}}/{HEAD}")\nlogits = pooled @ head["weight"].T + head["bias"]\n']
+    base = name_elsewhere(card.id)
+    parts.insert(1, f"BASE = {base!r}\n" if base else "")
+    return "".join(dedent(part).lstrip("\n") for part in parts)
+
+
+def _write_head(folder: Path, module: TaskModule) -> None:
+    """The linear layer, with the thresholds that validation chose added to its bias."""
+    delta = safe_load(module.folder / "delta.safetensors")
+    if module.task.kind not in KINDS or not {"head.out.weight", "head.out.bias"} <= delta.keys():
+        raise ConfigError(
+            f"the head of a {module.task.kind} task can't be exported",
+            where=str(module.folder),
+            expected=f"a task of kind {', '.join(KINDS)}, whose head is one linear layer",
+        )
+    bias, thresholds = delta["head.out.bias"], module.description["facts"].get(THRESHOLDS_FACT)
+    if thresholds is not None:
+        bias = bias + bias.new_tensor(thresholds)
+    write_tensors(folder / HEAD, {"weight": delta["head.out.weight"], "bias": bias})
+
+
+def _of_pairs(module: TaskModule) -> str:
+    return ", OTHERS one of their partners" if len(module.roles) == 2 else ""
+
+
+def _rounded(module: TaskModule) -> str:
+    bf16 = module.description["precision"] == "bf16"
+    return "; it was trained and answers in bf16, whose logits differ by its rounding" if bf16 else ""
+
+
+def _scaled(module: TaskModule) -> str:
+    mean, deviation = module.task.scale
+    return f"; the value is logit * {deviation!r} + {mean!r}" if module.task.kind == "regression" else ""

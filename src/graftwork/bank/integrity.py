@@ -1,0 +1,101 @@
+"""Watches that what a bank has learnt stays as it is: its files, and the logits of every self-test to the last bit."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from graftwork.bank.bank_folder import BankFolder, Placed
+from graftwork.bank.task_version import digest_of, require_digest
+from graftwork.core.backbone import Backbone
+from graftwork.errors import GraftworkError, IncompatibleModule
+from graftwork.module.task_module import TaskModule
+
+
+@dataclass(frozen=True)
+class Noted:
+    """What a version of a task was when it was looked at."""
+
+    version: int
+    files: str  # digest of the folder
+    logits: str  # sha256 of the self-test's logits
+
+
+class Witness:
+    """What each task of a bank was when it was first seen, or as an earlier command noted it."""
+
+    def __init__(self, store: BankFolder, device: str, backbone: Backbone | None, noted: Mapping[str, Any]):
+        """`noted` is what `notes` gave on the same processor by the same code: elsewhere last bits differ.
+
+        Modules are opened on `backbone`, the one that tasks are trained on; without it on one of their own. Raises
+        `IncompatibleModule` for a task that is no longer what was noted, or that can't be opened.
+        """
+        self.store, self.device, self._backbone = store, device, backbone
+        self._seen = {name: Noted(**note) for name, note in noted.items()}
+        self.compare()
+
+    @property
+    def notes(self) -> dict[str, Any]:
+        """For a later command, as JSON."""
+        return {name: asdict(seen) for name, seen in self._seen.items()}
+
+    def compare(self, added: str | None = None) -> int:
+        """Look at every task; how many were compared with what they were. `added` is new, or has a new version.
+
+        Raises `IncompatibleModule` for the first that differs.
+        """
+        compared, before = 0, self._seen
+        self._seen = {}
+        for name, placed in self.store.state().tasks.items():
+            known = before.get(name)
+            same = known is not None and (known.version, known.files) == (placed.version, placed.digest)
+            known = known if same else None  # of another version, or of another task that had the name
+            try:
+                self._seen[name] = self._look(name, placed, known)
+            except GraftworkError:
+                if self.store.state().tasks.get(name) == placed:
+                    raise
+                continue  # another process has taken it away, or changed it, meanwhile
+            compared += known is not None and name != added
+        return compared
+
+    def _look(self, name: str, placed: Placed, known: Noted | None) -> Noted:
+        """A task as it is now. Raises where that is not what is `known` of it."""
+        folder = self.store.folder(name, placed.version)
+        if known is None:
+            require_digest(folder, placed.digest)
+        files = digest_of(folder)
+        if known is not None:
+            self._require_same(name, folder, "its files have changed", known.files, files)
+        logits = self._logits(folder)
+        if known is not None:
+            self._require_same(name, folder, "its self-test gives other logits", known.logits, logits)
+        return Noted(placed.version, files, logits)
+
+    def open(self, folder: Path) -> TaskModule:
+        """A module, its self-test passed. Raises `IncompatibleModule`."""
+        module = TaskModule.load(folder, device=self.device, backbone=self._backbone)
+        self._backbone = module.backbone or self._backbone  # held, so that not every task opens it again
+        return module
+
+    def _logits(self, folder: Path) -> str:
+        """A hash of what the self-test gives, to the last bit."""
+        module = self.open(folder)
+        assert module.tested is not None
+        logits = np.ascontiguousarray(module.tested, dtype="<f8")  # (N, C) or (W, C)
+        return hashlib.sha256(repr(logits.shape).encode() + logits.tobytes()).hexdigest()
+
+    def _require_same(self, name: str, folder: Path, what: str, known: str, found: str) -> None:
+        if found != known:
+            raise IncompatibleModule(
+                f"the task {name!r} is not what it was when it was added: {what}",
+                where=str(folder),
+                got=f"sha256 {found[:16]}…",
+                expected=f"sha256 {known[:16]}…",
+                do=f"see graft bank check {self.store.root}; the stream stopped here",
+            )

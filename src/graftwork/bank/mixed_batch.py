@@ -1,0 +1,256 @@
+"""A mixture: rows of any tasks, kinds and methods, answered in one pass of the frozen backbone that they share.
+
+Every row of a batch runs through the same network. Where adapters hang, the rows of a task are changed by its own, many
+tasks in one batched product; heads and probes then read their rows; what has blocks of its own takes the states from
+below them. A text is tokenised once, and runs once for all tasks that change nothing of the network.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import nn
+
+from graftwork.bank.batch_tokens import Tokens, Unit, tokens_of
+from graftwork.bank.stacked_adapters import Chunks, Shelf, Stretch, hung, shape_of
+from graftwork.core.backbone import Backbone, Features
+from graftwork.core.example import Example
+from graftwork.core.hidden_states import Part, Rows, Seen
+from graftwork.core.kind import Kind
+from graftwork.core.method import Fitted, Hangs, Logits, ReadsStates
+from graftwork.core.model import Stacks
+from graftwork.core.task import Task
+from graftwork.errors import UnknownName
+from graftwork.machine.memory import in_halves
+from graftwork.module.predict_many import Answer, windows
+from graftwork.module.task_module import TaskModule
+from graftwork.registry import kinds
+from graftwork.train.answer import EXAMPLES_AT_ONCE, TOKENS_AT_ONCE, finished, states_up_to
+from graftwork.train.batches import by_length
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where the adapters of a task stand."""
+
+    number: int  # of the shelf
+    shelf: Shelf
+    slot: int
+
+    @property
+    def route(self) -> tuple[int, int]:
+        """Which rows cross the same adapters."""
+        return self.number, self.slot
+
+
+@dataclass(frozen=True)
+class Resident:
+    """A task that can be answered: from a shelf, from states of the frozen backbone, or by itself."""
+
+    task: Task
+    kind: Kind
+    roles: tuple[str, ...]
+    facts: Mapping[str, Any]
+    place: Place | None = None  # on a shelf, with
+    head: nn.Module | None = None  # what is left beside
+    reader: ReadsStates | None = None
+    depth: int = 0  # that states are read to
+    fitted: Fitted | None = None  # by itself
+
+
+class Mixture:
+    """The tasks of one backbone, and those that need none. Several threads may use it."""
+
+    def __init__(self, tokens_at_once: int = TOKENS_AT_ONCE) -> None:
+        self.tokens_at_once = tokens_at_once  # of a batch, padding included
+        self._residents: dict[str, Resident] = {}
+        self._shelves: dict[tuple[Any, ...], tuple[int, Shelf]] = {}
+        self._backbone: Backbone | None = None  # a twin: what hangs on it reaches nobody else
+        self._sites: dict[str, nn.Module] = {}
+        self._lock = threading.RLock()
+
+    def put(self, name: str, module: TaskModule) -> None:
+        """Add a task, or replace it. A module whose adapters stand on a shelf from then on is not needed any more."""
+        with self._lock:
+            if module.backbone is not None and self._backbone is None:
+                self._backbone = module.backbone.twin()
+                self._sites = dict(self._backbone.module.named_modules())
+            resident = self._housed(module)
+            self.drop(name)
+            self._residents[name] = resident
+
+    def drop(self, name: str) -> None:
+        """Forget a task, if it is there."""
+        with self._lock:
+            gone = self._residents.pop(name, None)
+            if gone is not None and gone.place is not None:
+                gone.place.shelf.drop(gone.place.slot)
+
+    def names(self) -> list[str]:
+        """The tasks that it answers, in the order in which they came."""
+        return list(self._residents)
+
+    def answers(self, rows: Sequence[tuple[str, Example]]) -> list[Answer]:
+        """Of every row the answer of its task, as the kind's `decode` gives it. Raises `UnknownName`, `OutOfMemory`."""
+        answers: list[Answer] = []
+        with self._lock:
+            for window in self._windows(rows):
+                found: dict[int, Answer] = {}
+                for name, places, logits in self._logits(window):
+                    resident = self._residents[name]
+                    decoded = resident.kind.decode(logits, resident.task, [window[i][1] for i in places])
+                    found |= zip(places, decoded, strict=True)
+                answers += [found[i] for i in range(len(window))]
+        return answers
+
+    def logits(self, rows: Sequence[tuple[str, Example]]) -> list[NDArray[np.float64]]:
+        """Of every row the logits, (C,), or (rows of its own, C) of words and choices. Raises `UnknownName`."""
+        found: list[NDArray[np.float64]] = []
+        with self._lock:
+            for window in self._windows(rows):
+                named = {
+                    i: row for _, places, logits in self._logits(window) for i, row in zip(places, logits, strict=True)
+                }
+                found += [named[i] for i in range(len(window))]
+        return found
+
+    def _windows(self, rows: Sequence[tuple[str, Example]]) -> Iterator[Sequence[tuple[str, Example]]]:
+        """Rows whose tokens fit into memory together."""
+        for name in dict.fromkeys(name for name, _ in rows):
+            if name not in self._residents:
+                raise UnknownName("task", name, self._residents)
+        start = 0
+        for window in windows(example for _, example in rows):
+            yield rows[start : start + len(window)]
+            start += len(window)
+
+    def _housed(self, module: TaskModule) -> Resident:
+        """Where its adapters stack they go onto a shelf; else it stays as it is."""
+        fitted, backbone = module.fitted, module.backbone
+        like = partial(Resident, module.task, kinds.get(module.task.kind), module.roles, fitted.facts)
+        if backbone is None or not isinstance(fitted, ReadsStates):
+            return like(fitted=fitted)
+        hanging = fitted.adapters if isinstance(fitted, Hangs) else {}
+        adapters = {site: adapter for site, adapter in hanging.items() if isinstance(adapter, Stacks)}
+        if isinstance(fitted, Hangs) and adapters and len(adapters) == len(hanging) and backbone.rows_apart:
+            return like(place=self._placed(adapters, backbone), head=fitted.head)
+        return like(fitted=fitted) if fitted.depth is None else like(reader=fitted, depth=fitted.depth)
+
+    def _placed(self, adapters: Mapping[str, Stacks], backbone: Backbone) -> Place:
+        shape = shape_of(adapters)
+        if shape not in self._shelves:
+            weights = next(backbone.module.parameters())
+            self._shelves[shape] = (len(self._shelves), Shelf(adapters, weights.dtype, weights.device))
+        number, shelf = self._shelves[shape]
+        return Place(number, shelf, shelf.put(adapters))
+
+    def _logits(self, window: Sequence[tuple[str, Example]]) -> Iterator[tuple[str, list[int], Logits]]:
+        """Task by task the rows of the window that ask it, and their logits."""
+        asked: dict[str, list[int]] = {}
+        for place, (name, _) in enumerate(window):
+            asked.setdefault(name, []).append(place)
+        shared = [name for name in asked if self._residents[name].fitted is None]
+        if shared:
+            assert self._backbone is not None
+            wanted = {name: [window[i][1] for i in asked[name]] for name in shared}
+            for name, logits in _Round(self, self._backbone, wanted).run():
+                yield name, asked[name], logits
+        for name in asked.keys() - set(shared):
+            fitted = self._residents[name].fitted
+            assert fitted is not None
+            yield name, asked[name], fitted.logits([window[i][1] for i in asked[name]])
+
+
+class _Round:
+    """One call: some examples for each of some tasks."""
+
+    def __init__(self, mixture: Mixture, backbone: Backbone, wanted: Mapping[str, Sequence[Example]]):
+        self.mixture, self.backbone = mixture, backbone
+        self.residents = {name: mixture._residents[name] for name in wanted}
+        routes = {name: one.place.route if one.place else None for name, one in self.residents.items()}
+        roles = {name: one.roles for name, one in self.residents.items()}
+        self.tokens: Tokens = tokens_of(backbone, wanted, roles, routes)
+        self.parts: dict[str, list[NDArray[np.float64]]] = {name: [] for name in wanted}
+        self.order: dict[str, list[int]] = {name: [] for name in wanted}  # the units that the parts answer
+
+    @torch.inference_mode()
+    def run(self) -> Iterator[tuple[str, Logits]]:
+        """Each task's logits, in the order of its examples."""
+        for batch in by_length(self.tokens.sizes, self.mixture.tokens_at_once, EXAMPLES_AT_ONCE):
+            for answered in in_halves(sorted(batch.tolist()), self._answer):
+                for name, (part, units) in answered.items():
+                    self.parts[name].append(part)
+                    self.order[name] += units
+        for name, resident in self.residents.items():
+            encoded, places, asked = self.tokens.answered(name, self.order[name])
+            logits = finished(resident.facts, encoded, np.concatenate(self.parts[name]), places)
+            yield name, logits if asked is None else logits[asked]
+
+    def _answer(self, numbers: Sequence[int]) -> dict[str, tuple[NDArray[np.float64], list[int]]]:
+        """One batch: of every task in it the logits, and the units that they answer; nothing else is left of it.
+
+        The units come in the order of their routes, so that what is handled together lies side by side.
+        """
+        tokens = self.tokens
+        units = [tokens.units[i] for i in numbers]
+        sequences = [tokens.sequences(unit) for unit in units]
+        starts = np.cumsum([0, *map(len, sequences)]).tolist()
+        inputs = self.backbone.collate(tokens.merged, [sequence for own in sequences for sequence in own])
+        with hung(self.mixture._sites, starts[-1], self._stretches(units, starts)):
+            seen = Seen(self.backbone, inputs, states_up_to(self.backbone, inputs, self._depth(units)), 1)
+        asked: dict[str, list[int]] = {}
+        for place, unit in enumerate(units):
+            for name in unit.tasks:
+                asked.setdefault(name, []).append(place)
+        found: dict[str, tuple[NDArray[np.float64], list[int]]] = {}
+        for name, places in asked.items():
+            encoded = tokens.of_task(name)
+            part = seen.part(_rows(places, starts), encoded.towers, encoded.words is not None)
+            found[name] = self._read(self.residents[name], part), [units[i].number for i in places]
+        return found
+
+    def _stretches(self, units: Sequence[Unit], starts: Sequence[int]) -> list[Stretch]:
+        """Shelf by shelf the rows that cross it."""
+        slots: dict[int, list[int]] = {}
+        begin: dict[int, int] = {}
+        shelves: dict[int, Shelf] = {}
+        for unit, start, end in zip(units, starts, starts[1:], strict=False):
+            place = self.residents[unit.tasks[0]].place
+            if place is not None:
+                begin.setdefault(place.number, start)
+                shelves[place.number] = place.shelf
+                slots.setdefault(place.number, []).extend([place.slot] * (end - start))
+        return [
+            Stretch(slice(begin[number], begin[number] + len(own)), shelves[number], Chunks.of(own))
+            for number, own in slots.items()
+        ]
+
+    def _depth(self, units: Sequence[Unit]) -> int:
+        """How many blocks must run."""
+        readers = [self.residents[name] for unit in units for name in unit.tasks]
+        return max(self.backbone.card.blocks if one.reader is None else one.depth for one in readers)
+
+    def _read(self, resident: Resident, part: Part) -> NDArray[np.float64]:
+        """(B, C) logits of a task's rows, or (W, C)."""
+        if resident.reader is not None:
+            logits = resident.reader.read(part)
+        else:
+            assert resident.head is not None
+            blocks = self.backbone.card.blocks
+            logits = resident.head(Features(part.state(blocks), part.mask, part.joined(blocks)))
+        found: NDArray[np.float64] = logits.double().cpu().numpy()
+        return found
+
+
+def _rows(places: Sequence[int], starts: Sequence[int]) -> Rows:
+    """The sequences of these units of a batch."""
+    if places[-1] - places[0] == len(places) - 1:
+        return slice(starts[places[0]], starts[places[-1] + 1])
+    return [row for place in places for row in range(starts[place], starts[place + 1])]

@@ -1,0 +1,114 @@
+"""The tasks of a stream, and how every one of them is trained."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import Any
+
+from graftwork.core.named_methods import Named
+from graftwork.core.run import Recipe
+from graftwork.core.task import Task, read_task_file
+from graftwork.errors import ConfigError, GraftworkError
+from graftwork.io.files import digest
+from graftwork.machine.environment import numerics
+from graftwork.pretrained.open_backbone import lasting_name
+from graftwork.run.session import Opened, Shop, open_shop
+from graftwork.run.settings import Given, Setup, over
+from graftwork.run.train import require_fit
+
+OF_A_TASK = re.compile(rf"--({'|'.join(item.name.replace('_', '-') for item in fields(Task))})\b(?!-)")
+
+
+class TaskFailed(GraftworkError):
+    """One task of a stream can't be learnt; the others can."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A task, and what its file says of how it is trained."""
+
+    task: Task
+    settings: Mapping[str, Any]
+
+    @classmethod
+    def of(cls, given: Task | str | Path) -> Asked:
+        """From a task, or whatever `Task.from_file` takes. Raises `GraftworkError`."""
+        if isinstance(given, Task):
+            return cls(given, {})
+        path = Task.find(given)
+        return cls(Task.from_file(given), read_task_file(path)[1] if path.suffix == ".toml" else {})
+
+
+@dataclass(frozen=True)
+class How:
+    """How every task is trained, as by `train`."""
+
+    method: Named
+    given: Given  # for all tasks: what their files say of the same does not count
+    setup: Setup
+    seed: int
+    learning_rate: float | None
+
+    @property
+    def backbone(self) -> str | None:
+        """The one that was asked for, whatever the files say of theirs."""
+        return self.given.get("backbone")
+
+    def shop(self, asked: Asked, shared: Opened) -> Shop:
+        """The task's data beside what is open already. Raises `TaskFailed` where the task can't be learnt so."""
+        with of_this_task():
+            named, backbone = asked.settings.get("backbone", self.setup.backbone), self.setup.backbone
+            differs = lasting_name(named) != lasting_name(backbone)
+            if shared.backbone is not None and differs and self.backbone is None:
+                raise ConfigError(
+                    "this task is for another backbone than the stream's",
+                    got=named,
+                    expected=backbone,
+                    do="take the line out of its file, or name the backbone for all of them: --backbone",
+                )
+            shop = open_shop(asked.task, [self.method], self.setup, shared)
+            require_fit(shop, self.method)
+            return shop
+
+    def recipe(self, asked: Asked) -> Recipe:
+        """How long and how fast."""
+        return replace(Setup.of(over(asked.settings, self.given)).recipe, learning_rate=self.learning_rate)
+
+    def question(self, asked: Asked, shop: Shop) -> str:
+        """A hash of what is learnt and how, whatever it is learnt after and on however many threads."""
+        spec = shop.spec(self.method, self.recipe(asked), self.seed)
+        return digest([spec.question, spec.data, spec.method, spec.recipe, spec.seed])
+
+    def identity(self, shared: Opened) -> dict[str, Any]:
+        """What makes two commands parts of one stream, as JSON."""
+        card = shared.backbone.card if shared.backbone is not None else None
+        computed_in = numerics(self.setup.precision, self.setup.device, self.method.method.uses_backbone)
+        return {
+            "method": dict(self.method.config),
+            "seed": self.seed,
+            "epochs": self.setup.epochs,
+            "batch_size": None if self.setup.batch_size == Recipe.batch_size else self.setup.batch_size,
+            "learning_rate": self.learning_rate,
+            "precision": computed_in["precision"],
+            "backbone": None if card is None else {"id": card.id, "revision": card.revision},
+        }
+
+
+@contextlib.contextmanager
+def of_this_task(but: tuple[type[GraftworkError], ...] = ()) -> Iterator[None]:
+    """What goes wrong inside, except for errors of the types `but`, is the matter of one task: a `TaskFailed`.
+
+    A flag that describes a task, which a stream of many has not, is told to be a line of its file.
+    """
+    try:
+        yield
+    except but:
+        raise
+    except GraftworkError as error:
+        do = f"{error.do} (in a task file: docs/data.md#task-files)" if OF_A_TASK.search(error.do) else error.do
+        parts = {"where": error.where, "got": error.got, "expected": error.expected, "do": do}
+        raise TaskFailed(error.what, **parts) from error

@@ -1,0 +1,121 @@
+"""Learns the tasks of a stream into a bank: each leaves a module, and none of the earlier ones changes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from graftwork.bank.bank_folder import BankFolder, Placed
+from graftwork.bank.forgetting import figures
+from graftwork.bank.integrity import Witness
+from graftwork.bank.stream_history import History, Row
+from graftwork.bank.stream_tasks import Asked, How, of_this_task
+from graftwork.bank.task_version import identity_after
+from graftwork.core.meter import Stopwatch
+from graftwork.core.progress import Progress
+from graftwork.core.task import Dataset
+from graftwork.errors import StorageError
+from graftwork.io.files import digest
+from graftwork.machine.environment import numerics
+from graftwork.run.run_checkpoint import computed_in
+from graftwork.run.score_interval import evidence_of
+from graftwork.run.session import Opened
+from graftwork.run.store import read_logits
+from graftwork.run.train import Run, train_in
+
+
+class IntoBank:
+    """One process, one backbone, one store of its passes for all tasks; modules are tested on that same backbone."""
+
+    def __init__(self, how: How, shared: Opened, bank: Path, folder: Path):
+        """Into the bank at `bank`, made where it is not there; `folder` is that of `stream.json`.
+
+        Raises `IncompatibleModule` for a bank with another backbone, or with a task that is not what was noted of it.
+        """
+        self.how, self.shared = how, shared
+        self.history = History(folder / "stream.json", {"bank": bank.name} | how.identity(shared))
+        self.store = BankFolder(bank) if (bank / "bank.json").exists() else BankFolder.create(bank)
+        chosen = numerics(how.setup.precision, how.setup.device, how.method.method.uses_backbone)
+        if shared.backbone is not None:
+            module = {"backbone": asdict(shared.backbone.card), "precision": chosen["precision"]}
+            held = self.store.state()  # refuses now what the bank could not hold later
+            identity_after(held.backbone, held.precision, held.backbone_seed, module | {"backbone_seed": 0}, bank)
+        self._arithmetic = digest(computed_in(chosen))
+        noted: Mapping[str, Any] = self.history.more.get("self_tests", {})
+        comparable = noted.get("arithmetic") == self._arithmetic
+        known = noted["tasks"] if comparable else {}
+        self.witness = Witness(self.store, chosen["device"], shared.backbone, known)
+
+    def take(self, asked: Asked, progress: Progress) -> Row:
+        """Train one task, unless the bank has it, add it, and compare all others with what they were.
+
+        Raises `TaskFailed`, `StorageError`, and `IncompatibleModule` where a task is not what it was.
+        """
+        shop = self.how.shop(asked, self.shared)
+        if shop.frozen is not None:
+            shop.frozen.forget_all_but(shop.dataset.digest)
+        name, question = asked.task.name, self.how.question(asked, shop)
+        known = self._known(name, question)
+        if known is not None:
+            return known | {"reused": True}
+        with of_this_task((StorageError,)):
+            run = train_in(shop, self.how.method, self.how.recipe(asked), self.how.seed, progress)
+        progress(1.0, "comparing the others")
+        placed, adding = self._add(run, name)
+        watch = Stopwatch()
+        compared = self.witness.compare(added=name)
+        row: Row = {"task": name, "kind": shop.dataset.task.kind, "question": question} | _told(run, shop.dataset)
+        row |= {"version": placed.version, "digest": placed.digest, "bytes": placed.bytes}
+        row["seconds"] |= {"add": adding, "compare": watch.read().wall_seconds}
+        row["earlier"] = {"compared": compared, "identical": True}  # anything else has raised
+        held = self.store.state().tasks
+        others = [other for other in self.history.rows.values() if other["task"] != name and _answers(held, other)]
+        scores = [other["score"]["score"] for other in others]
+        scores.append(row["score"]["score"])
+        row["figures"] = asdict(figures([scores[: i + 1] for i in range(len(scores))]))
+        self.history.more["self_tests"] = {"arithmetic": self._arithmetic, "tasks": self.witness.notes}
+        self.history.put(row)
+        return row
+
+    def _known(self, name: str, question: str) -> Row | None:
+        """The row of a task that an earlier command added, where the bank still has that version of it."""
+        row = self.history.rows.get(name)
+        if row is None or row["question"] != question:
+            return None
+        return row if _answers(self.store.state().tasks, row) else None
+
+    def _add(self, run: Run, name: str) -> tuple[Placed, float | None]:
+        """What the bank says of it, and the seconds of adding it; None where a command that was stopped had done it."""
+        placed = self.store.state().tasks.get(name)
+        if placed is not None and self.store.entry(name).description["run"] == run.result.id:
+            return placed, None
+        watch = Stopwatch()
+        self.store.add(run.folder / "module", name, self.witness.open)
+        seconds = watch.read().wall_seconds
+        return self.store.state().tasks[name], seconds
+
+
+def _answers(held: Mapping[str, Placed], row: Row) -> bool:
+    """Whether the version that a row tells of is the one that answers in the bank."""
+    placed = held.get(row["task"])
+    return placed is not None and (placed.version, placed.digest) == (row["version"], row["digest"])
+
+
+def _told(run: Run, data: Dataset) -> Row:
+    """What the run came to."""
+    evidence = evidence_of(data, "test", read_logits(run.folder, "test"))
+    low, high = evidence.interval
+    return {
+        "run": run.result.id,
+        "metric": data.task.metrics[0],
+        "score": {"score": evidence.score, "low": low, "high": high},
+        "scores": dict(run.result.scores),
+        "rows": {name: len(split.examples) for name, split in data.splits.items()},
+        "trained_parameters": run.result.costs["trained_parameters"].value,
+        "seconds": {
+            "train": run.result.costs["train_seconds"].value,
+            "run": None if run.reused else run.result.spent.wall_seconds,
+        },
+    }

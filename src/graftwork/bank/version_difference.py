@@ -1,0 +1,68 @@
+"""What differs between two versions of a task, or between two banks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from graftwork.bank.bank_folder import BankFolder, State, TaskEntry
+
+Pair = list[Any]  # what it is in the one, and in the other
+
+
+def of_tasks(one: TaskEntry, other: TaskEntry) -> dict[str, Pair]:
+    """Aspect -> both values, where they differ; empty only when every file is the same."""
+    if one.digest == other.digest:
+        return {}
+    first, second = _aspects(one), _aspects(other)
+    found = {name: [first[name], second[name]] for name in first if first[name] != second[name]}
+    return found or {"files": [one.digest, other.digest]}
+
+
+def of_banks(one: BankFolder, other: BankFolder) -> dict[str, Any]:
+    """What is "removed" (only in `one`), "added" (only in `other`), "changed".
+
+    And "backbone" and "precision" where they differ, both values as in `of_tasks`.
+    """
+    here, there = one.state(), other.state()
+    both = [name for name in sorted(here.tasks) if name in there.tasks]
+    changed = {
+        name: of_tasks(one.entry(name, state=here), other.entry(name, state=there))
+        for name in both
+        if here.tasks[name].digest != there.tasks[name].digest
+    }
+    return {
+        **_grounds(here, there),
+        "removed": sorted(here.tasks.keys() - there.tasks.keys()),
+        "added": sorted(there.tasks.keys() - here.tasks.keys()),
+        "changed": changed,
+    }
+
+
+def _grounds(here: State, there: State) -> dict[str, Pair]:
+    backbones = [_named(state.backbone) for state in (here, there)]
+    found = {"backbone": backbones} if backbones[0] != backbones[1] else {}
+    return found | ({"precision": [here.precision, there.precision]} if here.precision != there.precision else {})
+
+
+def _aspects(entry: TaskEntry) -> dict[str, Any]:
+    told, task = entry.description, entry.description["task"]
+    return {
+        "kind": task["kind"],
+        "inputs": told["roles"],
+        "labels": task["labels"],
+        "backbone": _named(told["backbone"]),
+        "precision": told["precision"],
+        "method": told["method"],
+        "recipe": told.get("recipe"),
+        "run": told.get("run"),
+        "scores": told["scores"],
+        "trained_parameters": told.get("trained_parameters"),
+        "bytes": entry.bytes,
+        "delta": told["delta_sha256"],
+        "board": entry.has_board,
+    }
+
+
+def _named(backbone: Mapping[str, Any] | None) -> str:
+    return f"{backbone['id']}, revision {backbone['revision'][:16]}" if backbone is not None else "none"

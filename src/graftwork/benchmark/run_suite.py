@@ -1,0 +1,243 @@
+"""`benchmark`: every task of a suite through `compare`, beside what others published, and the files to hand in."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, Unpack
+
+from graftwork.benchmark.hand_in import write_answers
+from graftwork.benchmark.official import Written, write_task
+from graftwork.benchmark.published_scores import Entry, best_on_validation, of_published, over_tasks, spread
+from graftwork.compare.leaderboard import SEEDS, Leaderboard, choose_methods, compare
+from graftwork.compare.majority_floor import MAJORITY
+from graftwork.core.part_settings import split_words
+from graftwork.core.progress import Progress, silent
+from graftwork.core.suite import OfficialTask, Suite
+from graftwork.errors import ConfigError, StorageError, UnknownName
+from graftwork.evaluate.score import scores_on
+from graftwork.io.files import read_toml, write_json
+from graftwork.module.task_module import TaskModule
+from graftwork.registry import kinds, suites
+from graftwork.run.settings import Given, Setup, takes_settings
+from graftwork.run.store import read_result
+
+FORMAT = 1
+PUBLISHED = Path(__file__).with_name("published.toml")
+CHOSEN = "best on validation"
+
+
+@dataclass(frozen=True)
+class Benchmark:
+    """What came of it. `content` is exactly what stands in `benchmark.json`."""
+
+    content: Mapping[str, Any]
+    folder: Path
+
+
+@takes_settings
+def benchmark(
+    suite: str,
+    folder: str | Path,
+    *,
+    tasks: str | Sequence[str] | None = None,
+    methods: str | Sequence[str] | None = None,
+    seeds: int = SEEDS,
+    limit: int | None = None,
+    exhaustive: bool = False,
+    out: str | Path | None = None,
+    jobs: int | None = None,
+    progress: Progress = silent,
+    **given: Unpack[Given],
+) -> Benchmark:
+    """Compare methods on the tasks of `suite` (default: all whose official files are in `folder`), as `compare` does.
+
+    The official dev files are the test split. Choices are made on a validation split drawn from train. `limit` takes
+    that many rows of each labelled file and writes nothing to hand in. `majority` always takes part.
+    `out` (default `boards/<suite>`) receives `benchmark.json`, the boards, the rows as JSONL, and `submission/`.
+
+    Raises `GraftworkError` for bad data or settings, before anything is trained.
+    """
+    part, folder, out = suites.get(suite), Path(folder), Path(out if out is not None else f"boards/{suite}")
+    if limit is not None and limit < 1:
+        raise ConfigError("--limit must be at least 1", got=str(limit))
+    chosen = _methods(methods)
+    asked, left_out = _tasks(part, folder, None if tasks is None else split_words(tasks))
+    written = [write_task(task, out / "data" / task.name, limit) for task in asked]
+    setup = Setup.of(given)
+    runs, device = Path(setup.runs), setup.device
+    call = partial(compare, methods=chosen, seeds=seeds, exhaustive=exhaustive, jobs=jobs, **given)
+    boards, entries = {}, {}
+    for place, task in enumerate(written):
+        name = task.official.name
+        boards[name] = call(task.task, out=out / name, progress=_part(progress, place, len(written), name))
+        entries[name] = _entries(boards[name].rows, task, runs, device)
+    best = {name: found for name, listed in entries.items() if (found := best_on_validation(listed)) is not None}
+    asked_for = {"suite": suite, "title": part.title, "backbone": setup.backbone, "seeds": seeds, "limit": limit}
+    content: dict[str, Any] = asked_for | {
+        "format": FORMAT,
+        "hidden": part.hidden,
+        "tasks": {task.official.name: _described(task, boards[task.official.name]) for task in written},
+        "left_out": left_out,
+        "rows": _rows(entries, best),
+        "chosen": {name: entry.method for name, entry in best.items()},
+        "published": _published(suite, {task.official.name: _columns(task.official) for task in written}),
+        "submission": None if limit is not None else _submission(part, written, best, runs, device, out),
+    }
+    write_json(out / "benchmark.json", content)
+    return Benchmark(content, out)
+
+
+def _methods(words: str | Sequence[str] | None) -> list[str] | None:
+    """Those asked for, and the majority class whether or not it is."""
+    if words is None:
+        return None
+    words = split_words(words)
+    given = {item.label for item in choose_methods(words)}
+    return [*words, MAJORITY] if MAJORITY not in given else words
+
+
+def _tasks(suite: Suite, folder: Path, names: Sequence[str] | None) -> tuple[list[OfficialTask], dict[str, str]]:
+    """The tasks that can be asked, and of the others why they are left out.
+
+    Raises `UnknownName` for a name the suite doesn't have, `StorageError` or `ConfigError` for one that was asked for
+    by name and can't be had, `StorageError` where there is none at all.
+    """
+    if not folder.is_dir():
+        raise StorageError("no such folder", where=str(folder), do=f"name the folder with the files of {suite.title}")
+    known = {task.name: task for task in suite.tasks(folder)}
+    listed = {name.lower(): name for name in (*known, *suite.left_out)}
+    for name in names or ():
+        if name.lower() not in listed:
+            raise UnknownName("task", name, listed.values())
+    wanted = [listed[name.lower()] for name in names] if names is not None else list(listed.values())
+    reasons = {name: _why_not(known.get(name), folder) or suite.left_out.get(name, "") for name in wanted}
+    left_out = {name: reason for name, reason in reasons.items() if reason}
+    if names is not None and left_out:
+        name, reason = next(iter(left_out.items()))
+        raise ConfigError(
+            f"the task {name} can't be asked: {reason}",
+            where=str(folder),
+            do="leave it out of --tasks, or unpack its files there",
+        )
+    asked = [known[name] for name in wanted if name not in left_out]
+    if not asked:
+        raise StorageError(
+            f"no task of {suite.title} is here: {'; '.join(why for name, why in left_out.items() if name in known)}",
+            where=str(folder),
+            got=", ".join(sorted(path.name for path in folder.iterdir())[:10]) or "an empty folder",
+            do="unpack the official files there as they are",
+        )
+    return asked, left_out
+
+
+def _why_not(task: OfficialTask | None, folder: Path) -> str:
+    if task is None:
+        return ""
+    if task.kind not in kinds.names():
+        return f"there is no kind {task.kind!r} yet"
+    missing = [str(path.relative_to(folder)) for path in task.missing()]
+    return f"no {' and no '.join(missing)}" if missing else ""
+
+
+def _part(progress: Progress, place: int, count: int, name: str) -> Progress:
+    return lambda done, text: progress((place + done) / count, f"{name}: {text}")
+
+
+def _columns(task: OfficialTask) -> list[str]:
+    """What the table calls the scores of a task: `MNLI-m accuracy`."""
+    return [f"{test} {metric}" for test in task.tests for metric in task.metrics]
+
+
+def _described(task: Written, board: Leaderboard) -> dict[str, Any]:
+    return {
+        "columns": _columns(task.official),
+        "rows": dict(board.content["task"]["rows"]),
+        "validation": "drawn" if task.official.validation is None else "official",
+        "broken_rows": task.broken,
+        "note": task.official.note,
+        "board": str(board.folder),
+    }
+
+
+def _entries(rows: Sequence[Mapping[str, Any]], task: Written, runs: Path, device: str) -> list[Entry]:
+    """The rows of a board; the majority class stands for runs that failed, as in the board's own order."""
+    floor = next((_entry(row, task, runs, device, None) for row in rows if row["method"] == MAJORITY), None)
+    return [_entry(row, task, runs, device, floor) for row in rows]
+
+
+def _entry(row: Mapping[str, Any], task: Written, runs: Path, device: str, floor: Entry | None) -> Entry:
+    """A row of a board; its modules answer the further test sets too. Failed runs score as `floor`, if it scored."""
+    if not row["scores"]:
+        return Entry(row["method"], row["status"], {}, float("nan"), {})
+    results = [read_result(runs / run_id / "result.json") for run_id in row["runs"]]
+    done = [result for result in results if result.status == "ok" and result.scores]
+    first, *further = task.official.tests
+    scores = {f"{first} {name}": {run.seed: run.scores[name] for run in done} for name in task.official.metrics}
+    for test in further:
+        found = {
+            run.seed: scores_on(TaskModule.load(runs / run.id, device=device), task.task, task.tests[test])
+            for run in done
+        }
+        scores |= {f"{test} {name}": {seed: of[name] for seed, of in found.items()} for name in task.official.metrics}
+    validation = [run.validation[task.official.metrics[0]] for run in done]
+    failed = [run.seed for run in results if run not in done]
+    if floor is not None and floor.scores:
+        for column, of in floor.scores.items():
+            scores[column] |= dict.fromkeys(failed, statistics.fmean(of.values()))
+        validation += [floor.validation] * len(failed)
+    ids = {run.seed: run.id for run in done}
+    return Entry(row["method"], row["status"], scores, statistics.fmean(validation), ids, len(failed))
+
+
+def _rows(entries: Mapping[str, Sequence[Entry]], best: Mapping[str, Entry]) -> list[dict[str, Any]]:
+    """A row for the choice that validation makes in each task, then one per method, the best mean first."""
+    of_method: dict[str, dict[str, Entry]] = {}
+    for task, listed in entries.items():
+        for entry in listed:
+            of_method.setdefault(entry.method, {})[task] = entry
+    rows = [_row(method, found, len(entries)) for method, found in of_method.items()]
+    rows.sort(key=lambda row: (-row["mean"]["mean"] if "mean" in row else 0.0, row["method"]))
+    rows.sort(key=lambda row: "mean" not in row)
+    return [_row(CHOSEN, best, len(entries)), *rows]
+
+
+def _row(name: str, found: Mapping[str, Entry], tasks: int) -> dict[str, Any]:
+    scores = {column: spread(seeds) for entry in found.values() for column, seeds in entry.scores.items()}
+    whole = over_tasks(list(found.values())) if len(found) == tasks else {}
+    told = {
+        "status": {task: entry.status for task, entry in found.items()},
+        "n_failed": {task: entry.n_failed for task, entry in found.items()},
+    }
+    return {"method": name, **told, "scores": scores} | whole
+
+
+def _published(suite: str, tasks: Mapping[str, Sequence[str]]) -> list[dict[str, Any]]:
+    """The figures of others, those that have one for a column of the table."""
+    columns = {column for listed in tasks.values() for column in listed}
+    rows = [row for row in read_toml(PUBLISHED).get(suite, ()) if columns & row["scores"].keys()]
+    return [row | of_published(row["scores"], tasks) for row in rows]
+
+
+def _submission(
+    suite: Suite, tasks: Sequence[Written], best: Mapping[str, Entry], runs: Path, device: str, out: Path
+) -> dict[str, Any] | None:
+    """Answer the files without labels by the first run of each task's choice; None where nothing is to hand in."""
+    if suite.hand_in is None:
+        return None
+    written, missing = [], []
+    for task in tasks:
+        entry = best.get(task.official.name)
+        for name, source in task.official.unlabelled.items():
+            if entry is None or not source.path.is_file():
+                missing.append(name)
+                continue
+            module = runs / entry.runs[min(entry.runs)]
+            write_answers(
+                module, task.official, source, partial(suite.hand_in, name), out / "submission" / name, device
+            )
+            written.append(name)
+    return {"folder": str(out / "submission"), "files": written, "missing": missing}

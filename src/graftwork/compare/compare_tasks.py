@@ -1,0 +1,175 @@
+"""`compare_tasks`: a board for each of several tasks as `compare` makes it, then one over all of them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Unpack, cast
+
+from graftwork.compare.leaderboard import (
+    SEEDS,
+    Leaderboard,
+    chosen_methods,
+    command_line,
+    compare,
+)
+from graftwork.compare.tasks_data import over_tasks
+from graftwork.compare.tasks_report import write_tasks_report
+from graftwork.compare.workers import runs_at_once
+from graftwork.core.progress import Progress, silent
+from graftwork.core.task import Task, read_task_file
+from graftwork.data.readers.hub_datasets import SCHEME
+from graftwork.data.splits.split_folder import require_outside
+from graftwork.errors import ConfigError, GraftworkError, UnknownName
+from graftwork.io.files import finite, require_writable, storage_errors, write_json
+from graftwork.machine.environment import environment
+from graftwork.run.session import settled
+from graftwork.run.settings import Given, Setup, over, takes_settings
+from graftwork.train.recipe import require_sense
+from graftwork.train.seeds import chosen_sources
+
+OUT = Path("boards") / "tasks"
+
+Asked = tuple[Task, Mapping[str, Any]]  # a task, and the arguments of `compare` for it
+
+
+@dataclass(frozen=True)
+class TasksBoard:
+    """What `compare_tasks` found. `content` is exactly what stands in `tasks.json`."""
+
+    content: Mapping[str, Any]
+    folder: Path
+    boards: Mapping[str, Leaderboard]  # of the tasks that were compared, by name
+
+    @property
+    def rows(self) -> list[Mapping[str, Any]]:
+        """A row per method, the highest mean first; behind them those that lack a score on some task."""
+        return list(self.content["rows"])
+
+
+@takes_settings
+def compare_tasks(
+    tasks: Sequence[Task | str | Path],
+    *,
+    against: str | None = None,
+    methods: str | Sequence[str] | None = None,
+    seeds: int | None = None,
+    exhaustive: bool | None = None,
+    no_transfer: bool = False,
+    out: str | Path | None = None,
+    jobs: int | None = None,
+    progress: Progress = silent,
+    **setup: Unpack[Given],
+) -> TasksBoard:
+    """Compare methods on each of `tasks` (tasks, data files or task files), then over all of them.
+
+    What a task file says of its comparison (backbone, methods, seeds …) holds for that task unless it is given here;
+    after both come the defaults of `compare`. Ratios are to the method called `against` on the boards (default:
+    `full`). `out` (default `boards/tasks`) receives `tasks.json`, `tasks.html` and a folder for the board of each task.
+
+    A task that fails is a row, and counts in no summary. Raises `GraftworkError` for bad settings, before any run.
+    """
+    told = {"methods": methods, "seeds": seeds, "exhaustive": exhaustive, "jobs": jobs}
+    given = {key: value for key, value in told.items() if value is not None} | {"no_transfer": no_transfer, **setup}
+    asked = []
+    for task in tasks:
+        settings = {}
+        if not isinstance(task, Task):
+            settings = read_task_file(Path(task))[1] if str(task).endswith(".toml") else {}
+            task = Task.from_file(task)
+        asked.append((task, {"seeds": SEEDS, **settings, **given, **over(settings, setup)}))
+    return compare_each(asked, against=against, out=out, progress=progress)
+
+
+def compare_each(
+    asked: Sequence[Asked],
+    *,
+    against: str | None = None,
+    out: str | Path | None = None,
+    progress: Progress = silent,
+) -> TasksBoard:
+    """`compare_tasks` where each task comes with its own arguments of `compare`."""
+    folder, listed = Path(out if out is not None else OUT), _named_apart(asked)
+    listed = [(task, {**settings, "out": settings.get("out") or folder / task.name}) for task, settings in listed]
+    _check(listed, against)
+    require_writable(folder)
+    boards: dict[str, Leaderboard] = {}
+    failed: dict[str, str] = {}
+    for place, (task, settings) in enumerate(listed):
+        try:
+            boards[task.name] = compare(task, **settings, progress=_part(progress, place, listed))
+        except GraftworkError as error:
+            failed[task.name] = error.message
+    content = over_tasks({name: board.content for name, board in boards.items()}, failed, against)
+    where = {name: str(board.folder) for name, board in boards.items()}
+    content = finite(
+        content
+        | {"name": folder.name, "boards": where, "command": command_line(), "environment": environment()}
+        | {"tasks": [entry | {"board": where.get(entry["name"])} for entry in content["tasks"]]}
+    )
+    write_json(folder / "tasks.json", content)
+    write_tasks_report(content, folder / "tasks.html")
+    return TasksBoard(content, folder, boards)
+
+
+def _check(listed: Sequence[Asked], against: str | None) -> None:
+    """Raise `GraftworkError` for what no run is needed to find wrong."""
+    if not listed:
+        raise ConfigError("no task is named", expected="two data files or task files, or more")
+    labels: set[str] = set()
+    for task, settings in listed:
+        for path in (task.data, task.validation, task.test):
+            if path is not None and not str(path).startswith(SCHEME):
+                with storage_errors(path):
+                    path.stat()
+        if settings["seeds"] < 1:
+            raise ConfigError("seeds must be at least 1", got=str(settings["seeds"]))
+        setup = Setup.of(cast(Given, {name: settings.get(name) for name in Given.__annotations__}))
+        chosen = chosen_methods(settings.get("methods"), bool(settings.get("no_transfer")))
+        runs_at_once(settings.get("jobs"), settled(setup, chosen)[1])
+        require_outside(task, [setup.runs, settings["out"]])
+        require_sense(setup.recipe)
+        chosen_sources(settings.get("vary"))
+        labels |= {item.label for item in chosen}
+    _require_apart("out", {task.name: settings["out"] for task, settings in listed})
+    _require_apart("rejects", {task.name: task.rejects for task, _ in listed if task.rejects is not None})
+    if against is not None and against not in labels:
+        raise UnknownName("method of these comparisons", against, sorted(labels))
+
+
+def _require_apart(key: str, paths: Mapping[str, str | Path]) -> None:
+    """Raise `ConfigError` where two tasks would write to one place."""
+    first: dict[Path, str] = {}
+    for name, path in paths.items():
+        other = first.setdefault(Path(path).resolve(), name)
+        if other != name:
+            raise ConfigError(
+                f"tasks {other} and {name} would overwrite each other's {key}",
+                where=str(path),
+                do=f'name another in one of their task files: {key} = "…"',
+            )
+
+
+def _named_apart(asked: Sequence[Asked]) -> list[Asked]:
+    """Tasks that share a name (`train` of several folders) get that of their folder before it.
+
+    Raises `ConfigError` where that tells them apart no better.
+    """
+    counts = Counter(task.name for task, _ in asked)
+    apart = [
+        (replace(task, name=f"{task.data.absolute().parent.name}_{task.name}") if counts[task.name] > 1 else task, said)
+        for task, said in asked
+    ]
+    twice = [name for name, count in Counter(task.name for task, _ in apart).items() if count > 1]
+    if twice:
+        raise ConfigError(
+            "two tasks have the same name", got=", ".join(twice), do='give each a task file with a line name = "…"'
+        )
+    return apart
+
+
+def _part(progress: Progress, place: int, listed: Sequence[Asked]) -> Progress:
+    name = listed[place][0].name
+    return lambda done, text: progress((place + done) / len(listed), f"{name}: {text}")

@@ -1,0 +1,310 @@
+"""The leaderboard as data: what stands in `leaderboard.json`, from finished runs.
+
+Runs that failed are results. A row's scores are of the runs that went through, and it says how many did not; what is
+better is decided with every run counted, one that failed by the majority class's answers, which are what is left to
+whoever relied on it. Otherwise a method would gain by failing where it would have scored low.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graftwork.compare.expected_best import curve
+from graftwork.compare.frontier import DEFAULT_COST, frontier, points
+from graftwork.compare.majority_floor import MAJORITY, Floor
+from graftwork.compare.statistics import DECIMALS, FEWEST_RUNS, LEVEL, Bootstrap, Difference, Sample, bootstrap
+from graftwork.compare.stochastic_order import almost_stochastic_order
+from graftwork.core.meter import GRADES, Cost
+from graftwork.core.metric import Metric
+from graftwork.core.run import RunResult
+from graftwork.train.seeds import SOURCES
+from graftwork.units import several
+
+FORMAT = 1
+ENOUGH_RUNS = 5  # to show a ranking
+ENOUGH_ROWS = 20  # of the test split: an interval over fewer is rough
+HEADLINE_DRAWS = 10_000
+OTHER_DRAWS = 1_000  # for the intervals of metrics that decide nothing
+SEED = 0  # of the draws
+ROUNDING = 1e-9  # of a score: less is not below the majority class
+
+Statistics = Mapping[str, NDArray[Any]]  # metric -> (N, K) on the test split
+
+
+@dataclass(frozen=True)
+class RowRuns:
+    """A row of the board: one method and all of its runs."""
+
+    method: str
+    config: Mapping[str, Any]
+    status: str  # "ok" | "failed" | "diverged" | "out_of_memory"
+    runs: tuple[tuple[RunResult, Statistics], ...]  # the statistics of a run that isn't "ok" are empty
+
+    @property
+    def scored(self) -> tuple[tuple[RunResult, Statistics], ...]:
+        """The runs that went through and are compared."""
+        return tuple((result, stats) for result, stats in self.runs if result.status == "ok")
+
+    def counted(self, metric: str, floor: Floor) -> tuple[NDArray[Any], ...]:
+        """The statistics of every run of a row with a score, those of the floor for one that failed."""
+        return tuple(stats[metric] if result.status == "ok" else floor.test[metric] for result, stats in self.runs)
+
+
+@dataclass(frozen=True)
+class Findings:
+    """What the board says beside its rows."""
+
+    floor: Floor
+    data_report: Mapping[str, Any] = field(default_factory=dict)
+    search_costs: Mapping[str, Cost] = field(default_factory=dict)  # what the whole comparison really spent
+    notes: tuple[str, ...] = ()
+    decision: Mapping[str, Any] | None = None  # `decision.content_of`; None where no run went through
+    command: str = ""  # what the user typed
+    environment: Mapping[str, Any] = field(default_factory=dict)  # where the board was assembled
+    varied: tuple[str, ...] = SOURCES  # what the runs' seeds drew anew; the rest was drawn as by seed 0
+
+
+def leaderboard(
+    task: Mapping[str, Any],
+    backbone: Mapping[str, Any] | None,
+    rows: Sequence[RowRuns],
+    metrics: Mapping[str, Metric],
+    findings: Findings,
+    *,
+    draws: int = HEADLINE_DRAWS,
+) -> dict[str, Any]:
+    """The content of `leaderboard.json`. `metrics` by name, the headline first.
+
+    Rows come best first, then those that failed. Scores are fractions; costs are medians over a
+    row's runs of full length.
+    Keys are only ever added to this dictionary: it is a file format.
+    """
+    headline, floor = next(iter(metrics)), findings.floor
+    lowest = _value(metrics[headline], floor.test[headline])
+    boots = {
+        name: _bootstrap(
+            {row.method: tuple(stats[name] for _, stats in row.scored) for row in rows},
+            metric,
+            draws if name == headline else min(draws, OTHER_DRAWS),
+        )
+        for name, metric in metrics.items()
+    }
+    counted = _counted(rows, boots[headline], metrics[headline], headline, floor, draws)
+    entries = [_entry(row, boots, counted, headline, lowest) for row in rows]
+    entries.sort(key=_rank)
+    return {
+        "format": FORMAT,
+        "task": dict(task),
+        "backbone": None if backbone is None else dict(backbone),
+        "rows": entries,
+        "headline_metric": headline,
+        "frontier": frontier(points(entries, headline)),
+        "frontier_cost": DEFAULT_COST,
+        "differences": _differences(counted, entries, headline),
+        "majority": lowest,
+        "expected_best": _expected_best(rows, headline, floor),
+        "search_costs": {name: asdict(cost) for name, cost in findings.search_costs.items()},
+        "data_report": dict(findings.data_report),
+        "race": None,  # always; boards of older versions hold their race here
+        "decision": None if findings.decision is None else dict(findings.decision),
+        "notes": [*_notes(rows, entries), *_held(findings.varied), *findings.notes],
+        "statistics": {
+            "draws": draws,
+            "other_draws": min(draws, OTHER_DRAWS),
+            "seed": SEED,
+            "level": 0.95,
+            "varied": list(findings.varied),
+        },
+        "command": findings.command,
+        "environment": dict(findings.environment),
+    }
+
+
+def median_costs(results: Sequence[RunResult]) -> dict[str, dict[str, Any]]:
+    """Each cost's median over the runs that know it, with the worst grade among them."""
+    names = dict.fromkeys(name for result in results for name in result.costs)
+    medians = {}
+    for name in names:
+        costs = [result.costs[name] for result in results if name in result.costs]
+        known = [cost for cost in costs if cost.value is not None] or costs
+        values = [cost.value for cost in known if cost.value is not None]
+        grade = max((cost.grade for cost in known), key=_grade_rank)
+        medians[name] = {
+            "value": statistics.median(values) if values else None,
+            "unit": known[0].unit,
+            "grade": grade,
+        }
+    return medians
+
+
+def _grade_rank(grade: str) -> int:
+    return GRADES.index(grade) if grade in GRADES else len(GRADES)
+
+
+def _value(metric: Metric, rows: NDArray[Any]) -> float:
+    return float(metric.value(np.asarray(rows, np.float64).mean(axis=0)))
+
+
+def _bootstrap(runs: Mapping[str, tuple[NDArray[Any], ...]], metric: Metric, draws: int) -> Bootstrap:
+    samples = [Sample(method, of_method) for method, of_method in runs.items() if of_method]
+    return bootstrap(samples, metric, draws=draws, seed=SEED) if samples else Bootstrap({})
+
+
+def _counted(
+    rows: Sequence[RowRuns],
+    boot: Bootstrap,
+    metric: Metric,
+    headline: str,
+    floor: Floor,
+    draws: int,
+) -> Bootstrap:
+    """The headline's bootstrap with failed runs counted: the same draws, anew for the rows that have such runs."""
+    failing = {
+        row.method: row.counted(headline, floor) for row in rows if row.scored and len(row.scored) < len(row.runs)
+    }
+    again = _bootstrap(failing, metric, draws)
+    return Bootstrap({**boot.rows, **again.rows})
+
+
+def _entry(
+    row: RowRuns, boots: Mapping[str, Bootstrap], counted: Bootstrap, headline: str, lowest: float
+) -> dict[str, Any]:
+    """One row of the board. A row that failed has a price and no score."""
+    results = [result for result, _ in row.runs]
+    scored = [result for result, _ in row.scored]
+    errors = dict.fromkeys(result.error for result in results if result.error)
+    scores = {name: asdict(boot.score(row.method)) for name, boot in boots.items() if row.method in boot.rows}
+    least = -math.inf if row.method == MAJORITY else lowest - ROUNDING
+    below = [result for result in scored if result.scores.get(headline, math.inf) < least]
+    return {
+        "method": row.method,
+        "config": dict(row.config),
+        "status": row.status if scored or row.status != "ok" else "failed",
+        "n_seeds": len(scored),
+        "n_failed": sum(result.status != "ok" for result in results),
+        "n_diverged": sum(result.status == "diverged" for result in results) + len(below),
+        "scores": scores,
+        "counted": float(counted.rows[row.method].points.mean()) if scores else None,
+        "costs": median_costs(scored or results),
+        "below_majority": bool(scores) and scores[headline]["mean"] < least,
+        "runs": [result.id for result in results],
+        "errors": list(errors),
+        "dropped": None,  # boards of older versions told why a method had left a race
+    }
+
+
+def _rank(entry: Mapping[str, Any]) -> tuple[int, float, str]:
+    """Best first, failed runs counted; failed last; equal scores by name."""
+    if entry["counted"] is None:
+        return 1, 0.0, entry["method"]
+    return 0, -round(entry["counted"], DECIMALS), entry["method"]
+
+
+def _differences(boot: Bootstrap, entries: Sequence[Mapping[str, Any]], headline: str) -> list[dict[str, Any]]:
+    """Every pair of scored rows, the higher mean as `a`, with the second opinion of the runs alone."""
+    rows = {entry["method"]: entry for entry in entries if entry["scores"]}
+    pairs = Bootstrap({method: boot.rows[method] for method in rows}).differences()
+    told = []
+    for pair in pairs:
+        of_pair = (pair.a, pair.b)
+        told.append({
+            "metric": headline, **asdict(pair),
+            "runs": [len(boot.rows[method].points) for method in of_pair],
+            "failed": [len(boot.rows[method].points) - rows[method]["n_seeds"] for method in of_pair],
+            "aso": _second_opinion(pair, boot, len(pairs)),
+        })  # fmt: skip
+    return told
+
+
+def _second_opinion(pair: Difference, boot: Bootstrap, pairs: int) -> dict[str, Any] | None:
+    """How nearly the runs of the row with the higher mean dominate the other's.
+
+    None with too few of them, and where each row's are all alike: one number a row has no order to speak of.
+    """
+    order = (pair.a, pair.b) if pair.delta >= 0 else (pair.b, pair.a)
+    of, beside = (boot.rows[method].points for method in order)
+    if min(len(of), len(beside)) < FEWEST_RUNS or max(np.ptp(of), np.ptp(beside)) < ROUNDING:
+        return None
+    return {"of": order[0], **asdict(almost_stochastic_order(of, beside, confidence=1 - LEVEL / pairs))}
+
+
+def _expected_best(rows: Sequence[RowRuns], headline: str, floor: Floor) -> list[dict[str, Any]]:
+    """A curve per row over its seeds."""
+    failed = floor.validation.get(headline)
+    curves = []
+    for row in rows:
+        found = curve([result for result, _ in row.runs] if row.scored else [], headline, DEFAULT_COST, failed)
+        if found:
+            curves.append({"method": row.method, "of": "seeds", "cost": DEFAULT_COST, "points": found})
+    return curves
+
+
+def _notes(rows: Sequence[RowRuns], entries: Sequence[Mapping[str, Any]]) -> list[str]:
+    """What a reader must know before trusting the order of the rows."""
+    made = [len(row.runs) for row in rows if row.scored]
+    notes = _short(rows)
+    if made and min(made) < ENOUGH_RUNS:
+        runs = several(min(made), "run")
+        note = f"not enough runs to rank: {runs} of a method; {ENOUGH_RUNS} show a ranking, 10 support a claim"
+        if min(made) < FEWEST_RUNS:
+            note += f". Under {FEWEST_RUNS} runs the spread over seeds is unknown, so no verdict is given"
+        notes.append(note)
+    for row in rows:
+        lost = len(row.runs) - len(row.scored)
+        if row.scored and lost:
+            notes.append(
+                f"{row.method}: {lost} of {len(row.runs)} runs did not finish; its scores are of the others; "
+                "in the verdicts they count as the majority class"
+            )
+    notes += [note for row in rows if (note := _parted(row))]
+    return [*notes, *(_diverged(entry) for entry in entries if entry["n_diverged"])]
+
+
+def _short(rows: Sequence[RowRuns]) -> list[str]:
+    """That the test split has few rows."""
+    few = min((len(of) for row in rows for _, stats in row.scored for of in stats.values()), default=ENOUGH_ROWS)
+    if few >= ENOUGH_ROWS:
+        return []
+    told = f"the test split has {several(few, 'row')}: under {ENOUGH_ROWS} intervals and verdicts are rough"
+    return [f"{told}, under 6 nothing can be told apart"]
+
+
+def _parted(row: RowRuns) -> str:
+    """That batches of a row were computed in parts, for want of memory."""
+    passes = sum("passes_in_parts" in result.facts for result, _ in row.runs)
+    runs = [result.facts["accumulation"] for result, _ in row.runs if "accumulation" in result.facts]
+    answers = sum("answers_in_parts" in result.facts for result, _ in row.runs)
+    told = []
+    if runs:
+        most, steps = max(run["parts"] for run in runs), sum(run["steps"] for run in runs)
+        told.append(f"{steps:,} batches went through in up to {most} parts, whose gradients add up")
+    if passes:
+        told.append(f"the frozen network read its batches in parts, in {several(passes, 'run')}")
+    if answers:
+        told.append(f"batches were answered in parts, in {several(answers, 'run')}")
+    return f"{row.method}: for want of memory {'; '.join(told)}" if told else ""
+
+
+def _diverged(entry: Mapping[str, Any]) -> str:
+    """How many runs of a row came to nothing, and whether the row did."""
+    of = entry["n_seeds"] + entry["n_failed"]
+    found = f"{entry['n_diverged']} of {of} runs diverged or scored below the majority class"
+    return f"{entry['method']}: {found}" + (", and so does their mean" if entry["below_majority"] else "")
+
+
+def _held(varied: Sequence[str]) -> list[str]:
+    """That a spread is of some sources of variation alone."""
+    if set(varied) == set(SOURCES):
+        return []
+    held = [source for source in SOURCES if source not in varied]
+    return [
+        f"only {' and '.join(varied)} {'varies' if len(varied) == 1 else 'vary'} between runs, {' and '.join(held)} "
+        f"{'is' if len(held) == 1 else 'are'} held as in seed 0: spreads, intervals and verdicts are of that alone"
+    ]

@@ -1,0 +1,237 @@
+"""The report: one HTML page that needs nothing beside itself, on a screen and on paper."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+from plotly.offline import get_plotlyjs
+
+from graftwork.compare.advice import advice, chosen_row, heading
+from graftwork.compare.plots import figures
+from graftwork.compare.sentences import (
+    cost_name,
+    few_runs,
+    grades,
+    points,
+    price_tag,
+    race_lines,
+    scored,
+    search_line,
+    sentence,
+    verdicts,
+    warnings,
+)
+from graftwork.io.files import finite, write_text
+from graftwork.units import percent, scaled, show
+
+FOLDER = Path(__file__).parent
+GRADES: Mapping[str, tuple[str, str]] = {
+    "meter": ("A", "read off an instrument"),
+    "counter": ("B", "counted while it ran"),
+    "model": ("C", "computed from other readings"),
+    "guess": ("D", "a guess, which may be wrong by a factor of two"),
+}
+PASSING = ("time", "load_average")  # of an environment: another for every run
+BOARD_COSTS = ("train_seconds", "trained_parameters", "stored_bytes", "peak_memory_bytes", "predict_latency_seconds")
+
+
+def write_report(board: Mapping[str, Any], runs: Sequence[Mapping[str, Any]], path: Path) -> None:
+    """Write the page to `path`, whole. Raises `StorageError` when it can't be written."""
+    write_text(path, render_report(board, runs))
+
+
+def render_report(board: Mapping[str, Any], runs: Sequence[Mapping[str, Any]]) -> str:
+    """The page's HTML. Every text from data is escaped, in the page and inside the plots."""
+    board, runs = finite(board), finite(list(runs))
+    return (
+        pages()
+        .get_template("report.html.j2")
+        .render(
+            board=board,
+            title=str(board["task"].get("name", "task")),
+            advice=advice(board),
+            heading=heading(board),
+            chosen=(chosen_row(board) or {}).get("method"),
+            metric=board["headline_metric"],
+            other_metrics=_other_metrics(board),
+            rows=[_row(row, board) for row in board["rows"]],
+            board_costs=[(name, cost_name(name)) for name in BOARD_COSTS],
+            prices=_prices(board),
+            grades=[(grade, *GRADES.get(grade, ("?", "unknown"))) for grade in grades(board["rows"])],
+            search=search_line(board),
+            race=race_lines(board),
+            verdicts=verdicts(board),
+            few=few_runs(board) is not None,
+            pairs=[{"aso": None} | pair | {"sentence": sentence(pair)} for pair in board["differences"]],
+            warnings=warnings(board),
+            data_report={key: value for key, value in board["data_report"].items() if key != "warnings"},
+            runs=[_run(run, board["headline_metric"]) for run in runs],
+            fits=_fits(board, runs),
+            environments=_environments(runs),
+            figures=figures(board, runs),
+            has_scores=bool(scored(board)),
+            css=css(),
+            # The only place where the library's text could end its own element.
+            plotly=Markup(get_plotlyjs().replace("</script", "<\\/script")),
+        )
+    )
+
+
+def write_data_report(found: Mapping[str, Any], path: Path) -> None:
+    """Write a data report as a page to `path`, whole. Raises `StorageError` when it can't be written."""
+    found = finite(found)
+    page = (
+        pages()
+        .get_template("data.html.j2")
+        .render(
+            title=str(found["task"]["name"]),
+            kind=found["task"]["kind"],
+            warnings=found["warnings"],
+            report={key: value for key, value in found.items() if key not in ("warnings", "task")},
+            css=css(),
+        )
+    )
+    write_text(path, page)
+
+
+@functools.cache
+def pages(folder: Path = FOLDER) -> Environment:
+    """Templates, which take longer to compile than to fill in. Every text from data is escaped in them."""
+    made = Environment(
+        loader=FileSystemLoader(folder),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    made.filters |= {"points": percent, "number": _number}
+    made.tests |= {"leaf": _leaf, "flat": _flat, "grid": _grid}
+    return made
+
+
+def css() -> Markup:
+    """The look of every page."""
+    return Markup((FOLDER / "report.css").read_text(encoding="utf-8"))
+
+
+def _other_metrics(board: Mapping[str, Any]) -> list[str]:
+    names = dict.fromkeys(name for row in board["rows"] for name in row["scores"])
+    return [name for name in names if name != board["headline_metric"]]
+
+
+def _row(row: Mapping[str, Any], board: Mapping[str, Any]) -> dict[str, Any]:
+    """A row of the table as text."""
+    metric = board["headline_metric"]
+    return {
+        "method": row["method"],
+        "status": _status(row),
+        "n": _runs(row),
+        "failed": bool(row.get("n_failed", 0) and row["n_seeds"]),
+        "score": points(row, metric).partition(" [")[0],
+        "interval": "[" + points(row, metric).partition(" [")[2] if metric in row["scores"] else "",
+        "others": [_mean(row, name) for name in _other_metrics(board)],
+        "costs": [_cell(row, name) for name in BOARD_COSTS],
+        "frontier": row["method"] in board["frontier"],
+        "below": row["below_majority"],
+        "error": (row["errors"] or [""])[0].partition("\n")[0],
+    }
+
+
+def _runs(row: Mapping[str, Any]) -> str:
+    """How many went through; of how many where some failed."""
+    failed = row.get("n_failed", 0)
+    return f"{row['n_seeds']} of {row['n_seeds'] + failed}" if failed else str(row["n_seeds"])
+
+
+def _status(row: Mapping[str, Any]) -> str:
+    if row["status"] == "dropped":
+        return f"dropped, validation {percent(row['dropped']['validation'])}"
+    return str(row["status"]).replace("_", " ")
+
+
+def _mean(row: Mapping[str, Any], metric: str) -> str:
+    return percent(row["scores"][metric]["mean"]) if metric in row["scores"] else "–"
+
+
+def _cell(row: Mapping[str, Any], name: str) -> dict[str, str]:
+    """A price as text, with the letter of its grade."""
+    price = row["costs"].get(name)
+    if price is None or price["value"] is None:
+        return {"text": "–", "letter": "", "grade": ""}
+    letter, meaning = GRADES.get(price["grade"], ("?", "unknown"))
+    rate = price["unit"] == "per second"  # the row's title says it
+    text = scaled(price["value"], "") if rate else show(price["value"], price["unit"])
+    return {"text": text, "letter": letter, "grade": f"{price['grade']}: {meaning}"}
+
+
+def _prices(board: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Every cost with its value for every row: the whole price tags, a method per column."""
+    rows = board["rows"]
+    return [{"title": cost_name(name), "cells": [_cell(row, name) for row in rows]} for name in price_tag(rows)]
+
+
+def _run(run: Mapping[str, Any], metric: str) -> dict[str, Any]:
+    score, price = run["scores"].get(metric), run["costs"].get("train_seconds", {})
+    chosen_on = run["validation"].get(metric)
+    return {
+        "id": run["id"],
+        "method": run["method"],
+        "seed": run["seed"],
+        "status": run["status"],
+        "steps": run["facts"].get("steps", "–"),
+        "validation": "–" if chosen_on is None else percent(chosen_on),
+        "score": "–" if score is None else percent(score),
+        "train": show(price.get("value"), price.get("unit", "s")),
+    }
+
+
+def _fits(board: Mapping[str, Any], runs: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """How each method was set up, and what its first run chose."""
+    fits = []
+    for row in board["rows"]:
+        first = next((run for run in runs if run["method"] == row["method"] and run["facts"]), {"facts": {}, "id": ""})
+        fits.append({"method": row["method"], "config": row["config"], "facts": first["facts"], "run": first["id"]})
+    return fits
+
+
+def _environments(runs: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """The machines and versions that the runs saw, each once: without what passes, such as the time."""
+    different: list[Mapping[str, Any]] = []
+    for run in runs:
+        seen = {key: value for key, value in run["environment"].items() if key not in PASSING}
+        if seen and seen not in different:
+            different.append(seen)
+    return different
+
+
+def _leaf(value: Any) -> bool:
+    return not isinstance(value, dict | list) or not value
+
+
+def _flat(value: Any) -> bool:
+    """A dictionary of single values."""
+    return isinstance(value, dict) and all(map(_leaf, value.values()))
+
+
+def _grid(value: Any) -> bool:
+    """Several dictionaries with the same keys and single values: shown as one table, a column for each."""
+    items = list(value.values()) if isinstance(value, dict) else []
+    return len(items) > 1 and all(item and _flat(item) and item.keys() == items[0].keys() for item in items)
+
+
+def _number(value: Any) -> str:
+    """A value from a report or receipt: thousands apart, everything else as it is."""
+    if isinstance(value, bool) or value is None:
+        return {True: "yes", False: "no", None: "–"}[value]
+    if isinstance(value, int):
+        return f"{value:,}"
+    if isinstance(value, float):
+        return f"{value:,.4g}"
+    if isinstance(value, dict | list):  # an empty one
+        return "none"
+    return str(value)

@@ -1,0 +1,159 @@
+"""The leaderboard as plain text: at most 100 columns, no meaning in colour, the same in a terminal and a file."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rich.console import Console
+
+from graftwork.compare.advice import advice, chosen_row, heading
+from graftwork.compare.sentences import cost, few_runs, points, race_lines, search_line, verdicts, warnings
+from graftwork.errors import printable
+from graftwork.units import percent
+
+WIDTH = 100
+FAILED = "Not finished"
+Row = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of the table; the lowest `importance` number is kept longest when the table is too wide."""
+
+    title: str
+    importance: int
+    cell: Callable[[Row], str]
+    left: bool = False  # aligned to the left
+
+
+def print_table(board: Mapping[str, Any], console: Console, verbose: bool = False) -> None:
+    """What to use, then the table; with `verbose` also what is claimed, what it cost, and what to mind about it."""
+    width = min(WIDTH, console.width) if console.is_terminal else WIDTH
+    lines = [*_wrapped(heading(board), width), ""]
+    lines += [part for line in advice(board) for part in _wrapped(line, width)]
+    lines += ["", *table_lines(board, width)]
+    sections = [(title, items) for title, items in _sections(board) if items]
+    for title, items in sections if verbose else [found for found in sections if found[0] == FAILED]:
+        lines += ["", title, *(line for item in items for line in _wrapped(item, width, "  "))]
+    if not verbose:
+        lines += ["", *_wrapped(_folded(sections), width)]
+    for line in lines:
+        console.print(printable(line), markup=False, highlight=False, soft_wrap=True)
+
+
+def _folded(sections: Sequence[tuple[str, list[str]]]) -> str:
+    """`--verbose shows 7 verdicts, 2 notes, 3 things about the data.`"""
+    counts = {title: len(items) for title, items in sections if title != FAILED}
+    told = [f"{title[0].lower()}{title[1:]} ({count})" for title, count in counts.items()]
+    return f"With --verbose, and in the report: {', '.join(told)}." if told else ""
+
+
+def table_lines(board: Mapping[str, Any], width: int = WIDTH) -> list[str]:
+    """Header, rule, a line per row, and the marks' legend, none longer than `width`."""
+    columns = _columns(board)
+    cells = {column: [column.title, *(column.cell(row) for row in board["rows"])] for column in columns}
+    widths = {column: max(len(text) for text in texts) for column, texts in cells.items()}
+    kept = list(columns)
+    while sum(widths[column] for column in kept) + 2 * (len(kept) - 1) > width and len(kept) > 2:
+        kept.remove(max(kept, key=lambda column: column.importance))
+    lines = []
+    for at in range(len(board["rows"]) + 1):
+        first, *rest = kept
+        line = cells[first][at].ljust(widths[first])
+        line += "".join("  " + _aligned(cells[column][at], widths[column], column.left) for column in rest)
+        lines.append(line.rstrip())
+        if at == 0:
+            lines.append("─" * (sum(widths[column] for column in kept) + 2 * (len(kept) - 1)))
+    left_out = [column.title for column in columns if column not in kept]
+    return [*lines, *_legend(board, left_out, width)]
+
+
+def _columns(board: Mapping[str, Any]) -> list[Column]:
+    """In the order of the page; numbers are importances."""
+    headline = board["headline_metric"]
+    others = dict.fromkeys(name for row in board["rows"] for name in row["scores"] if name != headline)
+    columns = [
+        Column("method", 0, lambda row: _marks(row, board) + str(row["method"])),
+        Column(headline, 1, lambda row: _score(row, headline), left=True),
+    ]
+    if any(row["n_failed"] and row["n_seeds"] for row in board["rows"]):
+        columns.append(Column("runs", 1, _runs_cell))
+    columns += [Column(name, 5 + 5 * at, _metric_cell(name)) for at, name in enumerate(others)]
+    prices = (
+        ("train", "train_seconds", 2), ("total", "total_seconds", 8), ("trained", "trained_parameters", 3),
+        ("stored", "stored_bytes", 4), ("FLOPs", "train_flops", 9), ("memory", "peak_memory_bytes", 6),
+        ("predict", "predict_latency_seconds", 7),
+    )  # fmt: skip
+    return columns + [Column(title, importance, _cost_cell(name)) for title, name, importance in prices]
+
+
+def _score(row: Row, metric: str) -> str:
+    """The score with its parts below those of the other rows, or what became of the row."""
+    if row["status"] == "dropped":
+        return f"dropped, validation {percent(row['dropped']['validation'])}"
+    if metric not in row["scores"]:
+        return str(row["status"]).replace("_", " ")
+    score, _, interval = points(row, metric).partition(" [")
+    return f"{score:<10} [{interval:>11}"
+
+
+def _runs_cell(row: Row) -> str:
+    """Runs that went through, of all: `4 of 5`."""
+    return f"{row['n_seeds']} of {row['n_seeds'] + row['n_failed']}"
+
+
+def _metric_cell(name: str) -> Callable[[Row], str]:
+    return lambda row: percent(row["scores"][name]["mean"]) if name in row["scores"] else "–"
+
+
+def _cost_cell(name: str) -> Callable[[Row], str]:
+    return lambda row: cost(row, name).replace(" FLOP", "").replace("FLOP", "")  # the column's title says FLOPs
+
+
+def _marks(row: Row, board: Mapping[str, Any]) -> str:
+    if row is chosen_row(board):
+        return "> "
+    if row["below_majority"]:
+        return "! "
+    return "* " if row["method"] in board["frontier"] else "  "
+
+
+def _legend(board: Mapping[str, Any], left_out: list[str], width: int) -> list[str]:
+    parts = ["> use it"] if chosen_row(board) else []
+    if board["frontier"]:
+        parts.append("* no other method is both better and cheaper to train")
+    if any(row["below_majority"] for row in board["rows"]):
+        parts.append("! below the majority class")
+    parts.append("± sd over seeds, [95 % interval over seeds and examples]")
+    if left_out:
+        parts.append(f"not shown for want of width: {', '.join(left_out)}")
+    return _wrapped("; ".join(parts), width)
+
+
+def _sections(board: Mapping[str, Any]) -> list[tuple[str, list[str]]]:
+    failed = [
+        f"{row['method']}: {row['status'].replace('_', ' ')}"
+        + "".join(f"; {error.splitlines()[0]}" for error in row["errors"][:1])
+        for row in board["rows"]
+        if row["status"] not in ("ok", "dropped")
+    ]
+    spent = search_line(board)
+    return [
+        ("Verdicts" if few_runs(board) is None else "Verdicts (not enough runs)", verdicts(board)),
+        ("The race", [*race_lines(board), board["race"]["rule"]] if board.get("race") else []),
+        (FAILED, failed),
+        ("Price of the search", [spent] if spent else []),
+        ("Notes", list(board.get("notes", []))),
+        ("About the data", warnings(board)),
+    ]
+
+
+def _wrapped(text: str, width: int, indent: str = "") -> list[str]:
+    return textwrap.wrap(text, width, initial_indent=indent, subsequent_indent=indent + "  " * bool(indent))
+
+
+def _aligned(text: str, width: int, left: bool) -> str:
+    return text.ljust(width) if left else text.rjust(width)

@@ -1,0 +1,179 @@
+"""The board over several tasks as plain text: at most 100 columns, cut into blocks where its tasks need more."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from rich.console import Console
+
+from graftwork.compare.sentences import cost_name
+from graftwork.errors import printable
+from graftwork.units import percent, several, show
+
+WIDTH = 100
+GAP = "  "
+TASK = 16  # longest name of a task at the head of its column
+Content = Mapping[str, Any]
+Row = Mapping[str, Any]
+
+
+def print_tasks(content: Content, console: Console) -> None:
+    """The summary, the scores on each task, what the differences say, the price of it all."""
+    width = min(WIDTH, console.width) if console.is_terminal else WIDTH
+    lines = [_title(content)]
+    for block in (summary_lines(content), *score_blocks(content, width)):
+        lines += ["", *block]
+    for heading, items in sections(content):
+        if items:
+            lines += ["", heading]
+            lines += [line for item in items for line in _wrapped(item, width)]
+    for line in lines:
+        console.print(printable(line), markup=False, highlight=False, soft_wrap=True)
+
+
+def _title(content: Content) -> str:
+    counted, all_tasks = len(content["counted"]), len(content["tasks"])
+    of = f"{counted} of " if counted < all_tasks else ""
+    few = ": not enough runs" if _few(content) else ""
+    return f"{content['name']} · {of}{several(all_tasks, 'task')}, points{few}"
+
+
+def _few(content: Content) -> bool:
+    return any(task.get("few_runs") is not None for task in content["tasks"])
+
+
+def headings(content: Content) -> list[str]:
+    """Of the summary's columns."""
+    return ["method", "tasks", "mean", "mean rank", f"ratio to {content['against']}", "first on", "stored", "training"]
+
+
+def summary_cells(row: Row) -> list[str]:
+    """A method's row of the summary, as `headings` says."""
+    ratio = row["geometric_mean"]
+    return [
+        row["method"],
+        str(len(row["scores"])),
+        "–" if row["mean"] is None else percent(row["mean"]),
+        "–" if row["mean_rank"] is None else f"{row['mean_rank']:.2f}",
+        "–" if ratio is None else f"{ratio:.3f}",
+        str(len(row["best_on"])),
+        price(row, "stored_bytes"),
+        price(row, "train_seconds"),
+    ]
+
+
+def price(row: Row, cost: str, task: str | None = None) -> str:
+    """Of one task, or of all on which it has a score together."""
+    found = row["costs"].get(cost)
+    value = None if found is None else found["sum"] if task is None else found["by_task"].get(task)
+    return "–" if value is None else show(value, found["unit"])
+
+
+def score(row: Row, task: str) -> str:
+    """`81.2 ± 0.3`, or what became of the method there."""
+    if task in row["scores"]:
+        found = row["scores"][task]
+        return percent(found["mean"]) + (f" ± {percent(found['sd'])}" if found["n_seeds"] > 1 else "")
+    return str(row["status"].get(task, "–")).replace("_", " ")
+
+
+def summary_lines(content: Content) -> list[str]:
+    """Header, rule, a line per method."""
+    return _aligned([headings(content), *map(summary_cells, content["rows"])])
+
+
+def score_blocks(content: Content, width: int = WIDTH) -> Iterator[list[str]]:
+    """The scores on every task, as many tasks side by side as the width takes."""
+    rows, names = content["rows"], [row["method"] for row in content["rows"]]
+    block: list[list[str]] = []
+    used = first = max(map(len, ["method", *names]))
+    for task in content["counted"]:
+        head = task if len(task) <= TASK else f"{task[: TASK - 1]}…"
+        column = [head, *(score(row, task) for row in rows)]
+        wide = len(GAP) + max(map(len, column))
+        if block and used + wide > width:
+            yield _aligned(list(zip(["method", *names], *block, strict=True)))
+            block, used = [], first
+        block.append(column)
+        used += wide
+    if block:
+        yield _aligned(list(zip(["method", *names], *block, strict=True)))
+
+
+def sections(content: Content) -> list[tuple[str, list[str]]]:
+    """What stands below the tables."""
+    return [
+        ("Verdicts (not enough runs)" if _few(content) else "Verdicts", verdicts(content)),
+        ("Enough", enough_lines(content)),
+        ("Notes", list(content["notes"])),
+        ("Price of it all", [line] if (line := spent_line(content)) else []),
+    ]
+
+
+def verdicts(content: Content) -> list[str]:
+    """A sentence for every method beside the one with the highest mean, then beside the one that ratios are to."""
+    first = next((row["method"] for row in content["rows"] if row["mean"] is not None), None)
+    listed = [pair for pair in content["differences"] if first in (pair["a"], pair["b"])]
+    listed += [p for p in content["differences"] if content["against"] in (p["a"], p["b"]) and p not in listed]
+    return [sentence(pair) for pair in listed]
+
+
+def sentence(pair: Mapping[str, Any]) -> str:
+    """`full over lora: 0.8, cannot tell (of all pairs); this pair alone: over such tasks [0.2, 1.5], on these …`."""
+    over, here = (
+        "unknown" if pair[low] is None else f"[{percent(pair[low])}, {percent(pair[high])}]"
+        for low, high in (("low", "high"), ("low_here", "high_here"))
+    )
+    shown = f"shown on {pair['tasks_better']} and {pair['tasks_worse']}"
+    above = f"above on {pair['tasks_above']} and below on {pair['tasks_below']} tasks"
+    verdict = pair["verdict"] + ("" if pair["low"] is None else " (corrected for all pairs)")
+    return (
+        f"{pair['a']} over {pair['b']}: {percent(pair['delta'])}, {verdict}; of this pair alone over such tasks "
+        f"{over}, on these {here}; {above}, {shown}"
+    )
+
+
+def enough_lines(content: Content) -> list[str]:
+    """Which method to use on which tasks; of files of older versions, which was within the noise of the best."""
+    lines = []
+    for key, told in (("chosen", "Use"), ("enough", "The cheapest within the noise of the best:")):
+        found: dict[str, list[str]] = {}
+        for task in content["tasks"]:
+            if task["status"] == "ok" and task.get(key) is not None:
+                found.setdefault(task[key], []).append(task["name"])
+        lines += sorted(f"{told} {method} on {len(tasks)}: {', '.join(tasks)}" for method, tasks in found.items())
+    vain = [task["name"] for task in content["tasks"] if task.get("majority_stands")]
+    return [*lines, f"Nothing is shown to beat the majority class on {len(vain)}: {', '.join(vain)}"] if vain else lines
+
+
+def spent_line(content: Content) -> str:
+    """What all comparisons together really took."""
+    prices = content["search_costs"]
+    told = [
+        f"{cost_name(name)} {show(found['value'], found['unit'])}"
+        for name, found in prices.items()
+        if name not in ("runs", "separate_total_seconds")
+    ]
+    if "runs" in prices:
+        told.insert(0, f"{prices['runs']['value']:,.0f} runs")
+    apart = prices.get("separate_total_seconds")
+    if not told:
+        return ""
+    line = "All boards, shared work counted once: " + ", ".join(told)
+    return line + (f"; one by one, nothing shared: {show(apart['value'], apart['unit'])}" if apart else "")
+
+
+def _aligned(lines: Sequence[Sequence[str]]) -> list[str]:
+    """The first column to the left, the others to the right; a rule below the head."""
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    made = []
+    for first, *rest in lines:
+        padded = [first.ljust(widths[0]), *(cell.rjust(size) for cell, size in zip(rest, widths[1:], strict=True))]
+        made.append(GAP.join(padded).rstrip())
+    return [made[0], "─" * (sum(widths) + len(GAP) * (len(widths) - 1)), *made[1:]]
+
+
+def _wrapped(text: str, width: int) -> list[str]:
+    return textwrap.wrap(text, width, initial_indent="  ", subsequent_indent="    ")

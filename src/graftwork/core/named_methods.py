@@ -1,0 +1,76 @@
+"""Methods as a person names them: `adapter`, or with hyper-parameters `adapter:size=32:placement=pfeiffer`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any, Literal, cast
+
+from graftwork.core.method import AS_IT_COMES, KnownBy, Method
+from graftwork.core.part_settings import TOLD, chosen_settings
+from graftwork.errors import ConfigError
+from graftwork.registry import methods
+
+
+@dataclass(frozen=True)
+class Named:
+    """A method with its hyper-parameters resolved."""
+
+    label: str  # as the board shows it: the name, and what differs from the defaults
+    method: Method
+    config: Mapping[str, Any]  # {"name", "version", every hyper-parameter but `LATER` ones as by default}
+    given: frozenset[str] = frozenset()  # the hyper-parameters that were named, be it with their defaults
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """`config` as it decides a result, and makes the method again: no path of a file in it, but its content.
+
+        Raises `StorageError` for a file that is not there.
+        """
+        return {**self.config, **(self.method.identity() if isinstance(self.method, KnownBy) else {})}
+
+
+def parse_method(words: str) -> Named:
+    """Raises `UnknownName` for a method or hyper-parameter that does not exist, `ConfigError` for a bad value."""
+    return named(*chosen_settings(words, methods))
+
+
+def named(name: str, settings: Mapping[str, Any]) -> Named:
+    """A method from its name and what differs from the defaults."""
+    make = cast(Any, methods.get(name))
+    method = make(**settings)
+    resolved = {item.name: getattr(method, item.name) for item in fields(make)}
+    changed = {item.name for item in fields(make) if resolved[item.name] != item.default}
+    told = [item.name for item in fields(make) if TOLD in item.metadata or item.name in changed]
+    label = ":".join([name, *(f"{key}={resolved[key]}" for key in told)])
+    kept = [item.name for item in fields(make) if "later" not in item.metadata or item.name in changed]
+    config = {"name": name, "version": method.VERSION} | {key: resolved[key] for key in kept}
+    return Named(label, cast(Method, method), config, frozenset(settings))
+
+
+def of_a(place: Literal["BOARD", "LADDER", "CURVE"]) -> list[Named]:
+    """The methods of a board, ladder or curve that names none: each as often as it has entries for it.
+
+    One that says nothing of it stands on boards as it comes, and on no ladder or curve.
+    """
+    unsaid = AS_IT_COMES if place == "BOARD" else ()
+    entries = [(name, entry) for name in methods.names() for entry in getattr(methods.get(name), place, unsaid)]
+    return [named(name, settings) for name, settings in entries]
+
+
+def named_from_config(config: Mapping[str, Any]) -> Named:
+    """The method that `Named.config` describes, every hyper-parameter given, as this version understands it."""
+    return named(config["name"], {key: value for key, value in config.items() if key not in ("name", "version")})
+
+
+def method_from_config(config: Mapping[str, Any]) -> Method:
+    """The method that `Named.config` describes. Raises `ConfigError` when this version has changed its meaning."""
+    made = named_from_config(config)
+    if made.config["version"] != config["version"]:
+        raise ConfigError(
+            f"method {config['name']!r} has changed since this was stored",
+            got=f"version {config['version']}",
+            expected=f"version {made.config['version']}",
+            do="train it again",
+        )
+    return made.method

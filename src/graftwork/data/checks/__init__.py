@@ -1,0 +1,1 @@
+"""The data report: repeats, leaks and cues in the splits."""

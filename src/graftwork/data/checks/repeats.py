@@ -1,0 +1,168 @@
+"""Rows that stand twice, exactly or nearly: within a split, across splits, with other targets; and taking leaks out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graftwork.core.example import Example, Input, text_of
+from graftwork.core.media import Media
+from graftwork.data.checks.near_duplicates import (
+    Pairs,
+    Partners,
+    Rows,
+    Sketch,
+    clusters,
+    partners,
+    partners_across,
+    sketch_texts,
+)
+from graftwork.targets.passages import Golds
+
+EXAMPLES = 5
+Inputs = tuple[tuple[str, Input | Media], ...]
+MEASURES = {
+    "text": "at least 0.8 of the words and word pairs of both, each counted once, are shared",
+    "image": "4 of the 63 bits of a picture's hash differ, or fewer",
+}
+
+
+def inputs_of(inputs: Mapping[str, Any]) -> Inputs:
+    """What is equal for rows with the same inputs."""
+    return tuple(sorted(inputs.items()))
+
+
+class Distinct:
+    """The different inputs of some rows, in the order in which they come first, and what each row has."""
+
+    def __init__(self, rows: Sequence[Mapping[str, Any]]):
+        known: dict[Inputs, int] = {}
+        self.of_row: Rows = np.array([known.setdefault(inputs_of(row), len(known)) for row in rows], dtype=np.int64)
+        self.inputs = list(known)
+
+    def sketch(self) -> Sketch | None:
+        """By which near ones are found; None for sounds, of which only the same bytes are known."""
+        if not self.inputs:
+            return None
+        roles = [role for role, _ in self.inputs[0]]
+        if "sound" in roles:
+            return None
+        if "image" in roles:
+            from graftwork.data.checks.near_images import sketch_images
+
+            return sketch_images([given for one in self.inputs for _, given in one if isinstance(given, Media)])
+        return sketch_texts([[text_of(one[place][1]) for one in self.inputs] for place in range(len(roles))])
+
+
+def near_report(splits: Mapping[str, Sequence[Example]], reads: str) -> dict[str, Any]:
+    """Rows that nearly repeat others and are not the same: of every split, of the others and train, and conflicts.
+
+    Empty where nothing is known of nearness.
+    """
+    everything = [example for examples in splits.values() for example in examples]
+    distinct = Distinct([example.inputs for example in everything])
+    sketch = distinct.sketch()
+    if sketch is None:
+        return {}
+    ends = np.cumsum([len(examples) for examples in splits.values()])
+    rows = dict(zip(splits, np.split(distinct.of_row, ends[:-1]), strict=True))
+    ids = _first_ids(distinct, everything)
+    within = {name: _repeats(sketch, np.unique(of_split)) for name, of_split in rows.items()}
+
+    def nearly(before: str, after: str) -> dict[str, Any]:
+        """How many rows of `after` are near one of `before` that is not the same, with up to five pairs of ids."""
+        held = rows[after]
+        found = partners_across(sketch, np.unique(rows[before]), np.setdiff1d(held, rows[before]))
+        own = [
+            {int(group): splits[name][place].id for place, group in reversed(list(enumerate(rows[name])))}
+            for name in (before, after)
+        ]
+        shown = [[own[0][a], own[1][b], round(value, 3)] for (a, b), value in _listed(found)[:EXAMPLES]]
+        return {"rows": int(np.isin(held, found.pairs[:, 1]).sum()), "examples": shown}
+
+    across = {name: nearly("train", name) for name in splits if name != "train"}
+    pairs = [pair for repeats in reversed(across.values()) for pair in repeats["examples"]]
+    return {
+        "measure": MEASURES[reads],
+        "within": within,
+        "across": {"rows": {name: repeats["rows"] for name, repeats in across.items()}, "examples": pairs[:EXAMPLES]},
+        "test_in_validation": nearly("validation", "test"),
+        "conflicts": _conflicts(sketch, distinct, everything, ids),
+    }
+
+
+def _first_ids(distinct: Distinct, examples: Sequence[Example]) -> dict[int, str]:
+    """Number of different inputs -> the first row that has them."""
+    first: dict[int, str] = {}
+    for group, example in zip(distinct.of_row.tolist(), examples, strict=True):
+        first.setdefault(group, example.id)
+    return first
+
+
+def _repeats(sketch: Sketch, groups: Rows) -> int:
+    """How many of these different inputs could go, so that one of every cluster is left."""
+    return len(groups) - len(np.unique(clusters(sketch, groups)))
+
+
+def _listed(found: Partners) -> list[tuple[tuple[int, int], float]]:
+    """Pairs and their resemblance, the most alike first; those that come first of equals."""
+    order = np.lexsort((found.pairs[:, 0], found.pairs[:, 1], -found.resemblance))
+    return [
+        ((a, b), value)
+        for (a, b), value in zip(found.pairs[order].tolist(), found.resemblance[order].tolist(), strict=True)
+    ]
+
+
+def _conflicts(
+    sketch: Sketch, distinct: Distinct, examples: Sequence[Example], ids: Mapping[int, str]
+) -> dict[str, Any]:
+    """Different inputs that are near one another and have other targets; of numbers, more than a deviation apart."""
+    differ = _differing(distinct, examples)
+    if differ is None:
+        return {"rows": 0, "examples": []}
+    found = partners(sketch, np.arange(len(distinct.inputs)), differ)
+    shown = [[ids[a], ids[b], round(value, 3)] for (a, b), value in _listed(found)[:EXAMPLES]]
+    return {"rows": int(np.isin(distinct.of_row, found.pairs).sum()), "examples": shown}
+
+
+def _differing(distinct: Distinct, examples: Sequence[Example]) -> Callable[[Pairs], NDArray[np.bool_]] | None:
+    """Whether the first targets of two different inputs differ; None where each word has a target of its own."""
+    if not examples or "words" in examples[0].inputs or isinstance(examples[0].target, Golds):
+        return None
+    first: dict[int, Any] = {}
+    for group, example in zip(distinct.of_row.tolist(), examples, strict=True):
+        first.setdefault(group, example.target)
+    if isinstance(examples[0].target, float):
+        values = np.array([first[group] for group in range(len(first))], dtype=np.float64)
+        spread = values.std()
+        return lambda pairs: np.abs(values[pairs[:, 0]] - values[pairs[:, 1]]) > spread
+    known: dict[Any, int] = {}
+    codes = np.array([known.setdefault(first[group], len(known)) for group in range(len(first))], dtype=np.int64)
+    return lambda pairs: codes[pairs[:, 0]] != codes[pairs[:, 1]]
+
+
+def leaking(inputs: Mapping[str, Sequence[Mapping[str, Any]]]) -> tuple[NDArray[np.bool_], dict[str, int]]:
+    """Which rows of train stand in validation or test too, exactly or nearly; and how many of each sort."""
+    exact, near = standing(inputs["train"], [*inputs["validation"], *inputs["test"]])
+    return exact | near, {"exact": int(exact.sum()), "near": int(near.sum())}
+
+
+def standing(
+    rows: Sequence[Mapping[str, Any]], among: Sequence[Mapping[str, Any]]
+) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Which of the inputs `rows` stand among others exactly, and which only nearly."""
+    distinct = Distinct([*rows, *among])
+    own, held = distinct.of_row[: len(rows)], np.unique(distinct.of_row[len(rows) :])
+    exact = np.isin(own, held)
+    near = np.zeros(len(rows), dtype=bool)
+    sketch = distinct.sketch()
+    while sketch is not None:  # a crowded bucket is sampled: what one look left, the next one finds
+        left = np.unique(own[~(exact | near)])
+        found = partners_across(sketch, left, held).pairs[:, 0]
+        if not len(found):
+            break
+        near |= np.isin(own, found) & ~exact
+    return exact, near

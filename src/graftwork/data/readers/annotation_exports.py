@@ -1,0 +1,270 @@
+"""Exports of annotation tools: JSON of Label Studio (choices, spans) and JSONL of doccano (spans by characters).
+
+doccano's texts with labels are JSONL like any other and need nothing of this.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, NoReturn
+
+from graftwork.data.readers.character_offsets import Mark, tagged
+from graftwork.data.readers.json_text import DECODER, json_object, reason, require_characters, shown
+from graftwork.data.readers.lines import LONGEST_DOCUMENT, each_line, read_lines
+from graftwork.data.readers.rejects import Bad
+from graftwork.errors import DataError, clip
+
+Item = Mapping[str, Any]
+Cells = dict[str, Any]  # column -> cell
+Found = tuple[int, Cells, int, int]  # line, cells, spans that were rounded, last line
+MARKED = ("label", "labels", "entities")  # where doccano's versions keep spans
+TASK = 'tasks such as {"id": 1, "data": {"text": "…"}, "annotations": [{"result": […]}]}'
+SAID = ("type", "from_name", "to_name", "value")  # what a result says; beside it are its id and how it was made
+_SPACE = re.compile(r"[ \t\r\n]*")
+
+
+def spans_key(path: Path) -> str | None:
+    """The key of the spans where a JSONL file is doccano's: its first label that is no empty list is a list of them."""
+    for number, line in each_line(path):
+        item = json_object(line, f"{path}:{number}") if isinstance(line, str) else line
+        if isinstance(item, DataError):
+            continue  # the reader of JSONL says what is wrong with it
+        key, given = _marked(item)
+        if not (isinstance(item.get("text"), str) and isinstance(given, list)):
+            return None
+        if given:
+            return key if all(_is_triple(mark) for mark in given) else None
+    return None
+
+
+def doccano_rows(path: Path) -> Iterator[Found | Bad]:
+    """Line, words and tags, and how many spans were rounded, of every text."""
+    for number, line in each_line(path):
+        if isinstance(line, str) and not line.strip():
+            continue
+        try:
+            cells, rounded = _of_doccano(line, f"{path}:{number}")
+        except DataError as error:
+            yield Bad(path, number, error, number)
+        else:
+            yield number, cells, rounded, number
+
+
+def _of_doccano(line: str | DataError, where: str) -> tuple[Cells, int]:
+    item = json_object(line, where) if isinstance(line, str) else line
+    if isinstance(item, DataError):
+        raise item
+    text, given = item.get("text"), _marked(item)[1]
+    if not (isinstance(text, str) and isinstance(given, list) and all(_is_triple(mark) for mark in given)):
+        _refuse("not a row of doccano's spans", where, shown(item), '{"text": "…", "label": [[0, 5, "TYPE"]]}')
+    found = tagged(text, [_mark(mark, where) for mark in given])
+    return {"tokens": found.words, "tags": found.tags}, found.rounded
+
+
+def _marked(item: Item) -> tuple[str | None, Any]:
+    """The key that may hold spans, and what stands there."""
+    return next(((key, item[key]) for key in MARKED if key in item), (None, None))
+
+
+def _is_triple(mark: Any) -> bool:
+    parts = [mark.get(key) for key in ("start_offset", "end_offset", "label")] if isinstance(mark, dict) else mark
+    return isinstance(parts, list) and [type(part) for part in parts] == [int, int, str]
+
+
+def _mark(mark: Any, where: str) -> Mark:
+    if isinstance(mark, dict):
+        return Mark(mark["start_offset"], mark["end_offset"], mark["label"], where)
+    start, end, label = mark
+    return Mark(start, end, label, where)
+
+
+def label_studio_header(path: Path) -> tuple[str, ...] | None:
+    """`text` and `label` where the tasks have choices, `tokens` and `tags` where they have spans; None for no task."""
+    found: dict[str, None] = {}
+    tasks, wrong = 0, None
+    for _, _, task in _tasks(path):
+        tasks += 1
+        if isinstance(task, DataError):
+            wrong = wrong or task
+            continue
+        for result in task[1]:
+            found |= dict.fromkeys({"choices": ("text", "label"), "labels": ("tokens", "tags")}.get(result["type"], ()))
+        if len(found) == 4:
+            break
+    if found or not tasks:
+        return tuple(found) or None
+    if wrong is not None:
+        raise wrong
+    raise DataError(
+        "the tasks have neither choices nor spans",
+        where=str(path),
+        got=f"{tasks:,} tasks",
+        expected='results of the type "choices" or "labels"',
+        do="export a project that labels texts or spans of them",
+    )
+
+
+def label_studio_rows(path: Path) -> Iterator[Found | Bad]:
+    """Line, cells, and how many spans were rounded, of every task. What is wrong is told with file:line and the id."""
+    for number, where, task in _tasks(path):
+        try:
+            if isinstance(task, DataError):
+                raise task
+            text, results = task
+            _require_one_control(results, where)
+            choices = [choice for result in results for choice in _choices(result, where)]
+            found = tagged(text, [_region(result, text, where) for result in results if result["type"] == "labels"])
+        except DataError as error:
+            yield Bad(path, number, error)
+            continue
+        label = choices[0] if len(choices) == 1 else tuple(choices)
+        yield number, {"text": text, "label": label, "tokens": found.words, "tags": found.tags}, found.rounded, 0
+
+
+def _tasks(path: Path) -> Iterator[tuple[int, str, tuple[str, list[Any]] | DataError]]:
+    """Line, place, and text and results of every task, or what is wrong with it."""
+    for number, item in _items(path):
+        where = f"{path}:{number}"
+        try:
+            if not (isinstance(item, dict) and isinstance(item.get("data"), dict) and "annotations" in item):
+                remedy = "of a list of rows make JSONL: an object on every line, in a file called .jsonl"
+                _refuse("not a task of Label Studio's JSON export", where, shown(item), TASK, remedy)
+            where += f" (task {str(item.get('id'))[:40]})" if isinstance(item.get("id"), int | str) else ""
+            yield number, where, (_text(item["data"], where), _results(item["annotations"], where))
+        except DataError as error:
+            yield number, where, error
+
+
+def _text(data: Item, where: str) -> str:
+    texts = {key: value for key, value in data.items() if isinstance(value, str)}
+    if "text" not in texts and "text" in data:
+        _refuse("the text is no string", where, shown(data["text"]), 'data such as {"text": "…"}')
+    if "text" not in texts and len(texts) != 1:
+        what = "no text, or more than one"
+        _refuse(what, where, clip(", ".join(data)), "data with a text called text")
+    return texts.get("text", next(iter(texts.values())))
+
+
+def _results(annotations: Any, where: str) -> list[Any]:
+    """Those of the annotation, or of the first of several that say the same, each an object with a type."""
+    if not isinstance(annotations, list) or not all(isinstance(one, dict) for one in annotations):
+        _refuse("the annotations are no list of objects", where, shown(annotations), TASK)
+    done = [one.get("result") for one in annotations if not one.get("was_cancelled")]
+    for found in done:
+        if not isinstance(found, list) or not all(isinstance(r, dict) and type(r.get("type")) is str for r in found):
+            _refuse("the results are no list of objects with a type", where, shown(found), TASK)
+    if not done or any(_said(found) != _said(done[0]) for found in done):
+        what = "several annotators answered, and not the same" if done else "nobody has annotated the task"
+        _refuse(what, where, shown(annotations), "one annotation of each task")
+    return list(done[0])
+
+
+def _said(results: list[Item]) -> list[str]:
+    """What an annotation says: its results in an order of their own, without the id that each of them has."""
+    return sorted(json.dumps([result.get(key) for key in SAID], sort_keys=True) for result in results)
+
+
+def _value(result: Item, where: str) -> Item:
+    value = result.get("value")
+    if not isinstance(value, dict):
+        _refuse("a result without its value", where, shown(result), '{"type": "choices", "value": {"choices": ["…"]}}')
+    return value
+
+
+def _require_one_control(results: list[Any], where: str) -> None:
+    """The choices of two questions are no labels of one."""
+    controls = dict.fromkeys(str(result.get("from_name")) for result in results if result["type"] == "choices")
+    if len(controls) > 1:
+        told = clip(", ".join(controls))
+        remedy = "export a project that asks one question, or keep the results of one"
+        _refuse("choices of more than one control", where, told, "results with one from_name", remedy)
+
+
+def _choices(result: Item, where: str) -> list[str]:
+    if result["type"] != "choices":
+        return []
+    found = _value(result, where).get("choices")
+    if not isinstance(found, list) or not all(isinstance(choice, str) for choice in found):
+        _refuse("the choices are no list of texts", where, shown(found), '{"choices": ["…"]}')
+    return found
+
+
+def _region(result: Item, text: str, where: str) -> Mark:
+    value = _value(result, where)
+    start, end, types = value.get("start"), value.get("end"), value.get("labels")
+    if not (type(start) is int and type(end) is int and isinstance(types, list)):
+        _refuse("not a span", where, shown(value), '{"start": 0, "end": 5, "labels": ["TYPE"]}')
+    if len(types) != 1 or not isinstance(types[0], str):
+        _refuse("a span with more than one label", where, shown(types), "one label for each span")
+    if "text" in value and (start < 0 or text[start:end] != value["text"]):
+        _refuse(
+            "the span's own text is another",
+            where,
+            f"{shown(value['text'])} where characters {start} to {end} are {clip(text[max(0, start) : max(0, end)])}",
+            "offsets that count characters; those of texts with emoji may count half characters",
+        )
+    return Mark(start, end, types[0], where)
+
+
+def _items(path: Path) -> Iterator[tuple[int, Any]]:
+    """Line and value of every item of a JSON list. Raises `DataError` where it breaks off."""
+    text = "".join(line for _, line in read_lines(path, LONGEST_DOCUMENT))
+    at, line, counted, comma = _past(text, 0), 1, 0, False
+    if text[at : at + 1] != "[":
+        if not text.strip():
+            return
+        _refuse(
+            "not a list of tasks",
+            f"{path}:1",
+            clip(text[at : at + 200]),
+            "the JSON export of Label Studio; for that of SQuAD: --kind span",
+            "rename the file to .jsonl, if it has an object on every line",
+        )
+    at = _past(text, at + 1)
+    while comma or text[at : at + 1] != "]":
+        line, counted = line + text.count("\n", counted, at), at
+        item, at = _item(text, at, f"{path}:{line}")
+        yield line, item
+        at = _past(text, at)
+        comma = text[at : at + 1] == ","
+        if not comma and text[at : at + 1] != "]":
+            _refuse(
+                "a list that breaks off",
+                f"{path}:{line + text.count(chr(10), counted, at)}",
+                clip(text[at : at + 80]),
+                "a comma between tasks, and ] behind the last",
+            )
+        at = _past(text, at + 1) if comma else at
+    rest = _past(text, at + 1)
+    if text[rest:]:
+        place = f"{path}:{1 + text.count(chr(10), 0, rest)}"
+        _refuse("more stands behind the list of tasks", place, clip(text[rest : rest + 80]), "one list in a file")
+
+
+def _past(text: str, at: int) -> int:
+    """The place behind the white space that stands at `at`."""
+    space = _SPACE.match(text, at)
+    return space.end() if space else at
+
+
+def _item(text: str, at: int, where: str) -> tuple[Any, int]:
+    try:
+        item, end = DECODER.raw_decode(text, at)
+        require_characters(item, text[at:end])
+    except (ValueError, RecursionError) as error:
+        raise DataError(
+            f"not whole JSON: {reason(error)}",
+            where=f"{where}:{error.colno}" if isinstance(error, json.JSONDecodeError) else where,
+            got=clip(text[at : at + 200]),
+            expected=TASK,
+            do="export it again",
+        ) from None
+    return item, end
+
+
+def _refuse(what: str, where: str, got: str, expected: str, do: str = "mend it, or export it again") -> NoReturn:
+    """`got` has been cut to what fits in a message."""
+    raise DataError(what, where=where, got=got, expected=expected, do=do)

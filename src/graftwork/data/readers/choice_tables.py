@@ -1,0 +1,309 @@
+"""Texts with candidates, from tables: a list in each line, a column for each choice, or a row for each candidate.
+
+A label is the name of the right choice's column, its text, or its number; where the file marks every candidate, 0 or 1.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import chain
+from typing import Any
+
+from graftwork.core.task import Split, Task
+from graftwork.data.readers.columns import columns_told
+from graftwork.data.readers.rejects import Bad
+from graftwork.data.readers.table import Cell, Row, Table
+from graftwork.errors import ConfigError, DataError, clip, nearest
+from graftwork.targets.choices import check_choices, parse_marks
+
+TEXTS = ("text", "premise", "query", "context", "question", "sentence")
+LISTS = ("choices", "candidates")  # a list in every line
+SINGLE = ("candidate", "document", "passage", "answer")  # one in every row
+LABELS = ("label", "labels", "relevance")
+ASKING = ("premise", "context")  # before a `question`, which is then part of the text
+JOINED = "+"  # between columns that make one text: premise+question
+ASKED = {"cause": "What was the CAUSE of this?", "effect": "What happened as a RESULT?"}  # the questions of COPA
+
+_NUMBERED = re.compile(r"(choice|ending|option|answer|alternative|hypothesis|candidate|sol)_?([0-9]{1,2})")
+_NUMBER = re.compile("[0-9]{1,4}")
+
+
+def find_choice_columns(task: Task, table: Table, labelled: bool = True) -> Task:
+    """`task` with `text`, `choices` and, where it is `labelled`, `label` set to columns.
+
+    Raises `ConfigError` where a setting names no column, `DataError` where none is set and none is found by its name.
+    """
+    if task.text_a is not None or task.text_b is not None:
+        raise ConfigError(f"the kind {task.kind!r} reads one text with its choices", do="set --text and --choices")
+    choices = task.choices or _found_choices(table)
+    text = task.text or _found_text(table, choices)
+    for name in (*choices, *_parts(text, table)):
+        _require(table, "choices" if name in choices else "text", name)
+    if not labelled:
+        return task.resolved(text=text, choices=choices)
+    label = task.label or next((name for name in LABELS if name in table.header), LABELS[0])
+    _require(table, "label", label)
+    twice = [name for name, count in Counter([*_parts(text, table), *choices, label]).items() if count > 1]
+    if twice:
+        raise ConfigError(f"the column {twice[0]!r} is used twice", where=str(table.path), do="name each part's own")
+    return task.resolved(text=text, choices=choices, label=label)
+
+
+def _parts(text: str, table: Table) -> tuple[str, ...]:
+    """The columns that `text` names."""
+    return (text,) if text in table.header else tuple(text.split(JOINED))
+
+
+def _found_text(table: Table, choices: Sequence[str]) -> str:
+    found = [name for name in TEXTS if name in table.header and name not in choices]
+    if len(found) == 2 and found[0] in ASKING and found[1] == "question":
+        return JOINED.join(found)
+    if len(found) > 1:
+        raise DataError(
+            "more than one column could be the text",
+            where=f"{table.path}:1",
+            got=columns_told(table),
+            do=f"say which: --text COLUMN, or --text {JOINED.join(found[:2])} for both",
+        )
+    return found[0] if found else TEXTS[0]
+
+
+def _found_choices(table: Table) -> tuple[str, ...]:
+    """A list's column, those of the choices in the order of their numbers, or that of single candidates."""
+    numbered: defaultdict[str, list[tuple[int, str]]] = defaultdict(list)
+    for name in table.header:
+        if match := _NUMBERED.fullmatch(name):
+            numbered[match[1]].append((int(match[2]), name))
+    found: list[tuple[str, ...]] = [(name,) for name in LISTS if name in table.header]
+    found += [tuple(name for _, name in sorted(names)) for names in numbered.values() if len(names) > 1]
+    found = found or [(name,) for name in SINGLE if name in table.header and not _is_json(table)]
+    if len(found) != 1:
+        raise DataError(
+            "more than one column could be the choices" if found else "no column of choices",
+            where=f"{table.path}:1",
+            got=columns_told(table),
+            expected=f"{' or '.join(LISTS)} with lists (JSONL), choice1, choice2, …, or {SINGLE[0]}, one in each row",
+            do="say which: --choices COLUMN, or --choices FIRST,SECOND,… for a column each",
+        )
+    return found[0]
+
+
+def _require(table: Table, role: str, name: str) -> None:
+    if name in table.header:
+        return
+    near = nearest(name, table.header)
+    raise DataError(
+        f"no column {name!r}",
+        where=f"{table.path}:1",
+        got=columns_told(table),
+        expected=f"a column called {', '.join(TEXTS)}" if name == TEXTS[0] else "",
+        do=f"did you mean --{role} {near}?" if near else f"name it: --{role} COLUMN",
+    )
+
+
+def _is_json(table: Table) -> bool:
+    return table.path.name.lower().removesuffix(".gz").endswith(".jsonl")
+
+
+def choice_rows(table: Table, task: Task) -> Iterator[Row | Bad]:
+    """Of every example its text and its candidates, and where `task.label` is set a tuple of "0" and "1", one for each;
+    or what is wrong with it."""
+    assert task.text is not None
+    texts = _parts(task.text, table)
+    columns = [*texts, *task.choices, *([task.label] if task.label else [])]
+    single = len(task.choices) == 1
+    of_lists = single and (_is_json(table) or table.holds_lists(task.choices[0]))
+    listed = task.choices[0] if of_lists else None
+    found = table.readings(columns, label=task.label, words=listed, family=_family(task.choices))
+    rows = (row if isinstance(row, Bad) else _joined(row, texts, task.choices, of_lists, table) for row in found)
+    if single and not of_lists:
+        yield from _grouped(rows, table)
+        return
+    for row in rows:
+        if isinstance(row, Bad):
+            yield row
+            continue
+        try:
+            marked = _marked(row, () if of_lists else task.choices, task, f"{table.path}:{row.line}")
+        except DataError as error:
+            yield Bad(table.path, row.line, error, row.last)
+        else:
+            yield marked
+
+
+def _family(choices: Sequence[str]) -> re.Pattern[str] | None:
+    """What columns are called that go on with the numbers of these; None where they have none."""
+    numbered = _NUMBERED.fullmatch(choices[-1])
+    return re.compile(f"{numbered[1]}_?[0-9]{{1,2}}") if numbered and len(choices) > 1 else None
+
+
+def _marked(row: Row, columns: Sequence[str], task: Task, where: str) -> Row:
+    """With a mark for each choice in place of the label."""
+    text, choices, *labels = row.cells
+    assert isinstance(choices, tuple)
+    check_choices(choices, where)
+    return replace(row, cells=(text, choices, *(_marks(label, choices, columns, task, where) for label in labels)))
+
+
+def _joined(row: Row, texts: Sequence[str], choices: Sequence[str], of_lists: bool, table: Table) -> Row | Bad:
+    """Text, candidates, label: the text in one, the candidates in a tuple; or a list where a text should be."""
+    end = len(texts) + len(choices)
+    cells = row.cells[:end]
+    for name, cell in zip((*texts, *choices), cells, strict=True):
+        if isinstance(cell, tuple) is not (of_lists and name in choices):
+            return Bad(table.path, row.line, _odd(name, cell, f"{table.path}:{row.line}"), row.last)
+    words = map(str, cells)
+    parts = [ASKED.get(text, text) if name == "question" else text for name, text in zip(texts, words, strict=False)]
+    listed = cells[-1] if of_lists else tuple(map(str, cells[len(texts) :]))
+    return replace(row, cells=(" ".join(filter(None, parts)), listed, *row.cells[end:]))
+
+
+def _odd(column: str, cell: Cell, where: str) -> DataError:
+    is_list = isinstance(cell, tuple)
+    return DataError(
+        f"the value of {column!r} is {'a list' if is_list else 'no list'}",
+        where=where,
+        got=clip(" | ".join(cell) if is_list else str(cell)),
+        expected=f"a {'text' if is_list else 'list of texts'}, as in the other rows",
+        do="mend the row or remove it",
+    )
+
+
+def _grouped(rows: Iterator[Row | Bad], table: Table) -> Iterator[Row | Bad]:
+    """Rows of one candidate each, those of the same text together. A text that comes back later is an error.
+
+    A text next to a bad row is bad as a whole: the row may be of one of its candidates.
+    """
+    begun: dict[str, int] = {}  # text -> line
+    for found in _stretches(rows):
+        if isinstance(found, Bad):
+            yield found
+            continue
+        group, wrong = found
+        try:
+            if wrong is not None:
+                raise wrong
+            whole = _of_group(group, begun, table)
+        except DataError as error:
+            yield Bad(table.path, group[0].line, error, group[-1].last)
+        else:
+            yield whole
+
+
+def _stretches(rows: Iterator[Row | Bad]) -> Iterator[tuple[list[Row], DataError | None] | Bad]:
+    """Rows of the same text that follow one another, with what is wrong with a row between or beside them."""
+    group: list[Row] = []
+    wrong: DataError | None = None
+    before: DataError | None = None  # right before the row
+    for row in chain(rows, [None]):
+        if isinstance(row, Bad):
+            yield row
+            wrong, before = wrong or row.error, row.error
+            continue
+        if group and (row is None or row.cells[0] != group[0].cells[0]):
+            yield group, wrong
+            group, wrong = [], before
+        if row is not None:
+            group.append(row)
+        before = None
+
+
+def _of_group(group: Sequence[Row], begun: dict[str, int], table: Table) -> Row:
+    """A text with all its candidates."""
+    text, line = str(group[0].cells[0]), group[0].line
+    if text in begun:
+        raise DataError(
+            "the candidates of a text do not stand together",
+            where=f"{table.path}:{line}",
+            got=f"{clip(text)} again, first in line {begun[text]}",
+            expected="all rows of a text, one after another",
+            do="sort the file by its texts",
+        )
+    begun[text] = line
+    marks = [(str(label), row.line) for row in group for label in row.cells[2:]]
+    for mark, place in marks:
+        parse_marks(mark, f"{table.path}:{place}")
+    cells: list[Cell] = [text, tuple(choice for row in group for choice in row.cells[1])]
+    cells += [tuple(mark for mark, _ in marks)] if marks else []
+    return Row(line, tuple(cells), 0, group[-1].last)
+
+
+def _marks(
+    label: str | tuple[str, ...], choices: Sequence[str], columns: Sequence[str], task: Task, where: str
+) -> tuple[str, ...]:
+    """A mark for each choice; `columns` are the names of theirs, where each has one."""
+    if isinstance(label, tuple):
+        return label
+    right = _place(label, choices, columns, task, where)
+    return tuple("1" if place == right else "0" for place in range(len(choices)))
+
+
+def _place(label: str, choices: Sequence[str], columns: Sequence[str], task: Task, where: str) -> int:
+    """Which choice the label says is right. Raises `DataError` where it says none, or could say two."""
+    first = int(task.count_from) if task.count_from is not None else 0
+    number = int(label) - first if _NUMBER.fullmatch(label) else None
+    if task.count_from is None and label in columns:
+        return columns.index(label)
+    text = choices.index(label) if label in choices and task.count_from is None else None
+    numbered = number if number is not None and 0 <= number < len(choices) else None
+    from_one = bool(columns) and columns[0].endswith("1") and task.count_from is None
+    if (text is not None and numbered not in (None, text)) or (text is None and numbered is not None and from_one):
+        other = "the text of another" if text is not None else f"counted from 0 or, as {columns[0]} is, from 1"
+        raise DataError(
+            "the label can be read in two ways",
+            where=where,
+            got=f"{clip(label)}: the number of a choice, {other}",
+            expected="a label that means one choice",
+            do="say from where labels count: --count-from 0 or --count-from 1",
+        )
+    found = text if text is not None else numbered
+    if found is None:
+        raise DataError(
+            f"the label {clip(label)} is no choice",
+            where=where,
+            got=" | ".join(map(clip, choices)),
+            expected=_expected(columns, len(choices), task),
+            do="mend it; if labels count from 1: --count-from 1"
+            if number == len(choices) and first == 0
+            else "mend it",
+        )
+    return found
+
+
+def _expected(columns: Sequence[str], count: int, task: Task) -> str:
+    first = int(task.count_from or 0)
+    if task.count_from is not None:
+        return f"a number from {first} to {first + count - 1}"
+    named = f"{', '.join(columns)}, " if columns else ""
+    return f"{named}the text of a choice, or its number, from 0 to {count - 1}"
+
+
+def choice_report(splits: Mapping[str, Split]) -> dict[str, Any]:
+    """How many candidates examples have, how many are right, and which place is right most often; as JSON."""
+    found: dict[str, Any] = {}
+    for name, split in splits.items():
+        marks = [example.target for example in split.examples]
+        counts, places = (
+            sorted(map(len, marks)),
+            Counter(place for row in marks for place, mark in enumerate(row) if mark),
+        )
+        place, most = max(places.items(), key=lambda item: (item[1], -item[0]), default=(0, 0))
+        found[name] = {
+            "choices": {"least": counts[0], "median": counts[len(counts) // 2], "most": counts[-1]},
+            "right": sum(places.values()),
+            "without_right": sum(not any(row) for row in marks),
+            "most_frequent_place": place + 1,
+            "share_of_that_place": most / len(marks),
+        }
+    return found
+
+
+def choice_warnings(found: Mapping[str, Any]) -> Iterator[str]:
+    """What a person should know before believing a score, as sentences."""
+    without = {name: counts["without_right"] for name, counts in found.items() if counts["without_right"]}
+    if without:
+        listed = ", ".join(f"{count:,} of {name}" for name, count in without.items())
+        yield f"Rows without a relevant candidate: {listed}; they teach nothing and are left out of the scores."

@@ -1,0 +1,130 @@
+"""A folder of class folders: `daisy/1.jpg` is an image labelled `daisy`, `yes/1.wav` a sound labelled `yes`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from graftwork.core.media import MEDIA, SUFFIXES, Media
+from graftwork.errors import DataError, clip, nearest
+from graftwork.io.files import storage_errors
+from graftwork.pretrained.media_files import identify
+
+LABEL = "label"  # what the column of the class folders' names is called
+LONGEST_NAME, LONGEST_PATH = 255, 4095  # bytes of what may name a file
+TABLES = (".csv", ".tsv", ".jsonl", ".json", ".conll", ".conllu", ".parquet")  # that may be meant instead of a folder
+LEFT_BEHIND = ("thumbs.db", "desktop.ini")  # by file managers
+
+
+def header_of(path: Path) -> tuple[str, ...]:
+    """The columns: `image` or `sound`, and `label`. Raises `DataError` as `rows` does."""
+    return (_listed(path)[0], LABEL)
+
+
+def rows(path: Path) -> Iterator[tuple[int, dict[str, str]]]:
+    """The number of every file, and its cells: its path inside the folder, and the label.
+
+    Raises `DataError` where there are no class folders, or where one holds what is no image, or no sound.
+    """
+    role, found = _listed(path)
+    for number, (file, label) in enumerate(found, 1):
+        yield number, {role: str(file.relative_to(path)), LABEL: label}
+
+
+def _listed(path: Path) -> tuple[str, list[tuple[Path, str]]]:
+    """What the files of the class folders are, and each with its label, by name.
+
+    What lies beside the class folders is not looked at.
+    """
+    with storage_errors(path):
+        folders = sorted(entry for entry in path.iterdir() if entry.is_dir() and not entry.name.startswith("."))
+        found = [(file, folder.name) for folder in folders for file in _files(folder)]
+    if not found:
+        _refuse_empty(path, folders)
+    roles = {role: file for file, _ in reversed(found) if (role := _role(file))}
+    if len(roles) > 1:
+        raise DataError(
+            "images and sounds in one folder",
+            where=str(path),
+            got=" and ".join(str(file.relative_to(path)) for file in roles.values()),
+            expected="one sort of file",
+            do="keep them in two folders",
+        )
+    return next(iter(roles)), found
+
+
+def media_of(cell: str, role: str, source: Path, where: str) -> Media:
+    """The file that `cell` names, relative to the list `source` or inside the folder `source`.
+
+    Raises `DataError` with the place in the list for a file that is not there, with the file for one that is bad.
+    """
+    folder = source if source.is_dir() else source.parent
+    path = folder / cell
+    may_be = bool(cell.strip()) and len(os.fsencode(path.name)) <= LONGEST_NAME and len(bytes(path)) <= LONGEST_PATH
+    if may_be and path.is_file():
+        return identify(path, role)
+    siblings = [entry.name for entry in path.parent.iterdir()] if may_be and path.parent.is_dir() else []
+    near = nearest(path.name, siblings) if cell.strip() else None
+    raise DataError(
+        f"the {role} is not there" if cell.strip() else f"no {role} is named",
+        where=where,
+        got=clip(cell),
+        expected=f"a path relative to {folder}",
+        do=f"did you mean {clip(str(Path(cell).parent / near))}?" if near else "mend the path, or remove the row",
+    )
+
+
+def files_in(path: Path, role: str) -> list[Path]:
+    """The images, or sounds, of a folder and its folders, by name. Raises `DataError` where there are none."""
+    with storage_errors(path):
+        found = sorted(file for file in path.rglob("*") if file.suffix.lower() in SUFFIXES[role] and file.is_file())
+    if not found:
+        raise DataError(f"the folder holds no {role}", where=str(path), expected=", ".join(SUFFIXES[role]))
+    return found
+
+
+def _role(file: Path) -> str | None:
+    return next((role for role in MEDIA if file.suffix.lower() in SUFFIXES[role]), None)
+
+
+def _files(folder: Path) -> list[Path]:
+    """The files of one class folder, every one of them an image or a sound."""
+    entries = sorted(entry for entry in folder.iterdir() if not entry.name.startswith("."))
+    kept = [entry for entry in entries if entry.name.lower() not in LEFT_BEHIND]
+    inner = next((entry for entry in kept if entry.is_dir()), None)
+    if inner is not None:
+        raise DataError(
+            "a folder inside a class folder",
+            where=str(inner),
+            expected=f"images or sounds in {folder.name!r}",
+            do="name the folder whose folders are the classes, and move out of it what is none: runs, boards, a bank",
+        )
+    odd = next((file for file in kept if _role(file) is None), None)
+    if odd is not None:
+        raise DataError(
+            "neither an image nor a sound, by its suffix",
+            where=str(odd),
+            got=odd.suffix or "no suffix",
+            expected=", ".join(suffix for suffixes in SUFFIXES.values() for suffix in suffixes),
+            do="move it out of the class folders, or convert it",
+        )
+    return kept
+
+
+def _refuse_empty(path: Path, folders: Sequence[Path]) -> None:
+    files = [file for file in sorted(path.iterdir()) if file.is_file() and not file.name.startswith(".")]
+    media = sum(_role(file) is not None for file in files)
+    others = [file.name for file in files if _role(file) is None]
+    tables = [name for name in others if name.removesuffix(".gz").endswith(TABLES) and "test" not in name.lower()]
+    named = f"name the file to read, such as {path / tables[0]}" if tables else "name the file to read"
+    got = f"{media} images and sounds, in no class folder" if media else ", ".join(others[:5]) or "an empty folder"
+    raise DataError(
+        "the class folders are empty" if folders else "this folder holds neither splits nor class folders",
+        where=str(path),
+        got=f"{len(folders)} folders without files" if folders else got,
+        expected="train.csv and test.csv or the like, or a folder per class with its images or sounds in it",
+        do="sort the files into folders named by their labels, or write a list with the columns image and label"
+        if media and not tables
+        else f"{named}; or call the files of the splits train, validation and test",
+    )

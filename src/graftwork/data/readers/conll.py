@@ -1,0 +1,138 @@
+"""Sentences in columns, as in the CoNLL shared tasks: a word a line, a blank line after each sentence; also as `.gz`.
+
+Columns are separated by tabs where the first word's line has one, by spaces otherwise. In a `.conllu` file they are
+the ten of Universal Dependencies (Nivre et al. 2020, arXiv:2004.10643), and the lines of multi-word tokens and of empty
+nodes are left out, as they are no words.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from itertools import chain
+from pathlib import Path
+
+from graftwork.data.readers.lines import each_line, without_eol
+from graftwork.data.readers.rejects import Bad
+from graftwork.errors import DataError, clip
+from graftwork.units import several
+
+SUFFIXES = (".conll", ".conllu", ".bio", ".iob")
+WORDS, TAGS = "tokens", "tags"  # what the first and the last column are called; those between are 2, 3, …
+UNIVERSAL = ("id", WORDS, "lemma", "upos", "xpos", "feats", "head", "deprel", "deps", "misc")
+DOCUMENT = "-DOCSTART-"
+_SPACES = " \t\r\n"
+_NO_WORD = re.compile(r"\d+[-.]\d+")  # an id such as 3-4 or 8.1
+_COMMENT = re.compile(r"#\s*(\S+\s*=|newdoc\b|newpar\b)")  # as in # text = …; a lone # is a word
+
+Sentence = tuple[int, list[tuple[str, ...]], int]  # number of the first line, the fields of each word, of the last line
+
+
+def header_of(path: Path) -> tuple[str, ...] | None:
+    """The names of the columns: `tokens`, 2, 3, …, `tags`; None for a file without words."""
+    if _universal(path):
+        return UNIVERSAL
+    first = next(_fields(path), None)
+    if first is None:
+        return None
+    if isinstance(first[1], DataError):
+        raise first[1]
+    count = len(first[1])
+    return (WORDS, *(str(column) for column in range(2, count)), TAGS)[: max(1, count)]
+
+
+def columns_of(
+    path: Path, header: Sequence[str], wanted: Sequence[str]
+) -> Iterator[tuple[int, tuple[tuple[str, ...], ...], int] | Bad]:
+    """Of every sentence its first line, of each `wanted` column its fields, and its last line.
+
+    A sentence is bad where one of its lines has more or fewer fields than the file's first.
+    """
+    chosen = [header.index(name) for name in wanted]
+    for found in sentences(path, len(header)):
+        if isinstance(found, Bad):
+            yield found
+        else:
+            line, words, last = found
+            yield line, tuple(tuple(fields[column] for fields in words) for column in chosen), last
+
+
+def sentences(path: Path, width: int) -> Iterator[Sentence | Bad]:
+    """The sentences, each word's `width` fields; those of documents' first lines and without words are left out."""
+    begun = last = 0
+    words: list[tuple[str, ...]] = []
+    wrong: DataError | None = None
+    for number, fields in chain(_fields(path, blanks=True), [(0, [])]):
+        if not fields:
+            if wrong is not None:
+                yield Bad(path, begun, wrong, last)
+            elif words:
+                yield begun, words, last
+            words, begun, wrong = [], 0, None
+            continue
+        begun, last = begun or number, number
+        if isinstance(fields, DataError):
+            wrong = wrong or fields
+        elif len(fields) != width or not all(fields):
+            wrong = wrong or _wrong_width(path, number, fields, width)
+        else:
+            words.append(tuple(fields))
+
+
+def _fields(path: Path, blanks: bool = False) -> Iterator[tuple[int, list[str] | DataError]]:
+    """Number and fields of every line that holds a word, or what is wrong with it; with `blanks` no fields where a
+    sentence ends."""
+    tabs: bool | None = None
+    universal, at_start = _universal(path), True
+    for number, line in each_line(path):
+        if isinstance(line, DataError) or "\r" in without_eol(line):
+            yield number, line if isinstance(line, DataError) else _old_line_ends(path, number, line)
+            continue
+        content = line.strip(_SPACES)
+        if not content:
+            at_start = True
+            if blanks:
+                yield number, []
+            continue
+        if content == DOCUMENT or (content.startswith("#") and _is_comment(content, universal, tabs, at_start)):
+            continue
+        tabs = "\t" in line.strip("\r\n ") if tabs is None else tabs
+        fields = [field.strip(" ") for field in line.strip("\r\n").split("\t")] if tabs else re.split("[ \t]+", content)
+        if fields[0] == DOCUMENT or (universal and _NO_WORD.fullmatch(fields[0])):
+            continue
+        at_start = False
+        yield number, fields
+
+
+def _is_comment(content: str, universal: bool, tabs: bool | None, at_start: bool) -> bool:
+    """`#` may be a word: a line that begins with it is a comment only where it can be no word's."""
+    if universal:
+        return True
+    if tabs:
+        return "\t" not in content
+    return at_start and bool(_COMMENT.match(content)) and "\t" not in content
+
+
+def _old_line_ends(path: Path, number: int, line: str) -> DataError:
+    return DataError(
+        "a carriage return inside the line",
+        where=f"{path}:{number}",
+        got=clip(without_eol(line)),
+        expected="lines that end in LF or CRLF",
+        do="the file has line ends of the old Mac kind: save it again with LF",
+    )
+
+
+def _wrong_width(path: Path, number: int, fields: Sequence[str], width: int) -> DataError:
+    empty = len(fields) == width
+    return DataError(
+        "a field is empty" if empty else f"the line has too {'many' if len(fields) > width else 'few'} fields",
+        where=f"{path}:{number}",
+        got=f"{several(len(fields), 'field')}, {clip(' | '.join(fields))}",
+        expected=f"{width} fields, as in the first line with a word",
+        do="fill it in" if empty else "mend the line; columns are separated by tabs if the first line's are",
+    )
+
+
+def _universal(path: Path) -> bool:
+    return path.name.lower().removesuffix(".gz").endswith(".conllu")

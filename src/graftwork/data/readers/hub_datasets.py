@@ -1,0 +1,185 @@
+"""`hub:NAME`, `hub:NAME:CONFIG` or `hub:NAME:CONFIG:SPLIT`: sets of the `datasets` library, read from its own cache.
+
+NAME may be a local folder of data files too. Classes that the set names become the names; no code of a set is run.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from graftwork.core.task import SPLIT_NAMES, SPLITS, Task
+from graftwork.data.readers.parquet import ROWS_AT_ONCE, row_of
+from graftwork.data.readers.rejects import Bad
+from graftwork.errors import ConfigError, DataError, StorageError, UnknownName, clip
+from graftwork.pretrained.download_policy import may_fetch
+
+if TYPE_CHECKING:
+    from datasets import Dataset
+
+SCHEME = "hub:"
+COMMIT = re.compile(r"@([0-9a-f]{40})/")  # in the address of a file of the hub
+HIDDEN = -1  # the class of a row whose label is not published
+
+
+def is_hub(path: Path) -> bool:
+    """Whether this names a set of the hub and no file."""
+    return str(path).startswith(SCHEME)
+
+
+def with_splits(task: Task) -> Task:
+    """`task` with a split named in all of its hub paths: train, and those of validation and test that have labels.
+
+    Files that the task names go before the set's own splits.
+    """
+    if not is_hub(task.data) or len(_parts(task.data)) == 3:
+        return task
+    name, *config = _parts(task.data)
+    found = _sets(name, config[0] if config else None)
+    if "train" not in found:
+        raise DataError(
+            "the set has no split train",
+            where=str(task.data),
+            got=", ".join(found),
+            do="take a set with one, or save its rows to a file",
+        )
+    own = {
+        split: next((other for other in SPLIT_NAMES[split] if other in found and not _hidden(found[other])), None)
+        for split in SPLITS[1:]
+    }
+    given = (task.validation, task.test)
+    paths = {
+        split: path
+        for split, other in own.items()
+        if other and getattr(task, split) is None and (path := _path(name, config, other)) not in given
+    }
+    return task.resolved(data=_path(name, config, "train"), **paths)
+
+
+def header_of(path: Path) -> tuple[str, ...]:
+    """The names of the columns."""
+    return tuple(_set(path).column_names)
+
+
+def rows(
+    path: Path, wanted: Sequence[str], label: str | None, words: str | None = None
+) -> Iterator[tuple[int, tuple[Any, ...]] | Bad]:
+    """Number (1 is the first) and `wanted` cells of every row, as a row of JSONL has them.
+
+    A row is bad whose class is not published, or that has a cell that is no text.
+    """
+    found = _set(path).select_columns(list(dict.fromkeys(wanted)))
+    names = {column: given for column in wanted if (given := _class_names(found.features[column])) is not None}
+    number = 0
+    for batch in found.iter(batch_size=ROWS_AT_ONCE):
+        for cells in zip(*(batch[column] for column in wanted), strict=True):
+            number += 1
+            try:
+                where = f"{path}:{number}"
+                values = [_named(cell, names.get(name), where) for cell, name in zip(cells, wanted, strict=True)]
+            except DataError as error:
+                yield Bad(path, number, error)
+            else:
+                yield row_of(values, wanted, label, words, path, number)
+
+
+def hub_commit(path: Path) -> str | None:
+    """The commit of the hub's repository that a set was read from; None where its files do not say."""
+    try:
+        found = COMMIT.search(" ".join(map(str, _set(path).info.download_checksums or ())))
+    except StorageError:
+        return None
+    return found[1] if found else None
+
+
+def _parts(path: Path) -> list[str]:
+    """Name, config and split, as far as they are given."""
+    parts = str(path).removeprefix(SCHEME).split(":")
+    if len(parts) > 3 or not all(parts):
+        raise ConfigError("not a set of the hub", got=str(path), expected="hub:NAME, hub:NAME:CONFIG or …:SPLIT")
+    return parts
+
+
+def _path(name: str, config: Sequence[str], split: str) -> Path:
+    return Path(f"{SCHEME}{name}:{config[0] if config else 'default'}:{split}")
+
+
+def _set(path: Path) -> Dataset:
+    parts = _parts(path)
+    name, config, split = parts + ["default", "train"][len(parts) - 1 :]
+    found = _sets(name, None if config == "default" else config)
+    if split not in found:
+        raise UnknownName("split", split, found, where=str(path))
+    return found[split]
+
+
+@functools.lru_cache(maxsize=2)
+def _sets(name: str, config: str | None) -> Mapping[str, Dataset]:
+    """Split -> rows, mapped from disk."""
+    where = f"{SCHEME}{name}" + (f":{config}" if config else "")
+    try:
+        from datasets import config as settings
+        from datasets import load_dataset
+    except ImportError:
+        raise ConfigError(
+            "reading sets of the hub needs the library datasets",
+            where=where,
+            do='install it: pip install "graftwork[hub]"',
+        ) from None
+    if not (Path(name).is_dir() or settings.HF_HUB_OFFLINE or may_fetch(name)):
+        raise StorageError(
+            "a file that names a set of the hub starts no download",
+            where=where,
+            do=f"if you trust it, fetch it: graft data {where}; HF_HUB_OFFLINE=1 then reads that copy",
+        )
+    try:
+        found: Mapping[str, Dataset] = load_dataset(name, config)
+    except Exception as error:
+        told = str(error).strip().splitlines() or [type(error).__name__]
+        raise StorageError(
+            f"the set cannot be had: {told[0]}",
+            where=where,
+            expected="hub:NAME, or hub:NAME:CONFIG where a set has several",
+            do="check the name, and the network",
+        ) from error
+    return found
+
+
+def _class_names(feature: Any) -> list[str] | None:
+    """What the numbers of a column stand for; None where they stand for themselves. A list's are its items'."""
+    inner = getattr(feature, "feature", feature)
+    names: list[str] | None = getattr(inner, "names", None)
+    return names
+
+
+def _named(cell: Any, names: list[str] | None, where: str) -> Any:
+    if names is None or cell is None:
+        return cell
+    if isinstance(cell, list):
+        return [_named(item, names, where) for item in cell]
+    if cell == HIDDEN:
+        raise DataError(
+            "the label is not published",
+            where=where,
+            got=str(cell),
+            expected="the number of a class",
+            do="score on a split that has labels",
+        )
+    if not (type(cell) is int and 0 <= cell < len(names)):
+        raise DataError(
+            "no class of the set",
+            where=where,
+            got=clip(repr(cell)),
+            expected=f"a number from 0 to {len(names) - 1}",
+            do="mend the row or remove it",
+        )
+    return names[cell]
+
+
+def _hidden(found: Dataset) -> bool:
+    """Whether a column of classes has none in its first rows: the labels of the split are not published."""
+    columns = [column for column, feature in found.features.items() if getattr(feature, "names", None) is not None]
+    return any(set(found[:100][column]) == {HIDDEN} for column in columns)

@@ -1,0 +1,141 @@
+"""JSON, strictly: no key twice, no NaN, no half of a character, nothing too deep; and files with an object per line."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NoReturn
+
+from graftwork.data.readers.lines import LONGEST_DOCUMENT, each_line, read_lines, without_eol
+from graftwork.errors import DataError, clip
+
+LONGEST_NUMBER = 1000  # digits of a whole number: more take long to convert
+_LONE_SURROGATE = re.compile(r"\\ud[89a-f]", re.IGNORECASE)
+
+Object = dict[str, Any]
+
+
+class Literal(str):
+    """A JSON number, as the text that stands in the file."""
+
+    __slots__ = ()
+
+
+def _refuse_nan(name: str) -> NoReturn:
+    raise ValueError(f"{name} is no JSON number")
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> Object:
+    item = dict(pairs)
+    if len(item) != len(pairs):
+        raise ValueError(f"the key {Counter(key for key, _ in pairs).most_common(1)[0][0]!r} stands twice in it")
+    return item
+
+
+def _whole(digits: str) -> int:
+    if len(digits) > LONGEST_NUMBER:
+        raise ValueError(f"a number of {len(digits):,} digits")
+    return int(digits)
+
+
+DECODER = json.JSONDecoder(parse_int=_whole, parse_constant=_refuse_nan, object_pairs_hook=_unique)
+_LITERAL = json.JSONDecoder(
+    parse_int=Literal, parse_float=Literal, parse_constant=_refuse_nan, object_pairs_hook=_unique
+)
+
+
+def json_objects(path: Path) -> Iterator[tuple[int, Object | DataError]]:
+    """Line and object of every line of a JSONL file, its numbers as `Literal`, or what is wrong with the line.
+
+    Only the file's end may be blank.
+    """
+    blank = 0
+    for number, line in each_line(path):
+        if isinstance(line, str) and not line.strip():
+            blank = blank or number
+            continue
+        if blank:
+            yield blank, empty_line(path, blank)
+            blank = 0
+        yield number, line if isinstance(line, DataError) else json_object(line, f"{path}:{number}", _LITERAL)
+
+
+def json_object(line: str, where: str, decoder: json.JSONDecoder = DECODER) -> Object | DataError:
+    """The object that a line is, or what is wrong with it."""
+    content = without_eol(line)
+    try:
+        item = decoder.decode(content)
+        if isinstance(item, dict):
+            require_characters(item, content)
+    except (ValueError, RecursionError) as error:
+        place = f":{error.colno}" if isinstance(error, json.JSONDecodeError) else ""
+        return DataError(
+            f"not a whole JSON object: {reason(error)}",
+            where=f"{where}{place}",
+            got=clip(content),
+            expected="one JSON object per line",
+            do="mend the line or remove it",
+        )
+    if not isinstance(item, dict):
+        return DataError(
+            "the line is not a JSON object",
+            where=where,
+            got=clip(content),
+            expected='an object such as {"text": "…", "label": "…"}',
+            do="write each row as an object of its own, or name the file by the format that it has",
+        )
+    return item
+
+
+def whole_json(path: Path, do: str) -> Any:
+    """What a file holds that is JSON as a whole. Raises `DataError` with the place, and `do`."""
+    text = "".join(line for _, line in read_lines(path, LONGEST_DOCUMENT))
+    try:
+        found = DECODER.decode(text)
+        require_characters(found, text)
+    except (ValueError, RecursionError) as error:
+        place = f":{error.lineno}:{error.colno}" if isinstance(error, json.JSONDecodeError) else ""
+        raise DataError(
+            f"not whole JSON: {reason(error)}",
+            where=f"{path}{place}",
+            got=clip(text[error.pos : error.pos + 80] if isinstance(error, json.JSONDecodeError) else text[:80]),
+            expected="a file of JSON that is whole",
+            do=do,
+        ) from None
+    return found
+
+
+def reason(error: ValueError | RecursionError) -> str:
+    """What was wrong with a text that could not be decoded."""
+    if isinstance(error, json.JSONDecodeError):
+        return error.msg
+    return "lists or objects too deep within one another" if isinstance(error, RecursionError) else str(error)
+
+
+def require_characters(item: Any, text: str) -> None:
+    """Raise `ValueError` where half of a surrogate pair stands in `item`, which was decoded from `text`."""
+    if not _LONE_SURROGATE.search(text):
+        return
+    try:
+        json.dumps(item, ensure_ascii=False).encode()
+    except UnicodeEncodeError as error:
+        half = clip(str(error.object)[error.start : error.end])
+        raise ValueError(
+            f"half of a character: the escape {half} without its other half; write the character itself in UTF-8"
+        ) from None
+
+
+def shown(value: Any) -> str:
+    """A JSON value as it may stand in a message."""
+    try:
+        return clip(value if isinstance(value, Literal) else json.dumps(value, ensure_ascii=False))
+    except (RecursionError, ValueError, TypeError):
+        return clip(f"{type(value).__name__}")
+
+
+def empty_line(path: Path, line: int) -> DataError:
+    """What is wrong where a line stands empty between rows."""
+    return DataError("an empty line", where=f"{path}:{line}", expected="a row on every line", do="remove the line")

@@ -1,0 +1,125 @@
+"""Lines of UTF-8 text, strictly: a byte that is not text is an error with its place, never a replacement character."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from graftwork.errors import DataError, clip
+from graftwork.io.gzip_files import NotWhole, unpacked
+
+LONGEST_LINE = 1 << 26  # bytes
+LONGEST_DOCUMENT = 1 << 29  # bytes of a line that is a whole file of JSON
+_UTF8_BOM = b"\xef\xbb\xbf"
+_UTF16_BOMS = (b"\xff\xfe", b"\xfe\xff")
+_UTF32_BOMS = (b"\xff\xfe\0\0", b"\0\0\xfe\xff")
+
+
+def read_lines(path: Path, longest: int = LONGEST_LINE) -> Iterator[tuple[int, str]]:
+    """Number and text, line end included, of every line of a UTF-8 file with or without a byte-order mark.
+
+    Raises `DataError` with the place of the first byte that is not text, or of the other format the file has.
+    """
+    for number, line in each_line(path, longest):
+        if isinstance(line, DataError):
+            raise line
+        yield number, line
+
+
+def each_line(path: Path, longest: int = LONGEST_LINE) -> Iterator[tuple[int, str | DataError]]:
+    """As `read_lines`, but in place of a line that is not text what is wrong with it: the next ones may be good.
+
+    Raises `DataError` for what is wrong with the whole file.
+    """
+    offset = 0
+    for number, raw in enumerate(raw_lines(path, longest), 1):
+        if number == 1:
+            _refuse_foreign(path, raw)
+        content = raw.removeprefix(_UTF8_BOM) if number == 1 else raw
+        skipped = offset + len(raw) - len(content)
+        offset += len(raw)
+        zero = content.find(b"\0")
+        if zero >= 0:
+            yield (
+                number,
+                DataError(
+                    f"a NUL byte (byte {skipped + zero:,} of the file)",
+                    where=f"{path}:{number}",
+                    expected="text in UTF-8",
+                    do="the file is damaged or not a text file: export it again",
+                ),
+            )
+            continue
+        try:
+            yield number, content.decode("utf-8")
+        except UnicodeDecodeError as error:
+            yield (
+                number,
+                DataError(
+                    f"not UTF-8 (byte {skipped + error.start:,} of the file)",
+                    where=f"{path}:{number}",
+                    got=f"byte 0x{content[error.start]:02x} in {clip(content.decode('latin-1').rstrip())}",
+                    expected="text in UTF-8",
+                    do=f"if it is Windows text, {_conversion(path, 'WINDOWS-1252')}",
+                ),
+            )
+
+
+def without_eol(line: str) -> str:
+    """The line without LF or CRLF at its end."""
+    return line.removesuffix("\n").removesuffix("\r")
+
+
+def raw_lines(path: Path, longest: int = LONGEST_LINE) -> Iterator[bytes]:
+    """The bytes of every line, unpacked. Lines end at LF only: other separators of Unicode may stand inside a text.
+
+    Raises `DataError` for a gzip file that is torn or unpacks to far more than a text, and for a line of `longest`
+    bytes or more; `StorageError`.
+    """
+    number = 0
+    try:
+        with unpacked(path, (".gz",)) as stream:
+            while raw := stream.readline(longest):
+                number += 1
+                if len(raw) == longest and not raw.endswith(b"\n"):
+                    raise DataError(
+                        "the line is too long",
+                        where=f"{path}:{number}",
+                        got=f"more than {longest:,} bytes",
+                        expected="a row on every line",
+                        do="check that the file has line ends, LF or CRLF",
+                    )
+                yield raw
+    except NotWhole as error:
+        whole = f"{number:,} whole lines before the place where it is torn" if number else "no whole line"
+        raise DataError(
+            error.what, where=f"{path}:{number + 1}", got=whole, expected=error.expected, do=error.do
+        ) from None
+
+
+def _refuse_foreign(path: Path, first: bytes) -> None:
+    """Name the other format when the first line gives it away."""
+    zeros = [place for place, byte in enumerate(first[:400]) if byte == 0]
+    one_parity = len({place % 2 for place in zeros}) == 1
+    if first.startswith(_UTF32_BOMS):
+        what, do = "UTF-32", f"convert it: {_conversion(path, 'UTF-32')}"
+    elif first.startswith(_UTF16_BOMS) or (one_parity and 3 * len(zeros) >= len(first[:400])):
+        little = first.startswith(b"\xff\xfe") or (zeros and zeros[0] % 2 == 1)
+        what = "UTF-16" if first.startswith(_UTF16_BOMS) else f"UTF-16{'LE' if little else 'BE'}"
+        do = f"convert it: {_conversion(path, what)}"
+    elif first.startswith(b"\x1f\x8b"):
+        packed = path.suffix.lower() == ".gz"
+        what, do = "gzip", "unpack it: it is packed twice" if packed else f"rename it to {path.name}.gz"
+    elif first.startswith(b"PK\x03\x04"):
+        what, do = "a zip archive or a spreadsheet", "unpack it, or save the sheet as CSV (UTF-8)"
+    elif zeros and first[257:262] == b"ustar":
+        what, do = "a tar archive", "unpack it, and name the file inside it"
+    else:
+        return
+    raise DataError(f"the file is {what}, not UTF-8 text", where=f"{path}:1", expected="text in UTF-8", do=do)
+
+
+def _conversion(path: Path, encoding: str) -> str:
+    unpacked = path.name.removesuffix(".gz")
+    first = "" if unpacked == path.name else f"gunzip {path.name} && "
+    return f"{first}iconv -f {encoding} -t UTF-8 {unpacked} > utf8-{unpacked}"

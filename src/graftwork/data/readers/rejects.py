@@ -1,0 +1,114 @@
+"""Rows that can't be read: the first stops a command, or all are set aside in a file and the rest is used."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict, deque
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TypeVar
+
+from graftwork.data.readers.lines import raw_lines
+from graftwork.errors import ConfigError, DataError
+from graftwork.io.files import writing
+
+T = TypeVar("T")
+LONGEST = 10_000  # characters of a row that are written out
+
+
+@dataclass(frozen=True, slots=True)
+class Bad:
+    """A row that can't be read. Readers yield it in its place, and whoever asked decides whether they go on."""
+
+    path: Path  # of the file it stands in
+    line: int  # its first; in files without lines its number
+    error: DataError
+    last: int = 0  # its last line; 0 where the file has no lines of its own for it
+
+
+def none_bad(found: Iterable[T | Bad]) -> Iterator[T]:
+    """All of `found`. Raises the error of the first bad row."""
+    for row in found:
+        if isinstance(row, Bad):
+            raise row.error
+        yield row
+
+
+@dataclass
+class Rejects:
+    """What was set aside of one file. Without `aside` nothing may be: the first bad row is raised."""
+
+    aside: bool = False
+    found: list[Bad] = field(default_factory=list)
+
+    def refuse(self, bad: Bad) -> None:
+        """Set `bad` aside, or raise its error."""
+        if not self.aside:
+            raise bad.error
+        self.found.append(bad)
+
+    def require_rows(self, path: Path, rows: int) -> None:
+        """Raise `DataError` where no row is left of `path`."""
+        if self.found and not rows:
+            first = self.found[0].error
+            raise DataError(
+                "no row of the file can be read",
+                where=str(path),
+                got=f"{len(self.found):,} bad rows; the first, {first.where}: {first.what}",
+                do="mend the file; without --rejects the first bad row is told in full",
+            )
+
+
+def require_apart(rejects: str | None, files: Mapping[str, Path]) -> None:
+    """Raise `ConfigError` where the file for bad rows is one that is read."""
+    for split, path in files.items():
+        if rejects and Path(rejects).resolve() == path.resolve():
+            raise ConfigError(
+                f"bad rows would be written over the {split} file",
+                where=rejects,
+                do="name another file: --rejects FILE",
+            )
+
+
+def write_rejects(path: Path, found: Iterable[Bad]) -> None:
+    """A line of JSON for each: where it stands, what is wrong with it, and the row as it stands in its file.
+
+    The file is written whole, and also when there are none. Raises `StorageError`.
+    """
+    listed = list(found)
+    texts = _texts(listed)
+    with writing(path) as stream:
+        for bad in listed:
+            error = bad.error
+            told = {"file": str(bad.path), "line": bad.line, "where": error.where, "what": error.what}
+            told |= {name: text for name in ("got", "expected", "do") if (text := getattr(error, name))}
+            text = texts.get((bad.path, bad.line, bad.last))
+            told |= {} if text is None else {"row": text}
+            stream.write(json.dumps(told).encode() + b"\n")
+
+
+def _texts(found: Iterable[Bad]) -> dict[tuple[Path, int, int], str]:
+    """(file, first line, last line) -> those lines; a byte that is no UTF-8 as \\xNN."""
+    wanted: defaultdict[Path, list[tuple[int, int]]] = defaultdict(list)
+    for bad in found:
+        if bad.last:
+            wanted[bad.path].append((bad.line, bad.last))
+    return {(path, *place): text for path, places in wanted.items() for place, text in _stretches(path, places)}
+
+
+def _stretches(path: Path, places: list[tuple[int, int]]) -> Iterator[tuple[tuple[int, int], str]]:
+    """Stretches of lines, which may lie within one another, in one pass."""
+    waiting, held = deque(sorted(set(places))), dict[tuple[int, int], str]()
+    for number, raw in enumerate(raw_lines(path), 1):
+        while waiting and waiting[0][0] <= number:
+            held[waiting.popleft()] = ""
+        for place in list(held):
+            if len(held[place]) < LONGEST:
+                held[place] += raw.decode("utf-8", "backslashreplace")
+            if place[1] <= number:
+                yield place, held.pop(place)[:LONGEST]
+        if not waiting and not held:
+            return
+    for place, text in held.items():
+        yield place, text[:LONGEST]

@@ -1,0 +1,140 @@
+"""Records of CSV (RFC 4180) and of TSV, which is never quoted: a cell is the text that stands in the file."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from graftwork.data.readers.json_text import empty_line
+from graftwork.data.readers.lines import LONGEST_LINE, each_line, without_eol
+from graftwork.data.readers.rejects import Bad
+from graftwork.errors import DataError, clip
+
+Record = tuple[int, list[str], int]  # its first line, its fields, its last line
+
+_CLOSING_QUOTE = re.compile(r'([^"]*+(?:""[^"]*+)*+)"')
+_EOL = ("", "\n", "\r\n", "\r")  # the last where a file breaks off between CR and LF
+
+
+def records(path: Path, quoted: bool) -> Iterator[Record | Bad]:
+    """Every record of a TSV or, where it may be `quoted`, CSV file, the header first. Only the end may be blank.
+
+    A record that breaks off within quotes takes all lines up to the place where that shows with it.
+    """
+    blank = 0
+    for found in _csv(path) if quoted else _tsv(path):
+        if not isinstance(found, Bad) and not found[1]:
+            blank = blank or found[0]
+            continue
+        if blank:
+            yield Bad(path, blank, empty_line(path, blank), blank)
+            blank = 0
+        yield found
+
+
+def _tsv(path: Path) -> Iterator[Record | Bad]:
+    for number, line in each_line(path):
+        if isinstance(line, DataError):
+            yield Bad(path, number, line, number)
+        else:
+            yield number, _fields(without_eol(line), "\t"), number
+
+
+def _csv(path: Path) -> Iterator[Record | Bad]:
+    lines = _Lines(path)
+    for number, line in lines:
+        if isinstance(line, DataError):
+            yield Bad(path, number, line, number)
+            continue
+        content = without_eol(line)
+        if '"' not in content and "\r" not in content:
+            yield number, _fields(content, ","), number
+            continue
+        found = _quoted(path, lines, number, line)
+        if isinstance(found, DataError):
+            yield Bad(path, number, found, lines.number)
+        else:
+            yield number, found, lines.number
+
+
+def _fields(content: str, separator: str) -> list[str]:
+    """None of a blank line. One with an empty cell in quotes is not blank."""
+    return content.split(separator) if content else []
+
+
+class _Lines:
+    """The lines of a file, and the number of the last one that was read."""
+
+    def __init__(self, path: Path):
+        self.number = 0
+        self._lines = each_line(path)
+
+    def __iter__(self) -> Iterator[tuple[int, str | DataError]]:
+        return self
+
+    def __next__(self) -> tuple[int, str | DataError]:
+        found = next(self._lines)
+        self.number = found[0]
+        return found
+
+
+def _quoted(path: Path, lines: _Lines, number: int, line: str) -> list[str] | DataError:
+    """The fields of a record that holds quotes and may go on over further `lines`."""
+    fields, at = [], 0
+    while True:
+        if line.startswith('"', at):
+            opened = f"{path}:{number}:{at + 1}"
+            pieces, at, held = [], at + 1, 0
+            while not (closing := _CLOSING_QUOTE.match(line, at)):
+                pieces.append(line[at:])
+                held += len(pieces[-1])
+                number, following = next(lines, (0, ""))
+                if isinstance(following, DataError):
+                    return following
+                line, at = following, 0
+                if not number or held > LONGEST_LINE:
+                    return DataError(
+                        "a quote that is never closed",
+                        where=opened,
+                        got=clip("".join(pieces)),
+                        expected='a quote at the end of the field: "…"',
+                        do='close it, or double a quote that belongs to the text: ""',
+                    )
+            fields.append("".join([*pieces, closing[1]]).replace('""', '"'))
+            at = closing.end()
+            if line[at:] not in _EOL and line[at] != ",":
+                return DataError(
+                    "text after a closing quote",
+                    where=f"{path}:{number}:{at + 1}",
+                    got=f"{clip(without_eol(line[at:]))}; the quote opened at {opened}",
+                    expected="a comma or the end of the line",
+                    do='double a quote that belongs to the text: ""',
+                )
+        else:
+            comma = line.find(",", at)
+            end = comma if comma >= 0 else len(without_eol(line))
+            wrong = _in_bare(path, number, at, line[at:end])
+            if wrong is not None:
+                return wrong
+            fields.append(line[at:end])
+            at = end
+        if line[at:] in _EOL:
+            return fields
+        at += 1
+
+
+def _in_bare(path: Path, number: int, at: int, field: str) -> DataError | None:
+    """What an unquoted field that begins at position `at` of its line may not hold: a quote, a carriage return."""
+    refused = (('"', "a quote", "quote the field"), ("\r", "a carriage return", "save the file with LF line ends"))
+    for character, name, remedy in refused:
+        place = field.find(character)
+        if place >= 0:
+            return DataError(
+                f"{name} inside an unquoted field",
+                where=f"{path}:{number}:{at + place + 1}",
+                got=clip(field),
+                expected='a field that holds one stands in quotes, its own quotes doubled: "say ""hi"""',
+                do=f"{remedy}, or name the file .tsv if its columns are separated by tabs",
+            )
+    return None

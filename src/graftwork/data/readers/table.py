@@ -1,0 +1,326 @@
+"""Strict streaming readers of tables: CSV (RFC 4180), TSV (never quoted), JSONL and what `formats.py` lists.
+
+Nothing is guessed into another type: a cell is the text that stands in the file, "NA" and "None" included.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any, NoReturn
+
+from graftwork.core.task import builtin_names
+from graftwork.data.readers import whole_file_formats
+from graftwork.data.readers.json_text import Literal, json_objects, shown
+from graftwork.data.readers.rejects import Bad, none_bad
+from graftwork.data.readers.separated import records
+from graftwork.errors import DataError, StorageError, clip, nearest
+from graftwork.units import several
+
+Cell = str | tuple[str, ...]  # a tuple where a row of JSONL has a list, and in CoNLL, where a row is a sentence
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One data row."""
+
+    line: int  # of its first character, 1 is the file's first line
+    cells: tuple[Cell, ...]  # in the order of the columns that were asked for
+    rounded: int = 0  # spans whose borders cut through a word
+    last: int = 0  # its last line; 0 where the file has no lines of its own for it
+
+
+@dataclass(frozen=True)
+class Table:
+    """A file whose header has been read. Rows are read anew, from the start, at every call of `rows`."""
+
+    path: Path
+    header: tuple[str, ...]  # JSONL: the keys of the first line
+    spans: bool = True  # JSONL with spans of texts is read as words and their tags
+
+    def rows(self, columns: Sequence[str], label: str | None = None, words: str | None = None) -> Iterator[Row]:
+        """As `readings`. Raises `DataError` with file:line at the first bad row too."""
+        return none_bad(self.readings(columns, label, words))
+
+    def readings(
+        self,
+        columns: Sequence[str],
+        label: str | None = None,
+        words: str | None = None,
+        family: re.Pattern[str] | None = None,
+    ) -> Iterator[Row | Bad]:
+        """The cells of `columns` of every row, in file order, one row in memory at a time; or what is wrong with it.
+
+        In JSONL every cell must be a string, but for the column `label`, which may also be a number, a boolean (its
+        JSON text is taken) or a list of strings or numbers, and the column `words`, which must be a list of strings.
+        In Parquet and sets of the hub it may be a list. A row of JSONL that has a key of this `family` which the first
+        line lacks is bad.
+        Raises `DataError` for what is wrong with the whole file, and at the end of one that has no rows.
+        """
+        own, empty = whole_file_formats.format_of(self.path, self.spans), True
+        found: Iterator[Row | Bad]
+        if own is not None:
+            of_format = own.rows(self.path, self.header, columns, label, words)
+            found = (reading if isinstance(reading, Bad) else Row(*reading) for reading in of_format)
+        else:
+            is_json = _format(self.path) == ".jsonl"
+            found = self._objects(columns, label, words, family) if is_json else self._records(columns)
+        for row in found:
+            empty = False
+            yield row
+        if empty:
+            raise DataError(
+                "the file has a header and no rows",
+                where=str(self.path),
+                got=", ".join(self.header),
+                expected="rows below the header",
+                do="add rows below the header",
+            )
+
+    def holds_lists(self, column: str) -> bool:
+        """Whether the first row that can be read has a list in this column."""
+        found = self.readings([column], label=column)  # which may hold anything that any column may
+        first = next((row for row in found if not isinstance(row, Bad)), None)
+        return first is not None and isinstance(first.cells[0], tuple)
+
+    def _records(self, columns: Sequence[str]) -> Iterator[Row | Bad]:
+        places = [self.header.index(column) for column in columns]
+        for record in islice(records(self.path, _format(self.path) == ".csv"), 1, None):
+            if isinstance(record, Bad):
+                yield record
+                continue
+            line, fields, last = record
+            if len(fields) == len(self.header):
+                yield Row(line, tuple(fields[place] for place in places), 0, last)
+            else:
+                yield Bad(self.path, line, self._wrong_width(line, fields), last)
+
+    def _objects(
+        self, columns: Sequence[str], label: str | None, words: str | None, family: re.Pattern[str] | None
+    ) -> Iterator[Row | Bad]:
+        for line, item in json_objects(self.path):
+            try:
+                if isinstance(item, DataError):
+                    raise item
+                if family is not None:
+                    self._refuse_further(family, item, line)
+                row = Row(line, tuple(self._cells(item, columns, label, words, line)), 0, line)
+            except DataError as error:
+                yield Bad(self.path, line, error, line)
+            else:
+                yield row
+
+    def _cells(
+        self, item: dict[str, Any], columns: Sequence[str], label: str | None, words: str | None, line: int
+    ) -> Iterator[Cell]:
+        where = f"{self.path}:{line}"
+        for column in columns:
+            if column not in item:
+                _refuse_missing(column, item, where)
+            is_words = column == words
+            yield (
+                _words(item[column], column, where) if is_words else _cell(item[column], column, column == label, where)
+            )
+
+    def _refuse_further(self, family: re.Pattern[str], item: dict[str, Any], line: int) -> None:
+        further = [key for key in item if key not in self.header and family.fullmatch(key)]
+        if further:
+            raise DataError(
+                f"the first line has no key {clip(further[0])}",
+                where=f"{self.path}:{line}",
+                got=f"keys: {', '.join(item)}",
+                expected=f"the keys of the first line: {', '.join(self.header)}",
+                do='for rows that have more of them than others write lists: "choices": ["…", "…", "…"]',
+            )
+
+    def _wrong_width(self, line: int, fields: list[str]) -> DataError:
+        delimiter = {".csv": "comma", ".tsv": "tab"}[_format(self.path)]
+        many = len(fields) > len(self.header)
+        if not many:
+            do = f"add the missing {delimiter}, or mend a line break inside a text"
+        elif delimiter == "comma":
+            do = 'put quotes round a text that holds a comma: "…, …"'
+        else:
+            do = "replace the tab inside a text by a space"
+        return DataError(
+            f"the row has too {'many' if many else 'few'} fields",
+            where=f"{self.path}:{line}",
+            got=f"{several(len(fields), 'field')}, {clip(' | '.join(fields))}",
+            expected=f"{len(self.header)} fields: {', '.join(self.header)}",
+            do=do,
+        )
+
+
+def open_table(path: Path, spans: bool = True) -> Table:
+    """Read the header. The suffix decides the format, and of JSONL with `spans` of texts these.
+
+    Raises `StorageError` when the file cannot be read, `DataError` for an unknown suffix, an empty file, a header
+    that names a column twice, or a first line that is broken.
+    """
+    own = whole_file_formats.format_of(path, spans)
+    if not path.is_file() and own is None:
+        _refuse_absent(path)
+    suffix = _format(path) if path.is_file() else ""
+    if own is not None:
+        header = own.header_of(path)
+    elif suffix == ".jsonl":
+        header = _keys(path)
+    else:
+        header = _first(path, suffix)
+    if header is None:
+        raise DataError(
+            "the file is empty",
+            where=str(path),
+            expected=_WHOLE.get(suffix, "a header and rows"),
+            do="check that it was written whole",
+        )
+    _check_header(path, suffix, header)
+    return Table(path, header, spans)
+
+
+def _keys(path: Path) -> tuple[str, ...] | None:
+    """Those of the first object: lines before it that are none are told as the rows that they should be."""
+    wrong: DataError | None = None
+    for _, item in json_objects(path):
+        if isinstance(item, dict):
+            return tuple(item)
+        wrong = wrong or item
+    if wrong is not None:
+        raise wrong
+    return None
+
+
+def _first(path: Path, suffix: str) -> tuple[str, ...] | None:
+    record = next(records(path, suffix == ".csv"), None)
+    if isinstance(record, Bad):
+        raise record.error
+    return None if record is None else tuple(record[1])
+
+
+def _refuse_absent(path: Path) -> NoReturn:
+    """Say what stands at `path` instead of a file, or what may have been meant."""
+    if path.is_dir():
+        raise StorageError(
+            "this is a folder",
+            where=str(path),
+            expected="a .csv, .tsv, .jsonl or .conll file",
+            do="name a file inside it",
+        )
+    if path.parts[:1] in (("http:",), ("https:",)):
+        raise StorageError("this is an address, and no file", where=str(path), do="download it, and name the file")
+    siblings = [item.name for item in path.parent.iterdir() if item.is_file()] if path.parent.is_dir() else []
+    near = f"builtin:{path}" if str(path) in builtin_names() else nearest(path.name, siblings)
+    raise StorageError("no such file", where=str(path), do=f"did you mean {near!r}?" if near else "check the path")
+
+
+_READ = {
+    ".csv": "comma-separated", ".tsv": "tab-separated", ".jsonl": "one JSON object per line", **whole_file_formats.WHAT,
+}  # fmt: skip
+_WHOLE = {".jsonl": "one JSON object per line", **whole_file_formats.WHAT}
+_REMEDIES = {
+    ".xlsx": "save the sheet as CSV (UTF-8)",
+    ".xls": "save the sheet as CSV (UTF-8)",
+    ".ndjson": "rename it to .jsonl",
+    ".jsonlines": "rename it to .jsonl",
+    ".txt": "rename it to .tsv if a tab stands between the columns, to .csv if a comma does",
+}
+
+
+def suffix_of(path: Path) -> str | None:
+    """By which the format of a file is known, in lower case and without `.gz`; None for a format that is not read."""
+    suffix = Path(path.name.lower().removesuffix(".gz")).suffix
+    return suffix if suffix in _READ else None
+
+
+def _format(path: Path) -> str:
+    """A suffix of `_READ`, with or without `.gz` behind it."""
+    suffix = suffix_of(path)
+    if suffix is None:
+        suffix = Path(path.name.lower().removesuffix(".gz")).suffix
+        raise DataError(
+            f"unknown suffix {suffix!r}" if suffix else "the file's name has no suffix",
+            where=str(path),
+            expected=f"{', '.join(_READ)}; all but .parquet with .gz behind it too",
+            do=_REMEDIES.get(suffix, "rename or convert the file"),
+        )
+    return suffix
+
+
+def _check_header(path: Path, suffix: str, header: tuple[str, ...]) -> None:
+    twice = [name for name, count in Counter(header).items() if count > 1]
+    if twice:
+        places = [str(place) for place, name in enumerate(header, 1) if name == twice[0]]
+        raise DataError(
+            f"two columns are called {clip(twice[0])}",
+            where=f"{path}:1",
+            got=f"columns {' and '.join(places)}",
+            expected="a name of its own for every column",
+            do="rename or remove one of them",
+        )
+    if suffix not in (".csv", ".tsv"):
+        return
+    if "\r" in "".join(header):
+        raise DataError(
+            "a carriage return in the header",
+            where=f"{path}:1",
+            expected="lines that end in LF or CRLF",
+            do="the file has line ends of the old Mac kind: save it again with LF",
+        )
+    others = {"\t": ".tsv", ",": ".csv", ";": ".csv"}
+    for delimiter, other in others.items():
+        if len(header) == 1 and delimiter in header[0]:
+            do = "separate the columns by commas" if delimiter == ";" else f"rename the file to {other}"
+            raise DataError(
+                f"the header is one column that holds {delimiter!r}",
+                where=f"{path}:1",
+                got=clip(header[0]),
+                expected=f"{_READ[suffix]} columns, as {suffix} says",
+                do=do,
+            )
+
+
+def _cell(value: Any, column: str, is_label: bool, where: str) -> Cell:
+    """A JSON value as a cell. A bool is an int in Python and a `Literal` a str: hence the exact types."""
+    if type(value) is str:
+        return value
+    if is_label and isinstance(value, Literal):
+        return str(value)
+    if is_label and isinstance(value, bool):
+        return "true" if value else "false"
+    if is_label and isinstance(value, list) and all(isinstance(item, str) for item in value):
+        return tuple(map(str, value))
+    raise DataError(
+        f"the value of {column!r} is {'null' if value is None else 'no text'}",
+        where=where,
+        got=shown(value),
+        expected="a string, a number, a boolean or a list of strings or numbers" if is_label else "a string",
+        do="remove the line or fill the value in" if value is None else "write it as a string",
+    )
+
+
+def _words(value: Any, column: str, where: str) -> tuple[str, ...]:
+    """A JSON list of strings."""
+    if isinstance(value, list) and all(type(item) is str for item in value):
+        return tuple(value)
+    raise DataError(
+        f"the value of {column!r} is no list of strings",
+        where=where,
+        got=shown(value),
+        expected='a list of strings such as ["My", "card", "is", "lost"]',
+        do="write each of them as a string of its own",
+    )
+
+
+def _refuse_missing(column: str, item: dict[str, Any], where: str) -> NoReturn:
+    near = nearest(column, item)
+    raise DataError(
+        f"the key {column!r} is missing",
+        where=where,
+        got=f"keys: {', '.join(item) or 'none'}",
+        expected="the same keys in every line",
+        do=f"is it called {clip(near)} here?" if near else "add it or remove the line",
+    )

@@ -1,0 +1,112 @@
+"""Formats whose rows are read whole by readers of their own: by the suffix, or by what stands in the file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from graftwork.data.readers import annotation_exports, brat, class_folder, conll, hub_datasets, parquet
+from graftwork.data.readers.rejects import Bad
+
+Cells = tuple[Any, ...]
+Reading = tuple[int, Cells, int, int] | Bad  # line, cells, how many spans were rounded to whole words, and last line
+ROUNDED = "Spans whose borders cut through a word, widened to whole words"  # as the data report calls it
+
+
+@dataclass(frozen=True)
+class Format:
+    """How files of one format are read."""
+
+    header_of: Callable[[Path], tuple[str, ...] | None]  # None for a file without rows
+    rows: Callable[[Path, Sequence[str], Sequence[str], str | None, str | None], Iterator[Reading]]
+    # (path, its header, the columns wanted, the column of the target, the column that may hold lists)
+
+
+def format_of(path: Path, spans: bool = True) -> Format | None:
+    """The format of a file, a folder or a set of the hub; None for CSV, TSV and plain JSONL.
+
+    Without `spans` JSONL is plain, also where it has spans of texts.
+    """
+    if hub_datasets.is_hub(path):
+        return HUB
+    if path.is_dir():
+        return BRAT if brat.is_brat(path) else FOLDER
+    if not path.is_file():
+        return None
+    suffix = Path(path.name.lower().removesuffix(".gz")).suffix
+    if suffix == ".jsonl":
+        return DOCCANO if spans and annotation_exports.spans_key(path) else None
+    return BY_SUFFIX.get(suffix)
+
+
+def _conll(
+    path: Path, header: Sequence[str], wanted: Sequence[str], label: str | None, words: str | None
+) -> Iterator[Reading]:
+    for found in conll.columns_of(path, header, wanted):
+        yield found if isinstance(found, Bad) else (found[0], found[1], 0, found[2])
+
+
+def _parquet(
+    path: Path, header: Sequence[str], wanted: Sequence[str], label: str | None, words: str | None
+) -> Iterator[Reading]:
+    return map(_without_lines, parquet.rows(path, wanted, label, words))
+
+
+def _hub(
+    path: Path, header: Sequence[str], wanted: Sequence[str], label: str | None, words: str | None
+) -> Iterator[Reading]:
+    return map(_without_lines, hub_datasets.rows(path, wanted, label, words))
+
+
+def _without_lines(found: tuple[int, Cells] | Bad) -> Reading:
+    return found if isinstance(found, Bad) else (*found, 0, 0)
+
+
+def _brat(
+    path: Path, header: Sequence[str], wanted: Sequence[str], label: str | None, words: str | None
+) -> Iterator[Reading]:
+    places = [brat.HEADER.index(name) for name in wanted]
+    for found in brat.rows(path):
+        if isinstance(found, Bad):
+            yield found
+        else:
+            line, cells, rounded, last = found
+            yield line, tuple(cells[place] for place in places), rounded, last
+
+
+def _folder(
+    path: Path, header: Sequence[str], wanted: Sequence[str], label: str | None, words: str | None
+) -> Iterator[Reading]:
+    return ((number, tuple(cells[name] for name in wanted), 0, 0) for number, cells in class_folder.rows(path))
+
+
+def _named(rows: Callable[[Path], Iterator[tuple[int, dict[str, Any], int, int] | Bad]]) -> Any:
+    def read(
+        path: Path, header: Sequence[str], wanted: Sequence[str], label: str | None, words: str | None
+    ) -> Iterator[Reading]:
+        for found in rows(path):
+            if isinstance(found, Bad):
+                yield found
+            else:
+                line, cells, rounded, last = found
+                yield line, tuple(cells[name] for name in wanted), rounded, last
+
+    return read
+
+
+BRAT = Format(lambda path: brat.HEADER, _brat)
+FOLDER = Format(class_folder.header_of, _folder)
+HUB = Format(hub_datasets.header_of, _hub)
+DOCCANO = Format(lambda path: ("tokens", "tags"), _named(annotation_exports.doccano_rows))
+BY_SUFFIX: Mapping[str, Format] = {
+    **dict.fromkeys(conll.SUFFIXES, Format(conll.header_of, _conll)),
+    ".parquet": Format(parquet.header_of, _parquet),
+    ".json": Format(annotation_exports.label_studio_header, _named(annotation_exports.label_studio_rows)),
+}
+WHAT: Mapping[str, str] = {
+    **dict.fromkeys(conll.SUFFIXES, "a word per line"),
+    ".parquet": "through pyarrow",
+    ".json": "the export of Label Studio",
+}

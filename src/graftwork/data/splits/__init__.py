@@ -1,0 +1,1 @@
+"""Splits: by content, from folders, and draws of fewer rows."""

@@ -1,0 +1,116 @@
+"""Splits by content: a hash of a row's inputs orders it among its stratum, of which the first rows are held out.
+
+So the order of the file decides nothing, the same rows are always drawn alike, and another row moves few of them.
+
+No seed is needed. One may be given, to see what another draw of the splits does to the scores.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter, defaultdict
+from collections.abc import Collection, Hashable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from graftwork.core.example import plain
+from graftwork.core.task import SPLITS, Task
+from graftwork.errors import ConfigError
+from graftwork.io.files import canonical
+
+SALT = "graftwork split 1"
+
+
+def salt_of(seed: int | None) -> str:
+    """What rows are hashed with. Another seed draws another split of the same rows; 0 is the one drawn without any."""
+    return f"{SALT}, drawn by seed {seed}" if seed else SALT
+
+
+def seed_words(task: Task) -> str:
+    """For a sentence on how the splits came about; nothing where no seed was given."""
+    return f" and the split seed {task.split_seed}" if task.split_seed else ""
+
+
+def require_drawn(task: Task, files: Mapping[str, Path]) -> None:
+    """Raise `ConfigError` for a split seed that is below 0, or that draws nothing since every split has a file."""
+    if task.split_seed is None:
+        return
+    if task.split_seed < 0:
+        raise ConfigError("the split seed must be 0 or more", got=str(task.split_seed))
+    if not set(SPLITS) - files.keys():
+        raise ConfigError(
+            "a split seed is given, and no split is drawn: each has a file of its own",
+            got=", ".join(path.name for path in files.values()),
+            do="leave --split-seed out, or one of the files",
+        )
+
+
+def draw(
+    inputs: Sequence[Mapping[str, Any]], strata: Sequence[Hashable], fractions: Mapping[str, float], salt: str = SALT
+) -> list[str]:
+    """The split of every row: a name of `fractions`, which says the share of rows it gets, or `train`.
+
+    Each stratum is ordered by sha256(salt + inputs) and cut. Rows with the same inputs stay together. A stratum of
+    two rows or more gives at least one to the first split named, one of three to the second too; the train split
+    always keeps one. The result does not depend on the order of the rows.
+    """
+    keys = _keys(inputs, salt)
+    strata_of: defaultdict[bytes, Counter[Hashable]] = defaultdict(Counter)
+    for key, stratum in zip(keys, strata, strict=True):
+        strata_of[key][stratum] += 1
+    groups: defaultdict[Hashable, list[bytes]] = defaultdict(list)
+    for key in sorted(strata_of):
+        groups[_most_common(strata_of[key])].append(key)
+    chosen: dict[bytes, str] = {}
+    for members in groups.values():
+        chosen |= _cut({key: strata_of[key].total() for key in members}, fractions)
+    return [chosen[key] for key in keys]
+
+
+def with_every_label(
+    inputs: Sequence[Mapping[str, Any]], names: Sequence[str], labels: Sequence[Collection[str]], salt: str = SALT
+) -> list[str]:
+    """The splits as drawn, but that train has a row of every label, which can't be learnt otherwise.
+
+    Rows with labels that it lacks go back to it in the order of their hashes, with those of the same inputs, until it
+    lacks none.
+    """
+    trained = {label for name, found in zip(names, labels, strict=True) if name == "train" for label in found}
+    if all(label in trained for found in labels for label in found):
+        return list(names)
+    keys = _keys(inputs, salt)
+    labels_of: defaultdict[bytes, set[str]] = defaultdict(set)
+    for key, found in zip(keys, labels, strict=True):
+        labels_of[key].update(found)
+    back: set[bytes] = set()
+    for key in sorted(labels_of):
+        if not labels_of[key] <= trained:
+            back.add(key)
+            trained |= labels_of[key]
+    return ["train" if key in back else name for key, name in zip(keys, names, strict=True)]
+
+
+def _keys(inputs: Sequence[Mapping[str, Any]], salt: str) -> list[bytes]:
+    return [hashlib.sha256((salt + canonical(plain(item))).encode()).digest() for item in inputs]
+
+
+def _most_common(counts: Counter[Hashable]) -> Hashable:
+    """The stratum of most of a group's rows; equals by name, so that row order cannot decide."""
+    return min(counts, key=lambda stratum: (-counts[stratum], repr(stratum)))
+
+
+def _cut(sizes: Mapping[bytes, int], fractions: Mapping[str, float]) -> dict[bytes, str]:
+    """Groups (key -> rows) of one stratum, in order of their keys: each goes to the first split it still fits in."""
+    rows = sum(sizes.values())
+    free = rows - 1  # one row stays in train
+    quota = {}
+    for name, fraction in fractions.items():
+        quota[name] = min(max(1, round(fraction * rows)), free)
+        free -= quota[name]
+    chosen = {}
+    for key, size in sizes.items():
+        name = next((name for name, left in quota.items() if size <= left), "train")
+        if name != "train":
+            quota[name] -= size
+        chosen[key] = name
+    return chosen

@@ -1,0 +1,97 @@
+"""A folder of splits: `train.tsv`, `dev.tsv` and `test.tsv`, or folders `train`, `val` and `test` of class folders."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from graftwork.core.task import SPLIT_NAMES, SPLITS, Task
+from graftwork.data.readers.brat import is_brat
+from graftwork.data.readers.hub_datasets import is_hub
+from graftwork.data.readers.table import suffix_of
+from graftwork.data.readers.whole_file_formats import FOLDER, format_of
+from graftwork.errors import ConfigError, DataError
+from graftwork.io.files import storage_errors
+
+_SPLIT_OF = {name: split for split, names in SPLIT_NAMES.items() for name in names}
+_PART = re.compile(r"(.+)-[0-9]{5}-of-[0-9]{5}")  # how the `datasets` library names the files of a split
+
+
+def with_split_files(task: Task) -> Task:
+    """`task` with the files, or folders, of its splits where its data is a folder that holds them; else as it is.
+
+    What the task names itself goes before what the folder holds. Raises `DataError` for a folder with two files for
+    one split, or with other splits and no train.
+    """
+    if is_hub(task.data) or not task.data.is_dir() or is_brat(task.data):
+        return task
+    found: dict[str, Path] = {}
+    for split, path in _splits_in(task.data):
+        if split in found:
+            raise DataError(
+                f"the folder has two files for {split}",
+                where=str(task.data),
+                got=f"{found[split].name} and {path.name}",
+                expected="one for each split",
+                do="name the files that are meant instead of the folder: DATA, --validation and --test",
+            )
+        found[split] = path
+    if not found:
+        return task
+    if "train" not in found:
+        raise DataError(
+            "the folder has no file called train",
+            where=str(task.data),
+            got=", ".join(path.name for path in found.values()),
+            expected="train.csv or the like, and where there are any validation.csv and test.csv",
+            do=f"name the file to train on: {next(iter(found.values()))}, if it is that one",
+        )
+    given = {"validation": task.validation, "test": task.test}
+    return task.resolved(data=found["train"], **{name: given[name] or found.get(name) for name in SPLITS[1:]})
+
+
+def require_outside(task: Task, made: Iterable[str | Path]) -> None:
+    """Raise `ConfigError` where a folder that will be `made` lies among the task's class folders, to be read as one.
+
+    `DataError` where the folder is none of class folders.
+    """
+    task = with_split_files(task)
+    for source in (task.data, task.validation, task.test):
+        if source is None or not source.is_dir() or format_of(source) is not FOLDER:
+            continue
+        for folder in made:
+            here, whole = Path(folder).resolve(), source.resolve()
+            if not here.is_relative_to(whole) or any(part[0] == "." for part in here.relative_to(whole).parts):
+                continue  # what begins with a dot is not looked at
+            FOLDER.header_of(source)  # one that holds no classes is told as that
+            raise ConfigError(
+                "runs, boards and banks would lie among the class folders",
+                where=str(source),
+                got=str(folder),
+                do="start in another folder, or give --runs, --out and --bank outside of it",
+            )
+
+
+def _splits_in(folder: Path) -> Iterator[tuple[str, Path]]:
+    """Split and path of all that is called like one, by name: of files, and only where there are none of folders."""
+    with storage_errors(folder):
+        entries = sorted(folder.iterdir())
+        files = [(split, path) for path in entries if path.is_file() and (split := _split_of(path))]
+        if files:
+            yield from files
+            return
+        for path in entries:
+            split = _SPLIT_OF.get(path.name.lower())
+            if split and path.is_dir() and (is_brat(path) or any(inner.is_dir() for inner in path.iterdir())):
+                yield split, path
+
+
+def _split_of(path: Path) -> str | None:
+    """The split that a file is called by, with any suffix that is read."""
+    suffix = suffix_of(path)
+    if suffix is None:
+        return None
+    stem = path.name.lower().removesuffix(".gz").removesuffix(suffix)
+    part = _PART.fullmatch(stem)
+    return _SPLIT_OF.get(part[1] if part else stem)

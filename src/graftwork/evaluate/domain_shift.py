@@ -1,0 +1,297 @@
+"""Domain shift: how far new texts lie from those that a task module was trained on, without a label of them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from graftwork.core.example import Example, plain, text_of
+from graftwork.core.media import MEDIA
+from graftwork.data.checks.near_duplicates import clusters, words_of
+from graftwork.data.checks.repeats import Distinct, inputs_of
+from graftwork.data.readers.rejects import none_bad
+from graftwork.errors import ConfigError, clip
+from graftwork.evaluate.features import features_of, read_as_text, token_ids
+from graftwork.evaluate.two_sample import FEWEST, LEVEL, two_sample
+from graftwork.io.files import digest
+from graftwork.module.confidence import Moments, confidences, words_in
+from graftwork.module.inputs import OF_ROLES, Text
+from graftwork.module.predict_many import answer_windows
+from graftwork.module.task_module import TaskModule
+from graftwork.module.trained_on import reopened
+
+ROWS = 2_000  # of either side that are compared by a classifier, and that are answered
+LISTED = 10  # new words
+FURTHEST = 5
+MOST_SHOWN = 200  # characters of a text
+
+
+@dataclass(frozen=True)
+class Reference:
+    """What the module was trained on, as far as it can be reached."""
+
+    trained: Sequence[Example]  # texts that it learned from
+    held: Sequence[Example]  # of the same source, and not learned from
+    source: str  # in words
+
+
+def shift(
+    module: TaskModule | str | Path,
+    new: str | Path | Sequence[Text],
+    *,
+    reference: str | Path | Sequence[Text] | None = None,
+    columns: Mapping[str, str] | None = None,
+    rows: int = ROWS,
+    furthest: int = FURTHEST,
+) -> dict[str, Any]:
+    """How far the texts `new` (a file, or a list as for `TaskModule.predict`) lie from what `module` was trained on.
+
+    The training data are found where the module's description says, if they are there and still the same; `reference`
+    stands in for them. `columns` (role -> column) name those of files; labels in them are not looked at. At most `rows`
+    of either side, drawn by a hash of their content, are compared by a classifier and answered; `furthest` are shown.
+    Returns JSON; docs/shift.md tells it.
+
+    Raises `ConfigError` or `DataError` for texts that the module can't take, `GraftworkError` as `TaskModule.load`.
+    """
+    if rows < FEWEST:
+        raise ConfigError("too few rows to compare", got=str(rows), expected=f"{FEWEST} or more")
+    if furthest < 0:
+        raise ConfigError("furthest is how many texts are shown", got=str(furthest), expected="0 or more")
+    opened = module if isinstance(module, TaskModule) else TaskModule.load(module)
+    fresh = _read(opened, new, columns or {})
+    if not fresh:
+        raise ConfigError("no new texts", do="give one or more")
+    known, why = _reference(opened, reference, columns or {})
+    sampled = _sample(fresh, rows)
+    found: dict[str, Any] = {
+        "module": {"task": opened.task.name, "method": opened.description["method"]["name"]},
+        "reference": known.source if known else None,
+        "unreachable": why or None,
+        "rows": {"new": len(fresh), "new_compared": len(sampled)},
+    }
+    if known:
+        trained = {inputs_of(example.inputs) for example in known.trained}
+        found["rows"] |= {"trained_on": len(known.trained), "held_out": len(known.held)}
+        found["rows"]["new_trained_on"] = sum(inputs_of(example.inputs) in trained for example in fresh)
+        found["two_sample"] = _told_apart(opened, known, sampled, rows, furthest)
+        found["words"] = _new_words(opened, known, fresh)
+    found["confidence"], found["answers"] = _answers(opened, known, sampled, rows)
+    found["lengths"] = _lengths(opened, known, fresh)
+    return found | {"verdict": verdict(found)}
+
+
+def _read(module: TaskModule, given: str | Path | Sequence[Text], columns: Mapping[str, str]) -> list[Example]:
+    if isinstance(given, str | Path):
+        return list(none_bad(OF_ROLES[module.roles].rows(Path(given), module.task, columns)()))
+    return module.examples(given)
+
+
+def _reference(
+    module: TaskModule, given: str | Path | Sequence[Text] | None, columns: Mapping[str, str]
+) -> tuple[Reference | None, str]:
+    if given is not None:
+        named = str(given) if isinstance(given, str | Path) else f"{len(given):,} texts"
+        return Reference(_read(module, given, columns), (), named), ""
+    data, why = reopened(module.description.get("data"), module.task)
+    if data is None:
+        return None, why
+    held = (*data.validation.examples, *data.test.examples)
+    return Reference(data.train.examples, held, module.description["data"]["files"]["data"]), ""
+
+
+def _sample(examples: Sequence[Example], rows: int) -> list[Example]:
+    """`rows` at most, repeats included, drawn and ordered by a hash of their inputs and of which repeat they are.
+
+    Whatever their order, the same ones: those that come first are a draw too.
+    """
+    seen: Counter[str] = Counter()
+    keyed: list[tuple[str, Example]] = []
+    for example in examples:
+        own = digest(plain(example.inputs))
+        keyed.append((digest([own, seen[own]]) if seen[own] else own, example))
+        seen[own] += 1
+    return [example for _, example in sorted(keyed, key=lambda item: item[0])[:rows]]
+
+
+def _told_apart(
+    module: TaskModule, known: Reference, fresh: Sequence[Example], rows: int, furthest: int
+) -> dict[str, Any]:
+    """The classifier two-sample test between what was trained on and what is new, near repeats taken out of each."""
+    old = _sample(known.trained, rows)
+    old, fresh, groups = _without_repeats(old, fresh)
+    counts = {"trained_on": len(old), "new": len(fresh)}
+    if min(len(old), len(fresh)) < FEWEST:
+        return {"rows": counts, "missing": f"fewer than {FEWEST} different texts on one side"}
+    read, by = features_of(module, [*old, *fresh])
+    if read is None:
+        return {"rows": counts, "missing": by}
+    found = two_sample(read[: len(old)], read[len(old) :], groups)
+    order = np.argsort(-found.ratios, kind="stable")[:furthest]
+    shown = [
+        {"id": fresh[place].id, "text": _shown(fresh[place]), "density_ratio": float(found.ratios[place])}
+        for place in order.tolist()
+    ]
+    told = {"auc": found.auc, "low": found.low, "high": found.high, "accuracy": found.accuracy, "p": found.p}
+    return {"rows": counts, "read_by": by} | told | {"smallest": found.smallest, "furthest": shown}
+
+
+def _without_repeats(
+    old: Sequence[Example], new: Sequence[Example]
+) -> tuple[list[Example], list[Example], np.ndarray[Any, np.dtype[np.int64]]]:
+    """One row of every cluster of near ones on each side, and the clusters, which stay in one fold.
+
+    Of a larger draw more repeats would go than of a smaller one from the same source, and what is left would differ:
+    where there are repeats the larger side is thinned in parts as large as the smaller one, without the rest.
+    """
+    everything = [*old, *new]
+    distinct = Distinct([example.inputs for example in everything])
+    sketch = distinct.sketch()
+    labels = np.arange(len(distinct.inputs)) if sketch is None else clusters(sketch, np.arange(len(distinct.inputs)))
+    groups = labels[distinct.of_row]
+    places = np.concatenate([np.arange(len(old)), np.arange(len(new))])
+    sides = np.repeat([0, 1], [len(old), len(new)])
+    if len(np.unique(2 * groups + sides)) == len(everything):
+        return list(old), list(new), groups
+    size = max(1, min(len(old), len(new)))
+    parts, whole = places // size, np.array([len(old), len(new)]) // size
+    _, first = np.unique(np.stack([groups, sides, parts], axis=1), axis=0, return_index=True)
+    first = first[parts[first] < whole[sides[first]]]
+    kept = np.sort(first).tolist()
+    return [everything[i] for i in kept if i < len(old)], [everything[i] for i in kept if i >= len(old)], groups[kept]
+
+
+def _shown(example: Example) -> str:
+    given = " | ".join(item.path if role in MEDIA else text_of(item) for role, item in example.inputs.items())
+    return given if len(given) <= MOST_SHOWN else f"{given[:MOST_SHOWN]}…"
+
+
+def _new_words(module: TaskModule, known: Reference, fresh: Sequence[Example]) -> dict[str, Any]:
+    """Shares of running words, and of the backbone's tokens, that none of what was trained on has."""
+    if set(module.roles) & set(MEDIA):
+        return {}
+    seen = {word for example in known.trained for word in _words(example)}
+    found: dict[str, Any] = {}
+    for name, examples in (("new", fresh), ("held_out", known.held)):
+        counts = Counter(word for example in examples for word in _words(example))
+        unseen = Counter({word: count for word, count in counts.items() if word not in seen})
+        if counts:
+            found[name] = {"words": unseen.total() / counts.total()}
+        if name == "new":
+            listed = sorted(unseen.items(), key=lambda item: (-item[1], item[0]))[:LISTED]
+            found["most_frequent"] = [{"word": word, "count": count} for word, count in listed]
+    if module.backbone is not None:
+        ids = set(token_ids(module.backbone, known.trained))
+        for name, examples in (("new", fresh), ("held_out", known.held)):
+            if examples:
+                read = token_ids(module.backbone, examples)
+                found[name]["tokens"] = sum(token not in ids for token in read) / max(1, len(read))
+    return found
+
+
+def _words(example: Example) -> list[str]:
+    return [word for given in read_as_text(example).inputs.values() for word in words_of(text_of(given))]
+
+
+def _answers(
+    module: TaskModule, known: Reference | None, fresh: Sequence[Example], rows: int
+) -> tuple[dict[str, Any] | None, dict[str, Any] | None]:
+    """How sure the module's answers are beside those to texts it was not trained on; and how often it gives each."""
+    new = _answered(module, fresh)
+    held = _sample(known.held, rows) if known else []
+    before = _answered(module, held) if held else []
+    sure, was = Moments.of(confidences(new)), Moments.of(confidences(before))
+    stored = module.description.get("held_out", {}).get("confidence")
+    if was is None and stored:
+        was = Moments(**stored)
+    confidence: dict[str, Any] | None = None
+    if sure is not None:
+        confidence = {"new": vars(sure), "held_out": vars(was) if was else None}
+        confidence |= sure.less(was) if was else {}
+    shares = {"new": _shares(new), "held_out": _shares(before)}
+    return confidence, shares if shares["new"] else None
+
+
+def _answered(module: TaskModule, examples: Sequence[Example]) -> list[dict[str, Any]]:
+    return [answer for window in answer_windows([module], examples) for answer in window.answers[0]]
+
+
+def _shares(answers: Sequence[Mapping[str, Any]]) -> dict[str, float]:
+    """How often each label is the answer, the most frequent first; of numbers their mean and deviation."""
+    values = [answer["value"] for answer in answers if "value" in answer]
+    if len(values) > 1:
+        return {"mean": float(np.mean(values)), "sd": float(np.std(values))}
+    labels = [answer["label"] for answer in answers if "label" in answer]
+    counts = Counter(label for one in labels for label in ([one] if isinstance(one, str) else one))
+    return {label: count / len(labels) for label, count in sorted(counts.items(), key=lambda item: (-item[1], item[0]))}
+
+
+def _lengths(module: TaskModule, known: Reference | None, fresh: Sequence[Example]) -> dict[str, Any] | None:
+    """Words of a text, new and before, and how many new ones the backbone cuts."""
+    if set(module.roles) & set(MEDIA):
+        return None
+    new = Moments.of([words_in(example) for example in fresh])
+    before = Moments.of([words_in(example) for example in known.trained]) if known else None
+    stored = module.description.get("held_out", {}).get("words")
+    if before is None and stored:
+        before = Moments(**stored)
+    if new is None:
+        return None
+    found: dict[str, Any] = {"new": vars(new), "before": vars(before) if before else None}
+    found |= new.less(before) if before else {}
+    cut = module.backbone.encode(list(fresh)).cut if module.backbone is not None else 0
+    return found | {"cut": cut}
+
+
+def verdict(found: Mapping[str, Any]) -> list[str]:
+    """What was found, in sentences."""
+    return [*_apart_in_words(found), *_sure_in_words(found)]
+
+
+def _apart_in_words(found: Mapping[str, Any]) -> list[str]:
+    test = found.get("two_sample")
+    if test is None:
+        return [
+            f"Whether these texts differ from those trained on can't be told: {found['unreachable']}. "
+            "--reference FILE names texts to compare with."
+        ]
+    if "missing" in test:
+        return [f"Whether these texts differ from those trained on can't be told: {test['missing']}."]
+    hundred, rows = 100 * test["auc"], test["rows"]
+    span = f"{hundred:.1f} [{100 * test['low']:.1f}, {100 * test['high']:.1f}]"
+    if test["p"] < LEVEL:
+        how = "hardly" if test["auc"] < 0.6 else "clearly" if test["auc"] < 0.85 else "almost wholly"
+        return [
+            f"These texts differ from those trained on, {how}: of a text of each, a classifier tells which is the new "
+            f"one in {span} of 100 cases, where 50 are chance (p {_p(test['p'])})."
+        ]
+    return [
+        f"Cannot tell these texts from those trained on: a classifier finds the new one of two in {span} of 100 cases, "
+        f"where 50 are chance (p {_p(test['p'])}). The smallest difference that {rows['new']:,} and "
+        f"{rows['trained_on']:,} texts would have shown in 80 of 100 trials is {100 * test['smallest']:.1f}."
+    ]
+
+
+def _sure_in_words(found: Mapping[str, Any]) -> list[str]:
+    """Nothing of fewer than 20 texts, whose spread hardly says what other texts would do."""
+    sure = found.get("confidence")
+    if not sure or "change" not in sure or min(sure[side]["rows"] for side in ("new", "held_out")) < FEWEST:
+        return []
+    span = f"{100 * sure['change']:+.1f} points [{100 * sure['low']:+.1f}, {100 * sure['high']:+.1f}]"
+    if sure["low"] > 0 or sure["high"] < 0:
+        than = "surer" if sure["change"] > 0 else "less sure"
+        return [f"Its answers are {than} than to texts held out from its training: {span}."]
+    return [f"Cannot tell whether its answers are surer or less sure than to texts held out from its training: {span}."]
+
+
+def _p(value: float) -> str:
+    return f"{value:.3f}"
+
+
+def furthest_lines(test: Mapping[str, Any]) -> list[str]:
+    """The texts that lie furthest, each with its density ratio."""
+    return [f"{item['density_ratio']:>10.1f}  {item['id']}: {clip(item['text'], 100)}" for item in test["furthest"]]

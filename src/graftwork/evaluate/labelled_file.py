@@ -1,0 +1,181 @@
+"""A labelled file as the task of a module reads it: which columns, which rows, and no label that it doesn't know."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from graftwork.core.example import Example
+from graftwork.core.kind import AsksPassages, Kind, OfChoices
+from graftwork.core.media import MEDIA
+from graftwork.core.progress import Progress, silent
+from graftwork.core.task import Task
+from graftwork.data.load import records_of, require_of_kind
+from graftwork.data.readers.choice_tables import JOINED, find_choice_columns
+from graftwork.data.readers.columns import find_columns, table_of
+from graftwork.data.readers.questions import questions_of
+from graftwork.data.readers.rejects import Rejects, require_apart, write_rejects
+from graftwork.errors import ConfigError, DataError, GraftworkError, clip, nearest
+from graftwork.module.input_format import check_named, flag
+from graftwork.module.task_module import TaskModule
+from graftwork.registry import kinds
+from graftwork.targets.labels import labels_of
+from graftwork.units import several
+
+CHECKED_AT_ONCE = 50_000  # rows between two signs of life
+INPUTS = ("text", "text_a", "text_b", *MEDIA, "choices")
+MOST_LISTED = 10  # labels in a message
+
+
+@dataclass(frozen=True)
+class LabelledFile:
+    """A file whose rows are read anew, one at a time, at every call; questions, whose passages are shared, at once."""
+
+    task: Task  # how it is read; its labels are all that stand there
+    path: Path
+    rows: int = 0  # good ones, once it is checked
+    rejected: int | None = None  # bad ones that were set aside, once it is checked; None: the first is an error
+
+    def examples(self) -> Iterator[Example]:
+        """The good rows. Raises `DataError` for a bad one, and where the checked file is not what it was."""
+        bad = Rejects(aside=self.rejected is not None)
+        rows = 0
+        for example in _read(self.task, self.path, bad):
+            rows += 1
+            yield example
+        if self.rows and (rows, len(bad.found)) != (self.rows, self.rejected or 0):
+            raise DataError("the file changed while it was read", where=str(self.path), do="run the same command again")
+
+
+def open_labelled(task: Task, path: Path, known: Sequence[str]) -> LabelledFile:
+    """The rows of a file, checked. As `checked`, for a task that says its columns or leaves them to be found."""
+    return checked(LabelledFile(_with_columns(task.resolved(labels=()), path), path), known)
+
+
+def labelled_for(
+    module: TaskModule, path: Path, named: Mapping[str, Any], rejects: Path | None, progress: Progress = silent
+) -> LabelledFile:
+    """The file for a module, checked: columns are those `named`, else called as those it was trained on, else as usual.
+
+    `named` is column by role, and "label", "count_from", "realign" as in a task. Bad rows go to `rejects`.
+
+    Raises `ConfigError` for a name that the module has no use for, `DataError` for a column that is not there, a row
+    that can't be read or a label that the module doesn't know.
+    """
+    require_apart(str(rejects) if rejects else None, {"labelled": path})
+    given = {name: value for name, value in named.items() if value is not None}
+    with _of_its_kind(module.task.kind):
+        task = _with_columns(_asked(module, path, given), path)
+        _require_roles(task, module, path)
+        return checked(LabelledFile(task, path), module.task.labels, rejects, progress)
+
+
+@contextmanager
+def _of_its_kind(kind: str) -> Iterator[None]:
+    """The module decides the kind: no message may tell to choose another."""
+    try:
+        yield
+    except GraftworkError as error:
+        if "--kind" not in error.do:
+            raise
+        do = f"the module answers tasks of kind {kind}: give rows, columns and settings of one"
+        raise type(error)(error.what, where=error.where, got=error.got, expected=error.expected, do=do) from error
+
+
+def checked(
+    file: LabelledFile, known: Sequence[str], rejects: Path | None = None, progress: Progress = silent
+) -> LabelledFile:
+    """Read the whole file, so that what is wrong with it is found before hours of work and not in them."""
+    bad = Rejects(aside=rejects is not None)
+    unknown, first, rows = Counter[str](), "", 0
+    listed = frozenset(known)
+    try:
+        for rows, example in enumerate(_read(file.task, file.path, bad), 1):
+            new = {label for label in labels_of(example.target) if listed and label not in listed}
+            first = first or (example.id if new else "")
+            unknown.update(new)
+            if rows % CHECKED_AT_ONCE == 0:
+                progress(0.0, f"{rows:,} rows checked")
+    finally:
+        if rejects is not None:
+            write_rejects(rejects, bad.found)
+    if unknown:
+        raise _unknown_labels(unknown, known, f"{file.path}:{first.rpartition('/')[2]}")
+    return replace(file, rows=rows, rejected=len(bad.found) if bad.aside else None)
+
+
+def _unknown_labels(unknown: Counter[str], known: Sequence[str], where: str) -> DataError:
+    listed = [f"{clip(label)} in {several(rows, 'row')}" for label, rows in unknown.most_common(MOST_LISTED)]
+    more = f" and {len(unknown) - MOST_LISTED} more" if len(unknown) > MOST_LISTED else ""
+    near = nearest(next(iter(unknown)), known)
+    mend = f"is {clip(next(iter(unknown)))} called {near!r} there? " if near else ""
+    return DataError(
+        "labels that the module doesn't know",
+        where=where,
+        got=", ".join(listed) + more,
+        expected=f"one of {', '.join(known)}",
+        do=f"{mend}mend these rows or take them out: it can answer none of them right",
+    )
+
+
+def _read(task: Task, path: Path, bad: Rejects) -> Iterator[Example]:
+    """The good rows, by the line that each begins in; the others go to `bad`."""
+    kind = kinds.get(task.kind)
+    if isinstance(kind, AsksPassages):
+        yield from questions_of(task, path, bad)
+        return
+    for record in records_of(task, kind, path, bad):
+        yield Example(f"line/{record.line}", record.inputs, record.target)
+
+
+def _asked(module: TaskModule, path: Path, named: Mapping[str, Any]) -> Task:
+    """The module's question of this file, as far as it is known which columns to read."""
+    kind, roles = kinds.get(module.task.kind), module.roles
+    told: Mapping[str, Any] = (module.description.get("data") or {}).get("read_by", {})
+    settings = {name: told[name] for name in ("count_from", "realign") if name in told}
+    columns = {role: name for role, name in named.items() if role in INPUTS}
+    if isinstance(kind, AsksPassages):
+        check_named(columns, (), "context, question and answers in the file")
+    else:
+        check_named(columns, ("text",) if kind.per_word else roles)
+        header = table_of(path, named.get("label") or told.get("label", "label"), kind.per_word).header
+        settings |= {role: role for role in roles if role in ("text_a", "text_b", *MEDIA)}
+        settings |= {} if columns else _kept([role for role in INPUTS if role in told], told, header)
+        settings |= _kept(["label"] if "label" in told else [], told, header)
+    settings |= named
+    task = Task(module.task.name, path, kind=module.task.kind, **settings)
+    require_of_kind(task, kind)
+    return task
+
+
+def _kept(roles: Sequence[str], told: Mapping[str, Any], header: Sequence[str]) -> dict[str, Any]:
+    """What the training file called the columns of these roles; nothing where this file lacks one of them."""
+    names = [name for role in roles for name in ([told[role]] if isinstance(told[role], str) else told[role])]
+    parts = [part for name in names for part in ([name] if name in header else name.split(JOINED))]
+    return {role: told[role] for role in roles} if set(parts) <= set(header) else {}
+
+
+def _with_columns(task: Task, path: Path) -> Task:
+    kind: Kind = kinds.get(task.kind)
+    if isinstance(kind, AsksPassages):
+        return task
+    table = table_of(path, task.label or "label", kind.per_word)
+    return find_choice_columns(task, table) if isinstance(kind, OfChoices) else find_columns(task, table, kind.per_word)
+
+
+def _require_roles(task: Task, module: TaskModule, path: Path) -> None:
+    """Raise `ConfigError` where columns of other inputs were found than the module wants."""
+    if set(module.roles) & {"words", "choices"}:
+        return
+    found = tuple(role for role in INPUTS if getattr(task, role) not in (None, ()))
+    if found != module.roles:
+        raise ConfigError(
+            f"the module reads {' and '.join(module.roles)}",
+            where=str(path),
+            got=f"a file with columns of {' and '.join(found)}",
+            do=f"name the columns: {' '.join(f'{flag(role)} COLUMN' for role in module.roles)}",
+        )

@@ -1,0 +1,225 @@
+"""A finished module on another labelled file: every score with its interval, beside the majority class, what it scored
+on its own test split, and other modules; and how many of the rows it has learnt from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graftwork.core.metric import score as score_of
+from graftwork.core.progress import Progress, silent
+from graftwork.core.ragged import Numbers, Ragged, flat, joined
+from graftwork.core.task import Task
+from graftwork.errors import ConfigError
+from graftwork.evaluate.labelled_file import LabelledFile, labelled_for, open_labelled
+from graftwork.io.files import canonical
+from graftwork.module.predict_many import check_roles, logit_windows
+from graftwork.module.task_module import TaskModule
+from graftwork.module.thresholds import constant_answers
+from graftwork.module.trained_on import Overlap
+from graftwork.registry import kinds, metrics
+from graftwork.run.score_interval import Evidence, Tally, weigh_together
+
+FEWEST = 6  # rows that two modules answer differently: by the sign test, 2 × ½⁵ of fewer shows nothing
+
+
+def score(
+    module: TaskModule | str | Path,
+    file: str | Path,
+    *,
+    also: Sequence[TaskModule | str | Path] = (),
+    columns: Mapping[str, Any] | None = None,
+    rejects: str | Path | None = None,
+    progress: Progress = silent,
+) -> dict[str, Any]:
+    """Score `module` on the labelled rows of `file`, and `also` others on the same rows.
+
+    Every metric of the module's task has its 95 % interval over examples (paired bootstrap), the score of the majority
+    class on these very rows, and that of the module's own test split; the others have their differences to the first.
+    `columns` names columns by role, and "label"; without, they are called as those that the module was trained on, or
+    as usual. Rows that can't be read go to `rejects`. Returns JSON, scores as fractions; docs/score.md tells it.
+
+    Raises `DataError` for a file without labels, for rows that can't be read and for labels that a module doesn't know,
+    `ConfigError` for modules that answer different questions, and `GraftworkError` as `TaskModule.load`.
+    """
+    opened = [one if isinstance(one, TaskModule) else TaskModule.load(one) for one in (module, *also)]
+    _require_alike(opened)
+    source = labelled_for(opened[0], Task.find(file), columns or {}, Path(rejects) if rejects else None, progress)
+    overlaps: dict[str, Overlap] = {}
+    for one in opened:
+        if _trained_on(one) not in overlaps:
+            overlaps[_trained_on(one)] = Overlap(one)
+    task = opened[0].task
+    tasks = [_asked_as(task, one.task) for one in opened]
+    found = _answers(opened, tasks, source, list(overlaps.values()), progress)
+    targets = found.targets[0]
+    first, *others = _weighed(tasks, found)
+    told = [
+        _described(one) | {"scores": scored.told(), "seen": overlaps[_trained_on(one)].told()}
+        for one, scored in zip(opened, (first, *others), strict=True)
+    ]
+    return {
+        "file": str(file),
+        "rows": {"scored": source.rows, "rejected": source.rejected, "cut": found.cut},
+        **told[0],
+        "majority": _plain_scores(task, targets, constant_answers(task, targets, targets, targets)),
+        "also": [one | {"gain": other.gains_over(first)} for one, other in zip(told[1:], others, strict=True)],
+    }
+
+
+def scores_on(module: TaskModule, task: Task, path: Path) -> dict[str, float]:
+    """Metric -> score on the labelled rows of a file of `task`, which says its columns. Raises as `score`."""
+    found = _answers([module], [module.task], open_labelled(task.resolved(data=path), path, module.task.labels))
+    return _plain_scores(module.task, found.targets[0], found.predictions[0])
+
+
+def _plain_scores(task: Task, targets: Numbers, predictions: Numbers) -> dict[str, float]:
+    return {name: score_of(metrics.get(name), targets, predictions, task) for name in task.metrics}
+
+
+def _require_alike(modules: Sequence[TaskModule]) -> None:
+    """Raise `ConfigError` for modules that can't be scored on the same rows."""
+    check_roles(modules)
+    first = modules[0].task
+    for module in modules[1:]:
+        task = module.task
+        if (task.kind, set(task.labels)) != (first.kind, set(first.labels)):
+            odd = sorted(set(task.labels) ^ set(first.labels))
+            raise ConfigError(
+                "these modules answer different questions",
+                got=f"{task.name}: {task.kind}" + (f"; only one of the two knows {', '.join(odd[:10])}" if odd else ""),
+                expected=f"{first.kind} with the labels of {first.name}",
+                do="score them one by one",
+            )
+
+
+def _asked_as(first: Task, own: Task) -> Task:
+    """A module's own task with the order of labels and the metrics of another module's."""
+    return own.resolved(labels=first.labels, metrics=first.metrics, positive=first.positive)
+
+
+def _in_order(logits: Numbers, own: Sequence[str], labels: Sequence[str]) -> Numbers:
+    """Logits with a column for each label in another order of them."""
+    if own == labels:
+        return logits
+    order = [own.index(label) for label in labels]
+    return replace(logits, flat=logits.flat[:, order]) if isinstance(logits, Ragged) else logits[:, order]
+
+
+@dataclass
+class _Answered:
+    """Per module, as its kind encodes them: the right answers to the rows of a file, and its own."""
+
+    targets: list[Numbers]
+    predictions: list[Numbers]
+    cut: int  # rows that are longer than a backbone takes
+
+
+def _answers(
+    modules: Sequence[TaskModule],
+    tasks: Sequence[Task],
+    source: LabelledFile,
+    overlaps: Sequence[Overlap] = (),
+    progress: Progress = silent,
+) -> _Answered:
+    """By the `tasks` of the modules, window by window; of a row its target and its predictions are kept, as numbers."""
+    targets: list[list[Numbers]] = [[] for _ in modules]
+    predictions: list[list[Numbers]] = [[] for _ in modules]
+    cut = done = 0
+    for window, logits, longer in logit_windows(modules, source.examples()):
+        wanted = [example.target for example in window]
+        for place, (module, task, found) in enumerate(zip(modules, tasks, logits, strict=True)):
+            kind = kinds.get(task.kind)
+            targets[place].append(kind.encode(wanted, task))
+            predictions[place].append(kind.predictions(_in_order(found, module.task.labels, task.labels), task))
+        for overlap in overlaps:
+            overlap.count(window)
+        cut, done = cut + longer, done + len(window)
+        progress(done / source.rows, f"{done:,} of {source.rows:,} rows")
+    return _Answered([joined(parts) for parts in targets], [joined(parts) for parts in predictions], cut)
+
+
+@dataclass(frozen=True)
+class _Scored:
+    """A module's answers, weighed by every metric."""
+
+    predictions: Numbers
+    tallies: Mapping[str, Tally]  # metric -> its statistics
+    evidence: Mapping[str, Evidence]
+
+    def told(self) -> dict[str, Any]:
+        """Metric -> score and its interval, null where all draws score alike, as JSON."""
+        spreads = {name: one.spread or (None, None) for name, one in self.evidence.items()}
+        return {
+            name: {"score": one.score, "low": spreads[name][0], "high": spreads[name][1]}
+            for name, one in self.evidence.items()
+        }
+
+    def gains_over(self, first: _Scored) -> dict[str, Any]:
+        """Metric -> what this one scores above the first, its interval, and the verdict, said of this one.
+
+        Differing are rows that are answered and scored differently. Of a correlation the one alone would not do: each
+        row is scored by its place among all, which others move.
+        """
+        gains, answered = {}, differing(self.predictions, first.predictions)
+        for name, one in self.evidence.items():
+            low, high = one.gain_over(first.evidence[name])
+            scored = self.tallies[name].differing(first.tallies[name])
+            rows = int((answered & scored).sum())
+            gains[name] = {
+                "delta": one.score - first.evidence[name].score,
+                "low": low,
+                "high": high,
+                "differing": rows,
+                "verdict": verdict(low, high, rows),
+            }
+        return gains
+
+
+def _weighed(tasks: Sequence[Task], found: _Answered) -> list[_Scored]:
+    """Every module by every metric of the tasks, which all have the same ones; the rows are drawn once for all."""
+    names = tasks[0].metrics
+    tallies = [
+        {name: Tally.of(metrics.get(name).statistics(targets, predictions, task)) for name in names}
+        for task, targets, predictions in zip(tasks, found.targets, found.predictions, strict=True)
+    ]
+    evidence = iter(weigh_together([(tally[name], metrics.get(name)) for tally in tallies for name in names]))
+    return [
+        _Scored(predictions, tally, {name: next(evidence) for name in names})
+        for predictions, tally in zip(found.predictions, tallies, strict=True)
+    ]
+
+
+def differing(predictions: Numbers, others: Numbers) -> NDArray[np.bool_]:
+    """(N,) which of the same examples are answered differently, in any of their words or choices."""
+    rows = flat(predictions) != flat(others)
+    if rows.ndim == 2:
+        rows = rows.any(axis=1)
+    return predictions.sums(rows) > 0 if isinstance(predictions, Ragged) else rows
+
+
+def verdict(low: float, high: float, differing: int) -> str:
+    """What a difference with this interval, on so many rows that were answered differently, allows to say."""
+    if differing < FEWEST or low <= 0 <= high:
+        return "cannot tell"
+    return "better" if low > 0 else "worse"
+
+
+def _trained_on(module: TaskModule) -> str:
+    return canonical(module.description.get("data"))
+
+
+def _described(module: TaskModule) -> dict[str, Any]:
+    told = module.description
+    return {
+        "module": str(module.folder),
+        "task": module.task.name,
+        "method": told["method"]["name"],
+        "run": told.get("run"),
+        "own_test": dict(told["scores"]) or None,
+    }

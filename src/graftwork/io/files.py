@@ -1,0 +1,390 @@
+"""Files that are whole or not there: atomic writes, content hashes, and the one door for loading weights."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import hashlib
+import json
+import math
+import os
+import secrets
+import stat
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextvars import ContextVar
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+from graftwork.errors import ConfigError, IncompatibleModule, StorageError
+from graftwork.io.json_limits import DATA, MOST_TOML, BeyondLimits, Limits, parse_json, parse_toml
+from graftwork.io.locks import holding, remove_abandoned, try_lock
+from graftwork.io.plain_files import open_plain, read_plain
+from graftwork.io.safetensors_header import Header, read_header
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+    from torch import Tensor
+
+
+_CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
+
+
+def canonical(value: Any) -> str:
+    """JSON with one spelling per value: sorted keys, no spaces, no NaN. What hashes are taken of."""
+    return _CANONICAL.encode(value)
+
+
+def digest(value: Any) -> str:
+    """sha256 of a JSON value's canonical form, as 64 hexadecimal digits."""
+    return hashlib.sha256(canonical(value).encode()).hexdigest()
+
+
+_NOTES: ContextVar[dict[str, str] | None] = ContextVar("notes", default=None)
+
+
+def file_digest(path: Path) -> str:
+    """sha256 of a file's bytes. Raises `StorageError`, also for a pipe or a device."""
+    with storage_errors(path), open_plain(path) as stream:
+        found = hashlib.file_digest(stream, "sha256").hexdigest()
+    notes = _NOTES.get()
+    if notes is not None:
+        notes[str(path)] = found
+    return found
+
+
+@contextlib.contextmanager
+def noting_digests() -> Iterator[dict[str, str]]:
+    """Path -> sha256 of every file that `file_digest` reads in this block: large files are read for it once."""
+    notes: dict[str, str] = {}
+    token = _NOTES.set(notes)
+    try:
+        yield notes
+    finally:
+        _NOTES.reset(token)
+
+
+_FULL = ("the disk is full", "free some space and run the same command again; finished runs are kept")
+_IN_THE_WAY = ("a file stands where a folder is needed", "choose another path, or move the file away")
+_ASTRAY = ("a link that leads nowhere", "mend the link, or choose another path")
+_MEANINGS = {
+    errno.ENOSPC: _FULL,
+    errno.EDQUOT: _FULL,
+    errno.EFBIG: ("the file is larger than the system lets it be here", "choose another folder, or raise the limit"),
+    errno.EROFS: ("this file system can only be read", "choose another folder, or mount it to be written to"),
+    errno.EIO: ("the disk reports an error", "copy what is on it to another one; finished runs are kept"),
+    errno.ENOTDIR: _IN_THE_WAY,
+    errno.EEXIST: _IN_THE_WAY,
+    errno.ENOENT: ("no such file or folder", "check the path"),
+    errno.EISDIR: ("this is a folder, where a file is needed", "choose another path"),
+    errno.ELOOP: _ASTRAY,
+    errno.ENAMETOOLONG: ("the name is too long for this file system", "choose a shorter one"),
+    errno.EMFILE: ("too many files are open", "raise the limit (ulimit -n) and run the same command again"),
+}
+
+PART = ".part"  # ends the name of a file on its way
+PART_SECONDS = 86_400.0  # where no file can be locked, older ones belong to nobody
+OF_THE_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EIO)  # whatever was written where
+
+
+@contextlib.contextmanager
+def storage_errors(path: Path) -> Iterator[None]:
+    """Turns an `OSError` of the system into a `StorageError` that names `path` and says what to do."""
+    try:
+        yield
+    except OSError as error:
+        raise storage_error(error, str(path)) from error
+
+
+def storage_error(error: OSError, where: str) -> StorageError:
+    """What an error of the system means, and what to do."""
+    unknown = (
+        f"cannot read or write here: {error.strerror or error}",
+        "choose another folder, or mend its permissions",
+    )
+    what, do = _MEANINGS.get(error.errno or 0, unknown)
+    astray = _astray(Path(where)) if error.errno in (errno.ENOENT, errno.EEXIST) else None
+    if astray is not None:
+        (what, do), where = _ASTRAY, str(astray)
+    return StorageError(what, where=where, do=do)
+
+
+def _astray(path: Path) -> Path | None:
+    """The link on the way to `path` that leads nowhere."""
+    with contextlib.suppress(OSError):
+        return next((place for place in (path, *path.parents) if place.is_symlink() and not place.exists()), None)
+    return None
+
+
+def write_bytes(path: Path, content: bytes) -> None:
+    """Write a file whole, its folder first where that is missing."""
+    with storage_errors(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+    with writing(path) as stream:
+        stream.write(content)
+
+
+@contextlib.contextmanager
+def writing(path: Path) -> Iterator[BinaryIO]:
+    """A stream into a file that is whole or not there: whatever ends the block early leaves what was there before.
+
+    Temporary name in the same folder, locked; flush, fsync, rename, fsync of the folder. What writers of the same file
+    left that were killed is removed. Where a link stands, the file that it leads to is written. A pipe, a device such
+    as /dev/null and what this process prints to are written straight through. Raises `StorageError`.
+    """
+    with storage_errors(path):
+        through = _through(path)
+        if through is not None:
+            with through:
+                yield through
+            return
+        path = Path(os.path.realpath(path))
+        _sweep(path)
+        handle, name = _begun(path)
+        lock = None if sys.platform == "win32" else os.dup(handle)  # as long as the file has not got its name
+        try:
+            with os.fdopen(handle, "wb") as stream:
+                yield stream
+                stream.flush()
+                os.fsync(stream.fileno())
+            with contextlib.suppress(FileNotFoundError):
+                os.chmod(name, _rights(path))
+            os.replace(name, path)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                os.unlink(name)
+            raise
+        finally:
+            if lock is not None:
+                os.close(lock)
+        sync_folder(path.parent)
+
+
+def _through(path: Path) -> BinaryIO | None:
+    """A stream into what stands at `path`, where that must not be replaced by a file; None for a file, or nothing.
+
+    Raises `OSError` for a folder, `StorageError` for what can't be written to, such as a disk.
+    """
+    try:
+        found = os.stat(path)
+    except FileNotFoundError:
+        return None
+    if stat.S_ISDIR(found.st_mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+    for printed in (1, 2):
+        with contextlib.suppress(OSError):
+            if os.path.samestat(found, os.fstat(printed)):
+                sys.stdout.flush()
+                return os.fdopen(os.dup(printed), "wb")
+    if stat.S_ISREG(found.st_mode):
+        return None
+    if not (stat.S_ISCHR(found.st_mode) or stat.S_ISFIFO(found.st_mode)):
+        raise StorageError(
+            "neither a file nor a pipe", where=str(path), expected="a file, or a name of none", do="choose another path"
+        )
+    return path.open("wb")
+
+
+def _rights(path: Path) -> int:
+    """Who may read and write what stands at `path`."""
+    return os.stat(path).st_mode & 0o777
+
+
+def _begun(path: Path) -> tuple[int, str]:
+    """A handle of a file on its way to `path`, and its name, which nobody sweeps away.
+
+    Those may read it who may read what stands there; where nothing does, whom the umask lets.
+    """
+    try:
+        rights = _rights(path) | stat.S_IRUSR | stat.S_IWUSR
+    except FileNotFoundError:
+        rights = 0o666
+    while True:
+        name = str(path.with_name(f".{path.name}.{secrets.token_hex(4)}{PART}"))
+        handle = os.open(name, os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), rights)
+        try:
+            if try_lock(handle) is not False and os.path.samestat(os.fstat(handle), os.stat(name)):
+                return handle, name
+        except FileNotFoundError:  # between its making and its lock
+            pass
+        except BaseException:
+            os.close(handle)
+            raise
+        os.close(handle)
+
+
+def _sweep(path: Path) -> None:
+    """Remove files on their way to `path` whose writers are dead; what can't be removed is left for the next."""
+    with contextlib.suppress(OSError), os.scandir(path.parent) as listed:
+        for entry in listed:
+            if entry.name.startswith(f".{path.name}.") and entry.name.endswith(PART):
+                remove_abandoned(Path(entry.path), PART_SECONDS)
+
+
+def sync_folder(folder: Path) -> None:
+    """Make renames in `folder` survive a power cut."""
+    _sync(folder)
+
+
+def sync_tree(folder: Path) -> None:
+    """Make everything in `folder` survive a power cut, whoever wrote it."""
+    for place, _, names in os.walk(folder, topdown=False):
+        for name in names:
+            _sync(Path(place, name))
+        _sync(Path(place))
+
+
+def _sync(path: Path) -> None:
+    if sys.platform == "win32":  # which opens no folder, and no file that is only to be read for this
+        return
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    except OSError as error:
+        if error.errno not in (errno.EINVAL, errno.EOPNOTSUPP):  # file systems that sync no folders
+            raise
+    finally:
+        os.close(handle)
+
+
+@contextlib.contextmanager
+def alone(path: Path, what: str, do: str) -> Iterator[None]:
+    """No other process is in a block over the same `path`, a file that is there meanwhile, as far as files can be
+    locked. Raises `StorageError`: where one is, with `what` it does and what to `do`.
+    """
+    with contextlib.ExitStack() as held:
+        with storage_errors(path):
+            ours = held.enter_context(holding(path))
+        if ours is False:
+            raise StorageError(what, where=str(path.parent), do=do)
+        yield
+
+
+def require_writable(folder: Path) -> None:
+    """Make `folder` if need be, and fail now rather than after hours of work. Raises `StorageError`."""
+    with storage_errors(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        tempfile.TemporaryFile(dir=folder).close()
+
+
+def write_text(path: Path, text: str) -> None:
+    """`write_bytes` of UTF-8. A byte of a path that is none becomes an escape, which JSON reads back as it was."""
+    write_bytes(path, text.encode(errors="backslashreplace"))
+
+
+def write_json(path: Path, value: Any) -> None:
+    """Indented JSON, written whole. Infinite and undefined numbers become null: JSON has no word for them."""
+    write_text(path, json.dumps(finite(value), indent=1, ensure_ascii=False, allow_nan=False) + "\n")
+
+
+def finite(value: Any) -> Any:
+    """`value` with every NaN or infinity replaced by None, through lists and dictionaries."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, dict):
+        return {str(key): finite(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [finite(item) for item in value]
+    return value
+
+
+def read_json(path: Path, limits: Limits = DATA) -> Any:
+    """A JSON file. Raises `StorageError` when it is missing, unreadable, torn or beyond `limits`."""
+    with storage_errors(path):
+        content = read_plain(path, limits.bytes)
+    try:
+        return parse_json(content, limits)
+    except BeyondLimits as rule:
+        raise _refused(path, "this JSON is not read", rule, "have it written anew by what made it") from None
+    except ValueError as error:
+        raise StorageError(f"not a whole JSON file: {error}", where=str(path), do="remove it and run again") from None
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """A TOML file, with or without a byte-order mark. Raises `StorageError`, or `ConfigError` when it is no TOML."""
+    with storage_errors(path):
+        content = read_plain(path, MOST_TOML)
+    try:
+        return parse_toml(content)
+    except BeyondLimits as rule:
+        raise _refused(path, "this TOML is not read", rule) from None
+    except ValueError as error:
+        raise ConfigError(
+            f"not a TOML file: {error}", where=str(path), expected="TOML in UTF-8", do="mend it, or save it in UTF-8"
+        ) from None
+
+
+def write_tensors(path: Path, tensors: Mapping[str, Tensor | NDArray[Any]]) -> None:
+    """A safetensors file, written whole: the same of numpy's arrays, which need no torch, as of tensors."""
+    import numpy as np
+
+    arrays = {name: np.asarray(one, order="C") for name, one in tensors.items() if isinstance(one, np.ndarray)}
+    if len(arrays) == len(tensors):
+        from safetensors.numpy import save as save_arrays
+
+        write_bytes(path, save_arrays(arrays))
+        return
+    import torch
+    from safetensors.torch import save
+
+    write_bytes(path, save({name: torch.as_tensor(one).detach().contiguous() for name, one in tensors.items()}))
+
+
+def safe_load(path: Path, *, mapped: bool = True) -> dict[str, Tensor]:
+    """The tensors of a safetensors file, or of a zip archive of torch's (.bin), whose program is never run.
+
+    The one door through which weights come in: before anything is allocated the file is what its header says, to the
+    last byte. Raises `StorageError`. Mapped, what a safetensors file holds takes no memory of its own, and the file
+    must stay as it is for as long as it is used.
+    """
+    from safetensors import SafetensorError
+    from safetensors.torch import load, load_file
+
+    with storage_errors(path):
+        if path.suffix not in (".safetensors", ".bin"):
+            raise StorageError("no such weights", where=str(path), expected="a .safetensors file")
+        if path.suffix == ".bin":
+            from graftwork.io.torch_archive import read_archive
+
+            with open_plain(path) as stream:
+                return read_archive(stream, path)
+        header_of(path)
+        try:
+            return load_file(path) if mapped else load(path.read_bytes())
+        except SafetensorError as error:
+            raise StorageError(
+                f"not a whole safetensors file: {error}", where=str(path), do="get or write the file again"
+            ) from None
+
+
+def header_of(path: Path) -> Header:
+    """What a safetensors file says of its tensors. Raises `StorageError` unless it is whole."""
+    with storage_errors(path), open_plain(path) as stream:
+        try:
+            return read_header(stream)
+        except BeyondLimits as rule:
+            raise _refused(path, "not a whole safetensors file", rule) from None
+
+
+def require_finite(tensors: Mapping[str, Tensor], path: Path) -> None:
+    """Raises `IncompatibleModule` where a weight is NaN or infinite: everything that is computed with it is lost."""
+    import torch
+
+    for name, tensor in tensors.items():
+        if tensor.is_floating_point() and tensor.numel():
+            tensor = tensor.float() if tensor.itemsize == 1 else tensor
+            total = tensor.sum(dtype=torch.promote_types(tensor.dtype, torch.float32))
+            if not math.isfinite(float(total)) and not bool(torch.isfinite(tensor).all()):
+                raise IncompatibleModule(
+                    f"the weights have NaN or infinite numbers, in {name[:80]!r}",
+                    where=str(path),
+                    expected="finite numbers",
+                    do="the training that made them went astray, or the file is damaged: use another one",
+                )
+
+
+def _refused(path: Path, what: str, rule: BeyondLimits, do: str = "") -> StorageError:
+    return StorageError(
+        f"{what}: {rule}", where=str(path), do=do or "get the file again from where it comes, if you trust that"
+    )

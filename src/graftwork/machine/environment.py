@@ -1,0 +1,318 @@
+"""The environment's part of a receipt: code, software, machine and numerics of a run."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import importlib.metadata
+import math
+import os
+import platform
+import subprocess
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from threadpoolctl import threadpool_info
+
+from graftwork import __version__
+from graftwork.errors import ConfigError
+from graftwork.machine.cgroup import core_quota, memory_limit
+from graftwork.machine.thread_count import threads
+from graftwork.machine.torch_in_use import torch_in_use
+
+PRECISIONS = ("auto", "fp32", "bf16")
+DEVICES = ("auto", "cpu", "cuda")
+DISTRIBUTIONS = (
+    "torch",
+    "transformers",
+    "tokenizers",
+    "safetensors",
+    "numpy",
+    "scipy",
+    "scikit-learn",
+    "pillow",
+    "soundfile",
+)
+INSTRUCTIONS = (  # variables that say which instructions multiply
+    "MKL_CBWR", "MKL_ENABLE_INSTRUCTIONS", "ONEDNN_MAX_CPU_ISA", "ONEDNN_DEFAULT_FPMATH_MODE", "DNNL_MAX_CPU_ISA",
+    "DNNL_DEFAULT_FPMATH_MODE", "ATEN_CPU_CAPABILITY",
+)  # fmt: skip
+DECIDING = (  # those that pick the routines that multiply
+    *INSTRUCTIONS, "MKL_NUM_THREADS", "MKL_DYNAMIC", "LD_PRELOAD", "CUBLAS_WORKSPACE_CONFIG", "NVIDIA_TF32_OVERRIDE",
+)  # fmt: skip
+VARIABLES = (
+    *DECIDING, "OMP_NUM_THREADS", "OMP_PROC_BIND", "OMP_WAIT_POLICY", "OPENBLAS_NUM_THREADS", "KMP_AFFINITY",
+    "MALLOC_ARENA_MAX", "CUDA_VISIBLE_DEVICES", "PYTHONHASHSEED",
+)  # fmt: skip
+BF16_PRODUCTS = ("avx512_bf16", "amx_bf16", "bf16")  # what processors call them; the last is Arm's
+CHECKOUT = Path(__file__).resolve().parents[3]  # of src/graftwork/machine/environment.py, when it runs from its sources
+CODE = ("src", "pyproject.toml")  # of a checkout, what runs: its data and results may differ from the commit
+GIT_SECONDS = 5
+ARITHMETIC = (
+    2  # raised when the same run would give other bits; 2: batches as long as their longest text, short attention
+)
+
+
+def environment() -> dict[str, Any]:
+    """What surrounds a run and may explain another result or price, as JSON; an unknown fact is None.
+
+    So is what torch would say of itself in a process that has not imported it.
+    """
+    torch = torch_in_use()
+    return {
+        "time": datetime.now(UTC).isoformat(timespec="seconds"),
+        "graftwork": __version__,
+        "commit": commit(CHECKOUT),
+        "python": platform.python_version(),
+        "platform": platform.platform(),
+        "processor": processor(),
+        "accelerator": accelerator(),
+        "cores": usable_cores(),
+        "memory_bytes": memory_bytes(),
+        "load_average": load_average(),
+        "distributions": {name: version(name) for name in DISTRIBUTIONS},
+        "torch": {
+            "version": version("torch") if torch is None else torch.__version__,
+            "cuda": torch and torch.version.cuda,
+            "threads": threads(),
+            "interop_threads": torch and torch.get_num_interop_threads(),
+            "cpu_capability": torch and torch.backends.cpu.get_cpu_capability(),
+            "mkldnn": torch and uses_onednn(),
+            "deterministic": torch and torch.are_deterministic_algorithms_enabled(),
+        },
+        "variables": {name: os.environ[name] for name in VARIABLES if name in os.environ},
+    }
+
+
+def numerics(precision: str, device: str = "cpu", network: bool = True) -> dict[str, Any]:
+    """The part of a run's identity that is arithmetic: `{"precision": "bf16", "threads": 2, "device": "cpu"}`.
+
+    The precision "auto" is "bf16" on a device that multiplies in it, else "fp32". On a processor that does, it is
+    whichever is faster there (`faster_precision`); where no `network` will compute in it, that is not measured. For the
+    device "auto" see `resolve_device`. Raises `ConfigError` for another word.
+    """
+    if precision not in PRECISIONS:
+        raise ConfigError(f"unknown precision {precision!r}", expected=f"one of {', '.join(PRECISIONS)}")
+    device = resolve_device(device)
+    if precision == "auto":
+        on_cuda = device == "cuda"
+        import torch
+
+        able = cuda_multiplies_bf16() if on_cuda else multiplies_bf16(torch.cpu.get_capabilities())
+        precision = "bf16" if able else "fp32"
+        if able and network and not on_cuda:
+            from graftwork.machine.faster_precision import faster_precision
+
+            precision = faster_precision(multiplying())
+    return {"precision": precision, "threads": threads(), "device": device}
+
+
+def numerics_without_network(precision: str, device: str) -> dict[str, Any]:
+    """The same for runs of methods that use no backbone. They compute on the processor, and never in bf16: what is
+    "auto" is that, and torch, which they may do without, is not asked what else there is.
+    """
+    return numerics("fp32" if precision == "auto" else precision, "cpu" if device == "auto" else device)
+
+
+def multiplying() -> dict[str, Any]:
+    """What decides how fast the processor multiplies in one precision beside another, as JSON."""
+    import torch
+
+    capabilities = torch.cpu.get_capabilities()
+    return {
+        "processor": processor(),
+        "torch": torch.__version__,
+        "cpu_capability": torch.backends.cpu.get_cpu_capability(),
+        "products": [flag for flag in BF16_PRODUCTS if capabilities.get(flag, False)],  # virtual machines hide some
+        "variables": {name: os.environ[name] for name in INSTRUCTIONS if name in os.environ},
+    }
+
+
+def resolve_device(device: str) -> str:
+    """What `device` means here: "auto" is "cuda" where there is one, else "cpu".
+
+    Raises `ConfigError` for another word, and for "cuda" where there is none.
+    """
+    if device not in DEVICES:
+        raise ConfigError(f"unknown device {device!r}", expected=f"one of {', '.join(DEVICES)}")
+    if device == "cpu":
+        return device
+    import torch
+
+    there = torch.cuda.is_available()
+    if device == "cuda" and not there:
+        built = torch.version.cuda is not None
+        raise ConfigError(
+            "there is no CUDA device",
+            where=f"torch {torch.__version__}",
+            got="device cuda",
+            expected="auto or cpu",
+            do="see that nvidia-smi lists a GPU and CUDA_VISIBLE_DEVICES does not hide it"
+            if built
+            else "install a torch that was built with CUDA, or leave the device to auto",
+        )
+    return ("cuda" if there else "cpu") if device == "auto" else device
+
+
+def arithmetic(computed_in: Mapping[str, Any]) -> dict[str, Any]:
+    """`numerics` and whatever else decides the last bits of a product: the key to what is reused bit for bit."""
+    import torch
+
+    deciding = dict(computed_in) | {
+        "torch": torch.__version__,
+        "transformers": version("transformers"),
+        "processor": processor(),
+        "cpu_capability": torch.backends.cpu.get_cpu_capability(),
+        "mkldnn": uses_onednn(),
+        "matmul": torch.get_float32_matmul_precision(),
+        "deterministic": torch.are_deterministic_algorithms_enabled(),
+        "variables": {name: os.environ[name] for name in DECIDING if name in os.environ},
+    }
+    if computed_in["device"] == "cuda":
+        deciding |= {"accelerator": torch.cuda.get_device_name(), "cuda": torch.version.cuda}
+    return deciding
+
+
+def uses_onednn() -> bool:
+    """Whether torch was built with it and it is on: it is off once memory was too short for one of its kernels."""
+    import torch
+
+    return built_with_onednn() and bool(torch.backends.mkldnn.enabled)
+
+
+def built_with_onednn() -> bool:
+    """Whether torch was."""
+    import torch
+
+    return bool(torch.backends.mkldnn.is_available())
+
+
+def multiplies_bf16(capabilities: Mapping[str, Any]) -> bool:
+    """Whether the processor has bf16 products (AVX512-BF16, AMX, Arm's) and torch the library for them.
+
+    `torch.ops.mkldnn._is_mkldnn_bf16_supported` would say yes to every AVX512 processor, the slow emulation included.
+    """
+    native = any(capabilities.get(flag, False) for flag in BF16_PRODUCTS)
+    return native and built_with_onednn()
+
+
+def cuda_multiplies_bf16() -> bool:
+    """Whether the GPU has bf16 products (compute capability 8.0 and later), and does not emulate them."""
+    import torch
+
+    able: bool = torch.cuda.is_bf16_supported(including_emulation=False)
+    return able
+
+
+def accelerator() -> str | None:
+    """The GPU that this process computes on; None where it has used none, for asking would start one."""
+    torch = torch_in_use()
+    if torch is None or not torch.cuda.is_initialized():
+        return None
+    name: str = torch.cuda.get_device_name()
+    return name
+
+
+def blas() -> list[dict[str, Any]]:
+    """The libraries that multiply for numpy and scipy: which, its version, the kernels it chose, its threads."""
+    found = [item for item in threadpool_info() if item["user_api"] == "blas"]
+    told = [
+        {
+            "name": item["internal_api"],
+            "version": item["version"],
+            "kernels": item.get("architecture"),
+            "threads": item["num_threads"],
+        }
+        for item in found
+    ]
+    return [item for place, item in enumerate(told) if item not in told[:place]]
+
+
+@functools.cache
+def version(distribution: str) -> str | None:
+    """The installed version; None when it is not installed."""
+    try:
+        return importlib.metadata.version(distribution)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
+@functools.cache
+def commit(checkout: Path) -> dict[str, Any] | None:
+    """`{"hash": …, "dirty": …}` of a git checkout of Graftwork; None when `checkout` is not one or git cannot tell.
+
+    "dirty" says whether `CODE` differs from the commit, files included that are not in it and that git does not ignore.
+    Asked once per process: the code that runs is the code that was there when it was imported.
+    """
+    if not (checkout / ".git").exists():
+        return None
+    head = git(checkout, "rev-parse", "--verify", "HEAD")
+    changes = git(checkout, "status", "--porcelain", "--", *CODE)
+    return None if head is None or changes is None else {"hash": head, "dirty": changes != ""}
+
+
+def git(checkout: Path, *words: str) -> str | None:
+    """What `git words` prints; None when it fails, is missing or takes too long. Takes no lock."""
+    surroundings = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}  # set in hooks
+    command = ["git", "--no-optional-locks", "-C", str(checkout), *words]
+    try:
+        done = subprocess.run(
+            command, capture_output=True, text=True, timeout=GIT_SECONDS, check=True, env=surroundings
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return done.stdout.strip()
+
+
+@functools.cache
+def processor() -> str | None:
+    """The processor's name, as its maker calls it where the system tells, with family and model.
+
+    In a virtual machine the name may be no more than "AMD EPYC", whichever generation computes.
+    """
+    told: dict[str, str] = {}
+    with contextlib.suppress(OSError):
+        for line in Path("/proc/cpuinfo").read_text().splitlines():
+            fact, _, value = line.partition(":")
+            told.setdefault(fact.strip(), value.strip())  # of the first core
+    name = told.get("model name") or platform.processor() or platform.machine() or None
+    if name is None or not told.keys() >= {"cpu family", "model"}:
+        return name
+    return f"{name} (family {told['cpu family']}, model {told['model']})"
+
+
+def usable_cores() -> int | None:
+    """Cores that this process may run on."""
+    try:
+        return len(os.sched_getaffinity(0))
+    except AttributeError:  # macOS, Windows
+        return os.cpu_count()
+
+
+def worth_of_cores() -> int:
+    """Threads that can run at once: the cores of the affinity, or what a control group's quota is worth of them."""
+    cores, quota = usable_cores() or 1, core_quota()
+    return cores if quota is None else max(1, min(cores, math.ceil(quota)))
+
+
+def usable_memory_bytes() -> int | None:
+    """What the processes of a command may have together: the machine's memory, or a control group's share of it."""
+    return min((size for size in (memory_bytes(), memory_limit()) if size is not None), default=None)
+
+
+def memory_bytes() -> int | None:
+    """Physical memory of the machine."""
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, ValueError, OSError):  # Windows; systems without the name
+        return None
+
+
+def load_average() -> list[float] | None:
+    """Mean number of processes that wanted a core over the last 1, 5 and 15 minutes: above the cores, times are off."""
+    try:
+        return [round(load, 2) for load in os.getloadavg()]
+    except (AttributeError, OSError):
+        return None

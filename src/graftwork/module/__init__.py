@@ -1,0 +1,1 @@
+"""The task module: saved, opened, asked in Python, from files and by clients."""

@@ -1,0 +1,76 @@
+"""An image or a sound: a file on this machine."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from graftwork.core.example import Example, text_of
+from graftwork.core.task import Task
+from graftwork.data.readers.class_folder import files_in, media_of
+from graftwork.data.readers.table import Row, open_table
+from graftwork.errors import ConfigError
+from graftwork.module.input_format import GivenInputs, Rows, check_named, columns_called, each, require_text
+from graftwork.pretrained.media_files import identify
+
+
+@dataclass(frozen=True)
+class File:
+    """Of an example one file."""
+
+    role: str
+
+    @property
+    def roles(self) -> tuple[str, ...]:
+        """One."""
+        return (self.role,)
+
+    @property
+    def names(self) -> tuple[frozenset[str], ...]:
+        """That of its role."""
+        return (frozenset({self.role}),)
+
+    @property
+    def sample(self) -> str:
+        """The name of a file."""
+        return f"{self.role}.{'jpg' if self.role == 'image' else 'wav'}"
+
+    def takes(self, given: str | Sequence[str]) -> bool:
+        """Never without its name: a text is not taken for the path of a file."""
+        return False
+
+    def example(self, number: int, given: GivenInputs) -> Example:
+        """A path, by name or not. Raises `DataError` or `StorageError` too, for a file that is bad or not there."""
+        if not isinstance(given, str | Mapping) and len(given) == 1:
+            given = given[0]
+        if isinstance(given, Mapping) and set(given) == {self.role}:
+            given = given[self.role]
+        if not isinstance(given, str) or not given.strip():
+            got = "nothing" if isinstance(given, str) else ", ".join(map(str, given))
+            raise ConfigError(f"wrong inputs: input {number} is no {self.role}", got=got, expected="the path of a file")
+        return Example(f"input/{number}", {self.role: identify(Path(given), self.role)})
+
+    def arguments(self, texts: Sequence[str]) -> list[GivenInputs]:
+        """Paths; of a folder those of its files."""
+        listed = [
+            [str(file) for file in files_in(Path(text), self.role)] if Path(text).is_dir() else [text] for text in texts
+        ]
+        return [file for files in listed for file in files]
+
+    def rows(self, source: Path, task: Task, named: Mapping[str, str]) -> Rows:
+        """A list of files, or a folder of them."""
+        check_named(named, self.roles)
+        table = open_table(source, spans=False)
+        (column,) = columns_called(table, self.roles, named)
+
+        def made(row: Row) -> Example:
+            where = f"{table.path}:{row.line}"
+            require_text(row.cells[0], where)
+            found = media_of(text_of(row.cells[0]), self.role, table.path, where)
+            return Example(f"line/{row.line}", {self.role: found})
+
+        return lambda: each(table.readings([column]), table.path, made)
+
+
+IMAGE, SOUND = File("image"), File("sound")

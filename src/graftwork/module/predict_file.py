@@ -1,0 +1,200 @@
+"""Answers to a file of texts, as a stream: the whole file is checked before the first one, then read again."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from graftwork.core.example import Example, Input
+from graftwork.core.media import Media
+from graftwork.core.progress import Progress, silent
+from graftwork.data.readers.rejects import Bad, Rejects, require_apart, write_rejects
+from graftwork.errors import ConfigError, DataError
+from graftwork.io.files import writing
+from graftwork.module.inputs import OF_ROLES
+from graftwork.module.predict_many import Window, answer_windows, check_roles
+from graftwork.module.task_module import TaskModule
+
+SHAPES = ("jsonl", "csv", "tsv")
+CHECKED_AT_ONCE = 50_000  # rows between two signs of life
+_SPACED = str.maketrans("\t\r\n", "   ")
+
+
+@dataclass
+class Answered:
+    """What came of a file."""
+
+    rows: int = 0
+    cut: int = 0  # rows that were longer than the backbone takes
+    rejected: int = 0  # rows that can't be read, and have no answer
+
+
+def answer_file(
+    modules: Sequence[TaskModule],
+    source: Path,
+    out: Path | None,
+    echo: Callable[[str], None],
+    progress: Progress = silent,
+    columns: Mapping[str, str] | None = None,
+    rejects: Path | None = None,
+) -> Answered:
+    """Answer every row of `source`; into `out` (whole or not at all), or line by line through `echo`.
+
+    The first module's answers have their own names, those of the others the name of their task before them. `columns`
+    (role -> column) names the columns that are not called like their roles. Memory does not grow with the rows. Rows
+    that can't be read go to `rejects`, where that is given, and have no answer; the others then tell their `line`.
+
+    Raises `DataError` for a bad row or a missing column, `ConfigError` for a suffix that is not known, or for modules
+    that want different inputs or share a name.
+    """
+    shape = out.suffix.lstrip(".").lower() if out else "jsonl"
+    if shape not in SHAPES:
+        raise ConfigError(
+            f"unknown suffix {out.suffix!r}" if out and out.suffix else "the file's name has no suffix",
+            where=str(out),
+            expected=", ".join(f".{name}" for name in SHAPES),
+        )
+    if out and out.resolve() == source.resolve():
+        raise ConfigError(
+            "--file and --out are the same file", where=str(out), do="give the answers a file of their own"
+        )
+    require_apart(str(rejects) if rejects else None, {"given": source} | ({"answers": out} if out else {}))
+    check_roles(modules)
+    prefixes = prefixes_of(modules)
+    read = OF_ROLES[modules[0].roles].rows(source, modules[0].task, columns or {})
+    bad = Rejects(aside=rejects is not None)
+    total = _check(read(), bad, progress)
+    if rejects is not None:
+        write_rejects(rejects, bad.found)
+    bad.require_rows(source, total)
+    done = Answered(rejected=len(bad.found))
+    found = answer_windows(modules, _good(read(), bad, source))
+    if out is None:
+        for window in found:
+            for line in _lines(window, prefixes, shape, done, bad.aside):
+                echo(line)
+        return done
+    with writing(out) as stream:
+        for window in found:
+            stream.write("".join(f"{line}\n" for line in _lines(window, prefixes, shape, done, bad.aside)).encode())
+            progress(done.rows / total, f"{done.rows:,} of {total:,} rows")
+    return done
+
+
+def prefixes_of(modules: Sequence[TaskModule]) -> list[str]:
+    """What stands before the names of each module's answers: nothing for the first, `task.` for the others.
+
+    Raises `ConfigError` for two others with one name.
+    """
+    names = [module.task.name for module in modules[1:]]
+    for place, name in enumerate(names):
+        if name in names[:place]:
+            raise ConfigError(
+                f"two modules answer the task {name!r}: their answers would have one name",
+                do="ask one of them in a command of its own",
+            )
+    return ["", *(f"{name}." for name in names)]
+
+
+def shown(example: Example) -> dict[str, Any]:
+    """The inputs of an example as JSON: where a text was cut into words, the text."""
+    if "question" in example.inputs and example.source is not None:
+        return {"question": example.inputs["question"], "context": example.source}
+    if example.source is not None:
+        return {"text": example.source}
+    return {role: _as_json(given) for role, given in example.inputs.items()}
+
+
+def _as_json(given: Input | Media) -> str | list[str]:
+    if isinstance(given, Media):
+        return given.path
+    return given if isinstance(given, str) else list(given)
+
+
+def merged(inputs: Mapping[str, Any], answers: Sequence[Mapping[str, Any]], prefixes: Sequence[str]) -> dict[str, Any]:
+    """The texts, then every module's answer under its prefix."""
+    named: dict[str, Any] = dict(inputs)
+    for answer, prefix in zip(answers, prefixes, strict=True):
+        named |= {f"{prefix}{key}": value for key, value in answer.items()}
+    return named
+
+
+def _check(examples: Iterator[Example | Bad], bad: Rejects, progress: Progress) -> int:
+    """Read the whole file, so that a bad row is found before hours of work and not in them; returns the good rows."""
+    rows = 0
+    for number, example in enumerate(examples, 1):
+        if isinstance(example, Bad):
+            bad.refuse(example)
+        else:
+            rows += 1
+        if number % CHECKED_AT_ONCE == 0:
+            progress(0.0, f"{number:,} rows checked")
+    return rows
+
+
+def _good(examples: Iterator[Example | Bad], known: Rejects, source: Path) -> Iterator[Example]:
+    """All but the bad rows, which are the `known` ones. Raises `DataError` where they are not."""
+    again = Rejects(aside=known.aside)
+    for example in examples:
+        if isinstance(example, Bad):
+            again.refuse(example)
+        else:
+            yield example
+    if len(again.found) != len(known.found):
+        raise DataError("the file changed while it was read", where=str(source), do="run the same command again")
+
+
+def _lines(window: Window, prefixes: Sequence[str], shape: str, done: Answered, placed: bool) -> list[str]:
+    """The window's lines, a header first where the file begins and its shape has one; counts into `done`.
+
+    Where the answers are `placed`, each begins with the line that its row begins in, without lines its number.
+    """
+    answers = zip(*window.answers, strict=True)
+    rows = [
+        ({"line": int(example.id.rpartition("/")[2])} if placed else {}) | merged(shown(example), answer, prefixes)
+        for example, answer in zip(window.examples, answers, strict=True)
+    ]
+    first = not done.rows
+    done.rows += len(rows)
+    done.cut += window.cut
+    if shape == "jsonl":
+        return [json.dumps(row, ensure_ascii=False) for row in rows]
+    flat = [_flat(row) for row in rows]
+    header = [list(flat[0])] if first else []
+    return _delimited([*header, *([str(value) for value in row.values()] for row in flat)], shape)
+
+
+def _flat(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Probabilities become columns `p(label)`; several labels are joined by `|`, as they are read; lists stay JSON."""
+    flat: dict[str, Any] = {}
+    for key, value in row.items():
+        if isinstance(value, dict):
+            prefix = key.removesuffix("probabilities")
+            flat |= {f"{prefix}p({label})": chance for label, chance in value.items()}
+        else:
+            flat[key] = "" if value is None else value
+            if isinstance(value, list):
+                flat[key] = "|".join(value) if key.endswith("label") else json.dumps(value, ensure_ascii=False)
+    return flat
+
+
+def _delimited(rows: Sequence[list[str]], shape: str) -> list[str]:
+    if shape == "tsv":  # never quoted: a tab or line end becomes a space, one for one, so that offsets still fit
+        return ["\t".join(value.translate(_SPACED) for value in row) for row in rows]
+    lines = _Lines()
+    csv.writer(lines, lineterminator="\r\n").writerows(rows)  # what ends a line is what gets quoted
+    return lines.written
+
+
+class _Lines:
+    """What a `csv.writer` writes, a line at a time and without its end."""
+
+    def __init__(self) -> None:
+        self.written: list[str] = []
+
+    def write(self, line: str) -> None:
+        self.written.append(line.removesuffix("\r\n"))

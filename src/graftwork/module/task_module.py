@@ -1,0 +1,301 @@
+"""A task module: what a run leaves. A small folder that, with its backbone, answers as it did on the first day."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from weakref import WeakValueDictionary
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graftwork.core.backbone import Backbone, BackboneCard
+from graftwork.core.example import Example
+from graftwork.core.media import MEDIA, Media
+from graftwork.core.method import THRESHOLDS_FACT, Fitted, Logits, Setting
+from graftwork.core.named_methods import method_from_config
+from graftwork.core.ragged import flat, from_lists
+from graftwork.core.task import Task
+from graftwork.errors import ConfigError, IncompatibleModule
+from graftwork.io.files import file_digest, header_of, read_json, write_json, write_tensors, write_text
+from graftwork.machine.environment import resolve_device
+from graftwork.module.inputs import Text, asking, example_of_given
+from graftwork.module.module_files import (
+    media_file,
+    read_delta,
+    read_description,
+    read_self_test,
+    require_fitting,
+)
+from graftwork.module.module_place import module_folder
+from graftwork.module.predict_many import predict_many
+from graftwork.module.thresholds import with_thresholds
+from graftwork.pretrained.download_policy import kept_only
+from graftwork.pretrained.media_files import identify, small_copy
+from graftwork.pretrained.open_backbone import lasting_card, open_backbone
+from graftwork.registry import kinds
+from graftwork.units import named_scores, show
+
+FORMAT = 1
+SELF_TEST_EXAMPLES = 8
+SELF_TEST_FILES = 4  # images or sounds, of which the module keeps small copies
+TOLERANCE = {"fp32": 1e-3, "bf16": 0.1}  # on a logit; one processor gives the same bits, another device rounds apart
+
+# Modules share the frozen backbone that is open in this process: named by its content, so never a stale one.
+_OPEN: WeakValueDictionary[tuple[str, str, str, str], Backbone] = WeakValueDictionary()
+
+
+@dataclass
+class TaskModule:
+    """Opened and tested. `description` is the content of `module.json`."""
+
+    folder: Path
+    task: Task
+    fitted: Fitted
+    description: Mapping[str, Any]
+    backbone: Backbone | None
+    difference: float = 0.0  # the largest of a logit of the self-test when it was opened; 0.0: the same bits
+    tested: NDArray[np.float64] | None = None  # (N, C) or (W, C): the logits of its self-test when it was opened
+
+    @classmethod
+    def load(cls, folder: str | Path, *, device: str = "auto", backbone: Backbone | None = None) -> TaskModule:
+        """Open a module folder, or a run's, to answer on `device` ("auto", "cpu" or "cuda"): any, wherever it was made.
+
+        `backbone` is one that is open already, in the module's precision; without it the one is taken that other
+        modules of this process are on, or it is opened by its name.
+
+        Raises `IncompatibleModule` when the backbone is another one, a file was changed, or the self-test differs;
+        `ConfigError` for a device that is not there.
+        """
+        device = resolve_device(device)
+        folder = module_folder(Path(folder))
+        description = read_description(folder)
+        try:
+            _check_format(folder, description)
+            module = cls.restore(folder, description, device, backbone)
+            module.difference = module._self_test(read_self_test(folder), folder)
+        except (KeyError, TypeError, AttributeError, ValueError, IndexError, OverflowError) as error:
+            raise IncompatibleModule(
+                "module.json or selftest.json is damaged",
+                where=str(folder),
+                got=f"{type(error).__name__}: {error}",
+                do="put it back as it was written, or train it again",
+            ) from error
+        return module
+
+    @classmethod
+    def restore(
+        cls, folder: Path, description: Mapping[str, Any], device: str, backbone: Backbone | None = None
+    ) -> TaskModule:
+        """The module without its self-test, on `device` ("cpu" or "cuda")."""
+        question = description["task"]
+        task = Task(
+            name=question["name"],
+            data=Path(),
+            kind=question["kind"],
+            labels=tuple(question["labels"]),
+            metrics=tuple(question["metrics"]),
+            positive=question["positive"],
+            scale=tuple(question["scale"]),
+            unanswerable=question.get("unanswerable", False),
+        )
+        if description["backbone"] is None:
+            backbone = None
+        elif backbone is None:
+            backbone = known_backbone(folder, description, device)
+        else:
+            _require_revision(backbone, BackboneCard(**description["backbone"]), folder)
+        setting = Setting(task, kinds.get(task.kind), backbone)
+        method = method_from_config(description["method"])
+        delta = read_delta(folder)
+        require_fitting(method, delta, setting, folder)
+        facts = dict(description["facts"])
+        thresholds = facts.pop(THRESHOLDS_FACT, None)  # added once, by whoever stands outermost, as when it was fitted
+        fitted = with_thresholds(method.restore(setting, delta, facts), thresholds)
+        return cls(folder, task, fitted, description, backbone)
+
+    @property
+    def roles(self) -> tuple[str, ...]:
+        """The inputs it wants: text; text_a and text_b; words; question and words; text and choices; image; sound."""
+        return tuple(self.description["roles"])
+
+    def predict(self, texts: Sequence[Text]) -> list[dict[str, Any]]:
+        """An answer per text (or pair): `{"label", "probabilities"}`, `{"value"}`, … as the kind's `decode` says.
+
+        A module that answers words takes a text, which is cut into words, or a list of words; one that answers
+        questions takes pairs of a question and a passage, or `{"question": …, "context": …}`; one that answers choices
+        a text and a list of them, as a pair or by name; one that reads images or sounds takes the path of a file.
+
+        Raises `ConfigError` for one text where a pair is wanted, the other way round, and a text that is in no list;
+        `DataError` for a file that can't be decoded, `StorageError` for one that is not there.
+        """
+        return predict_many([self], texts)[0]
+
+    def cut(self, texts: Sequence[Text]) -> int:
+        """How many of these are longer than the backbone takes: only their beginning is read."""
+        return self.backbone.encode(self.examples(texts)).cut if self.backbone else 0
+
+    def examples(self, texts: Sequence[Text]) -> list[Example]:
+        """The texts by role. Raises `ConfigError` as `predict` does."""
+        if isinstance(texts, str | Mapping):
+            raise ConfigError("one text where a list of texts is expected", do='write predict(["…"])')
+        return [example_of_given(self.roles, number, text) for number, text in enumerate(texts, 1)]
+
+    def _self_test(self, stored: Mapping[str, Any], folder: Path) -> float:
+        sources = stored.get("sources", [None] * len(stored["inputs"]))
+        examples = [
+            Example(f"selftest/{i}", _inputs(inputs, folder), source=source)
+            for i, (inputs, source) in enumerate(zip(stored["inputs"], sources, strict=True))
+        ]
+        expected, found = flat(from_lists(stored["logits"])), flat(self.fitted.logits(examples))
+        outputs = kinds.get(self.task.kind).outputs(self.task)
+        if found.shape != expected.shape or found.size != len(found) * outputs:
+            raise IncompatibleModule(
+                "the self-test gives logits of another shape than the task has answers",
+                where=str(self.folder),
+                got=str(found.shape),
+                expected=f"{expected.shape}, {outputs} for each answer",
+            )
+        self.tested = found
+        difference = float(np.abs(found - expected).max())
+        allowed = TOLERANCE[self.description["precision"]] * max(1.0, float(np.abs(expected).max()))
+        if not difference <= allowed:
+            raise IncompatibleModule(
+                "the self-test gives other logits than on the day it was made",
+                where=str(self.folder),
+                got=f"a difference of {difference:.3g}",
+                expected=f"at most {allowed:.3g}",
+                do="the backbone or a library computes something else now: train the module again",
+            )
+        return difference
+
+
+def _inputs(stored: Mapping[str, Any], folder: Path) -> dict[str, Any]:
+    """As they were before JSON, which has lists only, and of a file its name in the module's folder."""
+
+    def restored(role: str, given: Any) -> Any:
+        if role in MEDIA:
+            return identify(media_file(folder, given), role)
+        return tuple(given) if isinstance(given, list) else given
+
+    return {role: restored(role, given) for role, given in stored.items()}
+
+
+def known_backbone(folder: Path, description: Mapping[str, Any], device: str) -> Backbone:
+    """The frozen backbone of a module or a bank, the one that is open already on `device` where there is one.
+
+    `description` has its "backbone" (a card as JSON), "backbone_seed" and "precision"; `folder` stands in messages.
+    Raises `IncompatibleModule` when another one has that name now, and as `open_backbone`.
+    """
+    stored, precision = BackboneCard(**description["backbone"]), description["precision"]
+    key = (stored.id, stored.revision, precision, device)
+    backbone = _OPEN.get(key)
+    if backbone is None:
+        with kept_only():
+            backbone = open_backbone(stored.id, precision=precision, device=device, seed=description["backbone_seed"])
+        _require_revision(backbone, stored, folder)
+        _OPEN[key] = backbone
+    return backbone
+
+
+def _require_revision(backbone: Backbone, stored: BackboneCard, folder: Path) -> None:
+    if backbone.card.revision != stored.revision:
+        raise IncompatibleModule(
+            "this module belongs to another backbone",
+            where=str(folder),
+            got=f"{backbone.card.id}, revision {backbone.card.revision[:16]}",
+            expected=f"{stored.id}, revision {stored.revision[:16]}",
+            do="put the backbone back that it was trained on, or train it again",
+        )
+
+
+def _check_format(folder: Path, description: Mapping[str, Any]) -> None:
+    if description.get("format") != FORMAT:
+        raise IncompatibleModule(
+            "unknown format", where=str(folder), got=repr(description.get("format")), expected=f"format {FORMAT}"
+        )
+    header_of(folder / "delta.safetensors")
+    found = file_digest(folder / "delta.safetensors")
+    if found != description["delta_sha256"]:
+        raise IncompatibleModule(
+            "delta.safetensors is not the one this module was saved with",
+            where=str(folder),
+            got=f"sha256 {found[:16]}…",
+            expected=f"sha256 {description['delta_sha256'][:16]}…",
+        )
+
+
+def save_module(
+    folder: Path, setting: Setting, fitted: Fitted, run: Mapping[str, Any], examples: Sequence[Example], logits: Logits
+) -> int:
+    """Write the module with a self-test over `examples` and their `logits`; returns its bytes.
+
+    `run` is what module.json says of the run: "run", "method", "recipe", "precision", "backbone_seed", "scores", …
+    """
+    write_tensors(folder / "delta.safetensors", fitted.delta())
+    test = {"inputs": [_stored(example) for example in examples], "logits": logits.tolist()}
+    if any(example.source is not None for example in examples):
+        test["sources"] = [example.source for example in examples]
+    write_json(folder / "selftest.json", test)
+    description = {
+        "format": FORMAT,
+        "task": {"name": setting.task.name} | setting.task.question(),
+        "roles": list(examples[0].inputs),
+        "backbone": lasting_card(setting.backbone.card) if setting.backbone else None,
+        "facts": fitted.facts,
+        "delta_sha256": file_digest(folder / "delta.safetensors"),
+    } | dict(run)
+    write_json(folder / "module.json", description)
+    write_text(folder / "README.md", _card(description))
+    return sum(path.stat().st_size for path in folder.iterdir())
+
+
+def self_test_examples(folder: Path, examples: Sequence[Example]) -> list[Example]:
+    """The first of `examples`; where they are files, small copies of them in the module's folder."""
+    if not set(examples[0].inputs) & set(MEDIA):
+        return list(examples[:SELF_TEST_EXAMPLES])
+    copies = []
+    for number, example in enumerate(examples[:SELF_TEST_FILES]):
+        inputs = {
+            role: small_copy(given, role, folder / f"selftest_{number}") for role, given in example.inputs.items()
+        }
+        copies.append(Example(example.id, inputs))
+    return copies
+
+
+def _stored(example: Example) -> dict[str, Any]:
+    """Inputs as `_inputs` reads them."""
+    return {
+        role: Path(given.path).name if isinstance(given, Media) else given for role, given in example.inputs.items()
+    }
+
+
+def add_price_tag(folder: Path, costs: Mapping[str, Any]) -> None:
+    """The price tag is known only after everything else; `module.json` is written again with it."""
+    write_json(folder / "module.json", read_json(folder / "module.json") | {"costs": costs})
+
+
+def _card(description: Mapping[str, Any]) -> str:
+    task, backbone = description["task"], description["backbone"]
+    scores = named_scores(description["scores"])
+    return (
+        f"# {task['name']}: {description['method']['name']}\n\n"
+        f"A Graftwork task module for {task['kind']}. It answers: {_answers(task, description['roles'])}.\n\n"
+        f"- backbone: {backbone['id'] if backbone else 'none'}"
+        f"{', revision ' + backbone['revision'][:16] if backbone else ''}\n"
+        f"- method: {description['method']}\n- test scores (one run): {scores}\n- run: {description['run']}\n"
+        f"- size of the delta: {show(description['trained_parameters'], 'parameters')} parameters\n\n"
+        f"Use it: `{asking(description['roles'], 'FOLDER')}`\n"
+    )
+
+
+def _answers(task: Mapping[str, Any], roles: Sequence[str]) -> str:
+    if task["labels"]:
+        return ", ".join(task["labels"][:30])
+    if "question" in roles:
+        return "a stretch of the text that is asked about"
+    if "choices" in roles:
+        return "with one or all of the given choices"
+    return "a number" if task["kind"] == "regression" else "as its kind does"

@@ -1,0 +1,100 @@
+"""What a module was trained on: recorded in its description, opened again where it still lies, and found in files."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from graftwork.core.example import Example
+from graftwork.core.task import SPLITS, Dataset, Task
+from graftwork.data.load import load
+from graftwork.data.splits.draws import drawn_again
+from graftwork.errors import GraftworkError
+from graftwork.pretrained.download_policy import kept_only
+
+if TYPE_CHECKING:
+    from graftwork.module.task_module import TaskModule
+
+FILES = ("data", "validation", "test")
+READ_BY = (
+    "text", "text_a", "text_b", "image", "sound", "choices", "count_from", "label", "stray_tags", "realign",
+    "drop_leaks", "rejects", "split_seed",
+)  # fmt: skip
+LEARNT = ("train", "validation")  # what a module learns from, and what it is chosen on
+AT_ONCE = 8192  # rows that are looked for together: those that they are looked for among are read anew each time
+
+
+def record(dataset: Dataset) -> dict[str, Any]:
+    """Digest, rows, and by what the files are read, as JSON. Paths are as the user named them."""
+    task = dataset.task
+    plain = {item.name: item.default for item in fields(Task)}
+    told = {name: getattr(task, name) for name in READ_BY if getattr(task, name) != plain[name]}
+    files = {name: str(path) for name in FILES if (path := getattr(task, name)) is not None}
+    rows = {name: len(dataset.splits[name].examples) for name in SPLITS}
+    draw = {"draw": dict(dataset.report["draw"])} if "draw" in dataset.report else {}
+    return {"digest": dataset.digest, "rows": rows, "files": files, "read_by": told} | draw
+
+
+def reopened(recorded: Mapping[str, Any] | None, task: Task) -> tuple[Dataset | None, str]:
+    """The data that were recorded with a module of `task`; else None, and why in words."""
+    if recorded is None:
+        return None, "the module does not say what it was trained on: it was imported, or is older than that"
+    files = {name: Path(path) for name, path in recorded["files"].items()}
+    told = {name: tuple(value) if isinstance(value, list) else value for name, value in recorded["read_by"].items()}
+    settings: dict[str, Any] = {**files, **told}
+    known: dict[str, Any] = {"labels": task.labels, "metrics": task.metrics, "positive": task.positive}
+    asked = Task(name=task.name, kind=task.kind, **known, **settings)
+    try:
+        with kept_only():
+            found = drawn_again(load(asked, checked=False), recorded.get("draw"))
+    except GraftworkError as error:
+        return None, f"what it was trained on can't be read: {error.what}: {error.where}"
+    if found.digest != recorded["digest"]:
+        return None, f"{files['data']} has changed since it was trained on"
+    return found, ""
+
+
+class Overlap:
+    """How many rows of a file stand, exactly or nearly, among those that a module learnt from or was chosen on.
+
+    Memory grows with these, not with the file.
+    """
+
+    def __init__(self, module: TaskModule):
+        """Of the data that were recorded with it, where they still lie there."""
+        data, self.unreachable = reopened(module.description.get("data"), module.task)
+        splits = {} if data is None else {name: data.splits[name].examples for name in LEARNT}
+        self._among = {name: [example.inputs for example in examples] for name, examples in splits.items()}
+        self._waiting: list[Mapping[str, Any]] = []
+        self._counts = {name: {"exact": 0, "near": 0} for name in self._among}
+        self._either = 0
+
+    def count(self, examples: Sequence[Example]) -> None:
+        """Take in some rows of the file."""
+        if self._among:
+            self._waiting += [example.inputs for example in examples]
+        if len(self._waiting) >= max(AT_ONCE, *map(len, self._among.values()), 0):
+            self._look()
+
+    def told(self) -> dict[str, Any]:
+        """As JSON: per split how many, and in all; or why that is not known."""
+        self._look()
+        if not self._among:
+            return {"rows": None, "unreachable": self.unreachable}
+        return {"rows": self._either, "unreachable": None} | self._counts
+
+    def _look(self) -> None:
+        if not self._waiting:
+            return
+        from graftwork.data.checks.repeats import standing
+
+        found = {name: standing(self._waiting, among) for name, among in self._among.items()}
+        for name, (exact, near) in found.items():
+            self._counts[name]["exact"] += int(exact.sum())
+            self._counts[name]["near"] += int(near.sum())
+        self._either += int(np.any([exact | near for exact, near in found.values()], axis=0).sum())
+        self._waiting = []

@@ -1,0 +1,1 @@
+"""Network parts in plain torch: attention, LSTMs, a character CNN, packed and low-rank linear maps."""

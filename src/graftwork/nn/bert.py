@@ -1,0 +1,183 @@
+"""BERT's encoder (Devlin et al. 2019, arXiv:1810.04805) as transformers computes it, to the bit, and under its names.
+
+To import transformers' own takes longer than to open such a network and answer with it. Nothing is dropped out: here
+every network runs in eval mode.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from graftwork.nn.short_attention import NAME, attend
+
+
+@dataclass(frozen=True)
+class BertShape:
+    """What decides the network, by the names of transformers' configuration."""
+
+    vocab_size: int
+    hidden_size: int  # D
+    num_hidden_layers: int  # L
+    num_attention_heads: int  # H
+    intermediate_size: int
+    max_position_embeddings: int
+    type_vocab_size: int = 2
+    layer_norm_eps: float = 1e-12
+    pad_token_id: int = 0
+    model_type: str = "bert"
+    _attn_implementation: str = NAME
+
+
+@dataclass(frozen=True)
+class Output:
+    """What the network gives, by the names of transformers."""
+
+    last_hidden_state: Tensor  # (S, T, D)
+    hidden_states: tuple[Tensor, ...]  # L + 1 of them
+
+
+class Embeddings(nn.Module):
+    """Tokens, their types and their places, summed and normed."""
+
+    def __init__(self, shape: BertShape):
+        super().__init__()
+        width = shape.hidden_size
+        self.word_embeddings = _table(shape.vocab_size, width, shape.pad_token_id)
+        self.position_embeddings = _table(shape.max_position_embeddings, width)
+        self.token_type_embeddings = _table(shape.type_vocab_size, width)
+        self.LayerNorm = nn.LayerNorm(width, eps=shape.layer_norm_eps)
+
+    def forward(self, input_ids: Tensor, token_type_ids: Tensor) -> Tensor:
+        """(S, T) each -> (S, T, D)."""
+        places = torch.arange(input_ids.shape[1], device=input_ids.device)[None]  # (1, T)
+        summed = self.word_embeddings(input_ids) + self.token_type_embeddings(token_type_ids)
+        normed: Tensor = self.LayerNorm(summed + self.position_embeddings(places))
+        return normed
+
+
+def _table(rows: int, width: int, padding: int | None = None) -> nn.Embedding:
+    """Undrawn: its numbers are loaded, and to draw some without memory torch would import its compiler."""
+    return nn.Embedding(rows, width, padding, _weight=torch.empty(rows, width))
+
+
+class SelfAttention(nn.Module):
+    """Every head's mean of the values."""
+
+    def __init__(self, shape: BertShape):
+        super().__init__()
+        self.heads = shape.num_attention_heads
+        self.query, self.key, self.value = (nn.Linear(shape.hidden_size, shape.hidden_size) for _ in range(3))
+
+    def forward(self, hidden: Tensor, mask: Tensor | None) -> Tensor:
+        """(S, T, D), mask (S, 1, T, T) True where a position is seen, None for all -> (S, T, D)."""
+        maps = (self.query, self.key, self.value)
+        query, key, value = (one(hidden).unflatten(-1, (self.heads, -1)).transpose(1, 2) for one in maps)
+        return attend(self, query, key, value, mask)[0].flatten(2)
+
+
+class Added(nn.Module):
+    """A linear map, whose output is added to what went around it, and normed."""
+
+    def __init__(self, inputs: int, shape: BertShape):
+        super().__init__()
+        self.dense = nn.Linear(inputs, shape.hidden_size)
+        self.LayerNorm = nn.LayerNorm(shape.hidden_size, eps=shape.layer_norm_eps)
+
+    def forward(self, hidden: Tensor, around: Tensor) -> Tensor:
+        """(S, T, inputs), (S, T, D) -> (S, T, D)."""
+        normed: Tensor = self.LayerNorm(self.dense(hidden) + around)
+        return normed
+
+
+class Attention(nn.Module):
+    """Attention, and what is around it."""
+
+    def __init__(self, shape: BertShape):
+        super().__init__()
+        self.self = SelfAttention(shape)
+        self.output = Added(shape.hidden_size, shape)
+
+    def forward(self, hidden: Tensor, mask: Tensor | None) -> Tensor:
+        """(S, T, D) -> (S, T, D)."""
+        added: Tensor = self.output(self.self(hidden, mask), hidden)
+        return added
+
+
+class Wider(nn.Module):
+    """The first half of the feed-forward part."""
+
+    def __init__(self, shape: BertShape):
+        super().__init__()
+        self.dense = nn.Linear(shape.hidden_size, shape.intermediate_size)
+        self.intermediate_act_fn = nn.GELU()
+
+    def forward(self, hidden: Tensor) -> Tensor:
+        """(S, T, D) -> (S, T, inner width)."""
+        wide: Tensor = self.intermediate_act_fn(self.dense(hidden))
+        return wide
+
+
+class Layer(nn.Module):
+    """One block."""
+
+    def __init__(self, shape: BertShape):
+        super().__init__()
+        self.attention = Attention(shape)
+        self.intermediate = Wider(shape)
+        self.output = Added(shape.intermediate_size, shape)
+
+    def forward(self, hidden: Tensor, mask: Tensor | None) -> Tensor:
+        """(S, T, D) -> (S, T, D)."""
+        attended = self.attention(hidden, mask)
+        added: Tensor = self.output(self.intermediate(attended), attended)
+        return added
+
+
+class Encoder(nn.Module):
+    """The blocks, one after the other."""
+
+    def __init__(self, shape: BertShape):
+        super().__init__()
+        self.layer = nn.ModuleList(Layer(shape) for _ in range(shape.num_hidden_layers))
+
+    def forward(self, hidden: Tensor, mask: Tensor | None) -> tuple[Tensor, ...]:
+        """(S, T, D) -> L + 1 of them, the first as it came."""
+        states = [hidden]
+        for layer in self.layer:
+            states.append(layer(states[-1], mask))
+        return tuple(states)
+
+
+class Bert(nn.Module):
+    """The network without a head and without the pooler, which nothing here reads."""
+
+    def __init__(self, shape: BertShape):
+        super().__init__()
+        self.config = shape
+        self.embeddings = Embeddings(shape)
+        self.encoder = Encoder(shape)
+
+    def forward(
+        self, input_ids: Tensor, attention_mask: Tensor, token_type_ids: Tensor, output_hidden_states: bool = False
+    ) -> Output:
+        """(S, T) each. All states are told, whether or not they are asked for."""
+        real = attention_mask.bool()
+        mask = None if bool(real.all()) else real[:, None, None, :].expand(-1, 1, real.shape[1], -1)
+        states = self.encoder(self.embeddings(input_ids=input_ids, token_type_ids=token_type_ids), mask)
+        return Output(states[-1], states)
+
+
+def bert_of(shape: BertShape, stored: Mapping[str, Tensor], dtype: torch.dtype) -> Bert:
+    """The network of these weights, which are copied only into another `dtype`.
+
+    Raises `RuntimeError` where some are missing or of another shape.
+    """
+    with torch.device("meta"):
+        network = Bert(shape)
+    weights = {name: stored[name].to(dtype) for name in network.state_dict() if name in stored}
+    network.load_state_dict(weights, assign=True)
+    return network

@@ -1,0 +1,37 @@
+"""A low-rank map beside a frozen linear map (Hu et al. 2021, arXiv:2106.09685)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import linear
+
+from graftwork.nn.sites import site_size
+
+
+class LowRank(nn.Module):
+    """y -> y + (alpha / rank) B A x, with A (rank, in) random and B (out, rank) zero at the start."""
+
+    def __init__(self, site: nn.Module, rank: int, alpha: float):
+        super().__init__()
+        inward, outward = site_size(site)
+        self.a = nn.Parameter(torch.empty(rank, inward))
+        self.b = nn.Parameter(torch.zeros(outward, rank))
+        self.scale = alpha / rank
+        nn.init.kaiming_uniform_(self.a, a=math.sqrt(5))
+
+    def forward(self, x: Tensor, y: Tensor) -> Tensor:
+        """(S, T, in), (S, T, out) -> (S, T, out)."""
+        return y + linear(linear(x, self.a.to(x.dtype)), (self.scale * self.b).to(x.dtype))
+
+    def weights(self) -> Mapping[str, Tensor]:
+        """A (rank, in) and B (out, rank), scaled."""
+        return {"a": self.a, "b": self.scale * self.b}
+
+    @staticmethod
+    def adapt(x: Tensor, y: Tensor, weights: Mapping[str, Tensor]) -> Tensor:
+        """(K, N, in), (K, N, out) -> (K, N, out), by K maps."""
+        return y + torch.bmm(torch.bmm(x, weights["a"].mT), weights["b"].mT)

@@ -1,0 +1,94 @@
+"""A pre-training that another library does: its steps are kept, its budget is held, and its result is any run's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
+from typing import cast
+
+from torch import Tensor
+
+from graftwork.core.meter import Readings
+from graftwork.core.run import RunResult, RunSpec
+from graftwork.machine.signals import waiting
+from graftwork.pretrain.duration import Allowance, Extent, flop_of, paid_by
+from graftwork.pretrain.objective import AtOnce, Bench
+from graftwork.pretrain.pretrain_checkpoint import Reached
+from graftwork.pretrain.pretrain_facts import notes_of, text_of
+from graftwork.pretrain.pretrain_run import Order, allowance_of, filling_of, finished, placed
+from graftwork.pretrain.training_text import Material
+from graftwork.pretrained.open_backbone import PRETRAINED
+
+
+def at_once(order: Order, spec: RunSpec, folder: Path, material: Material) -> RunResult:
+    """Let the objective train, from the last checkpoint where there is one. Raises `IncompatibleModule`."""
+    objective = cast(AtOnce, order.learner.objective)
+    loading, filling = order.session.watch.read(), filling_of(order, folder)
+    found = filling.resume()
+    progress = found[0] if found else Reached()
+    allowance = allowance_of(order, progress)
+
+    def resume(restore: Callable[[Mapping[str, Tensor]], None]) -> int:
+        if found:
+            restore(found[1])
+        return progress.step
+
+    def keep(step: int, steps: int, tensors: Callable[[], dict[str, Tensor]]) -> None:
+        progress.step, progress.steps = step, steps
+        filling.checkpoint(progress, tensors, bool(signals.came))
+        if signals.came:
+            signals.let_go()
+
+    with placed(folder / PRETRAINED) as part, waiting() as signals:
+        bench = Bench(
+            train=material.own.train,
+            validation=material.own.validation,
+            vocabulary=material.vocabulary,
+            size=order.learner.size,
+            seed=order.seed,
+            threads=order.session.computed_in["threads"],
+            folder=part,
+            progress=order.session.progress,
+            log=filling.log,
+            tokens=partial(_tokens, order.extent, allowance, progress, len(material.own.train.ids)),
+            resume=resume,
+            keep=keep,
+            is_spent=allowance.is_spent if allowance is not None else lambda: False,
+        )
+        try:
+            learned = objective.learn(bench)
+        finally:
+            filling.close()
+    phases = {"load": loading, "fit": filling.took()}
+    readings = Readings(phases=phases, charged=filling.earlier, train_flops=learned.flops)
+    readings.train_flops_grade = "model"  # no operator of another library is counted
+    readings.trained_parameters = learned.trained_parameters
+    facts = dict(learned.facts) | {"text": text_of(material), "attempts": progress.attempts}
+    facts |= material.counted()
+    if learned.facts["tokens_seen"] < progress.facts["tokens"]:
+        facts["stopped"] = f"the budget was spent before all of {progress.facts['tokens']:,} tokens were seen"
+    facts["notes"] = notes_of(material)
+    return finished(order, spec, folder, readings, facts, dict(learned.scores))
+
+
+def _tokens(
+    extent: Extent,
+    allowance: Allowance | None,
+    progress: Reached,
+    once: int,
+    passes: int,
+    flops: float,
+    speed: Callable[[], float],
+) -> int:
+    """How many tokens are seen, fixed once: a run that goes on keeps the number that it began with."""
+    flop = flop_of(extent.budget) if extent.budget is not None else None
+    if "tokens" not in progress.facts:
+        if allowance is not None:
+            count = allowance.steps(1 / speed(), 0.0)
+        elif flop is not None:
+            count = paid_by(flop, flops)
+        else:
+            count = extent.tokens or passes * once
+        progress.facts["tokens"] = count
+    return int(progress.facts["tokens"])

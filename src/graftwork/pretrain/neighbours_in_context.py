@@ -1,0 +1,132 @@
+"""Neighbours in context: where in a text words stand that a network reads much like a word in its sentence (Peters et
+al. 2018, arXiv:1802.05365, table 4)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from heapq import nlargest
+from itertools import chain
+
+import torch
+from torch import Tensor
+from torch.nn.functional import normalize
+
+from graftwork.core.backbone import Backbone
+from graftwork.core.example import Example
+from graftwork.errors import ConfigError
+from graftwork.targets.words import cut_words
+from graftwork.train.answer import states_up_to
+
+SENTENCE_ENDS = re.compile(r"(?<=[.!?])\s+|\n+")
+WORDS_AT_ONCE = 2048
+LONGEST = 100  # words of a sentence; longer ones are lists and tables more often than not, and are left out
+
+Sentence = tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Occurrence:
+    """A word where it stands."""
+
+    cosine: float  # between its vector and the one asked about
+    sentence: Sentence
+    place: int  # of the word among them, from 0
+
+    @property
+    def word(self) -> str:
+        """The word itself."""
+        return self.sentence[self.place]
+
+    @property
+    def marked(self) -> str:
+        """The sentence, its word in brackets."""
+        words = [f"[{word}]" if place == self.place else word for place, word in enumerate(self.sentence)]
+        return " ".join(words)
+
+
+def sentences_of(texts: Iterable[str]) -> Iterator[Sentence]:
+    """Every sentence of these texts in words, each once; those that are too long are left out."""
+    seen = set()
+    for text in texts:
+        for words in map(cut_words, SENTENCE_ENDS.split(text)):
+            if 0 < len(words) <= LONGEST and words not in seen:
+                seen.add(words)
+                yield words
+
+
+def nearest_in_context(
+    backbone: Backbone,
+    word: str,
+    sentence: str,
+    sentences: Iterable[Sentence],
+    *,
+    count: int = 10,
+    depth: int | None = None,
+    same_word: bool = False,
+) -> list[Occurrence]:
+    """The `count` words of `sentences` whose states after `depth` blocks (all, unless given) are nearest by cosine.
+
+    With `same_word` only where that word stands, whatever its case. Raises `ConfigError` for a word that is not in its
+    sentence, and for a depth that the backbone has not.
+    """
+    own, depth = cut_words(sentence), backbone.card.blocks if depth is None else depth
+    if not 0 <= depth <= backbone.card.blocks:
+        raise ConfigError("no such depth", got=str(depth), expected=f"0 to {backbone.card.blocks}")
+    if word.lower() not in map(str.lower, own):
+        raise ConfigError(
+            f"the word {word!r} does not stand in the sentence", got=" ".join(own), do="write it as it stands there"
+        )
+    place = [other.lower() for other in own].index(word.lower())
+    asked = _vectors(backbone, [own], depth)[place]  # (D,)
+    wanted = (one for one in sentences if one != own and (not same_word or _places(one, word)))
+    found = chain.from_iterable(
+        _compared(backbone, batch, depth, asked, word if same_word else None) for batch in _batches(wanted)
+    )
+    return nlargest(count, found, key=lambda one: one.cosine)
+
+
+def _compared(
+    backbone: Backbone, batch: Sequence[Sentence], depth: int, asked: Tensor, word: str | None
+) -> Iterator[Occurrence]:
+    """Every word of a batch, or of `word` every occurrence."""
+    cosines = (_vectors(backbone, batch, depth) @ asked).tolist()
+    start = 0
+    for sentence in batch:
+        for place in range(len(sentence)) if word is None else _places(sentence, word):
+            yield Occurrence(cosines[start + place], sentence, place)
+        start += len(sentence)
+
+
+def _places(sentence: Sentence, word: str) -> list[int]:
+    return [place for place, other in enumerate(sentence) if other.lower() == word.lower()]
+
+
+@torch.inference_mode()
+def _vectors(backbone: Backbone, batch: Sequence[Sentence], depth: int) -> Tensor:
+    """(W, D) unit vectors of all words of these sentences, in order; zero for a word that the backbone does not see."""
+    encoded = backbone.encode([Example(f"sentence/{row}", {"words": words}) for row, words in enumerate(batch)])
+    assert encoded.words is not None
+    sequences = range(len(encoded.ids))
+    inputs = backbone.collate(encoded, sequences)
+    state = states_up_to(backbone, inputs, depth)[depth]
+    read = backbone.pool(state, inputs["attention_mask"].bool(), inputs["words"]).float().cpu()  # those that are seen
+    starts = [0, *torch.tensor([len(words) for words in batch]).cumsum(0).tolist()]
+    owners = [row for row, owned in enumerate(encoded.sequences_of.tolist()) for _ in range(owned)]
+    rows = [starts[owner] + word for owner, seen in zip(owners, encoded.words.seen, strict=True) for word in seen]
+    vectors = read.new_zeros(starts[-1], read.shape[1])
+    vectors[rows] = normalize(read, dim=1)
+    return vectors
+
+
+def _batches(sentences: Iterable[Sentence]) -> Iterator[list[Sentence]]:
+    """About `WORDS_AT_ONCE` words each."""
+    batch: list[Sentence] = []
+    for sentence in sentences:
+        batch.append(sentence)
+        if sum(map(len, batch)) >= WORDS_AT_ONCE:
+            yield batch
+            batch = []
+    if batch:
+        yield batch

@@ -1,0 +1,75 @@
+"""What the record of a pre-training tells beside its price: how far it went, on what, and how to read its scores."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from graftwork.pretrain.objective import Remarks
+from graftwork.pretrain.pretrain_checkpoint import Reached
+from graftwork.pretrain.pretrain_loop import Course, Training
+from graftwork.pretrain.schedule import positions, summed
+from graftwork.pretrain.training_text import Material
+
+SCORES = ("perplexity", "bits_per_byte", "word_perplexity")
+
+
+def scores_of(after: Mapping[str, Mapping[str, float]]) -> dict[str, float]:
+    """Of every held-out split, the validation split's without a prefix."""
+    return {
+        name if split == "validation" else f"{split}_{name}": scores[name]
+        for split, scores in after.items()
+        for name in SCORES
+    }
+
+
+def text_of(material: Material) -> dict[str, Any]:
+    """What was read, in numbers."""
+    return {
+        split: {"documents": tokens.documents, "tokens": len(tokens.ids), "bytes": tokens.bytes}
+        for split, tokens in (("train", material.own.train), ("validation", material.own.validation))
+    }
+
+
+def facts_of(training: Training, progress: Reached, material: Material) -> dict[str, Any]:
+    """Of what was trained in the loop, as JSON."""
+    course, steps = training.course, (progress.step, progress.planned)
+    own = summed(course.recipe, *steps, *material.ids_of_a_step(course.train, course.recipe))
+    facts = {
+        "steps": progress.step,
+        "tokens_seen": positions(course.recipe, *steps),
+        "passes": own / len(material.own.train.ids),
+        "parameters": sum(weight.numel() for weight in training.network.parameters()),
+        "vocabulary": material.vocabulary.size,
+        "text": text_of(material),
+        "attempts": progress.attempts,
+        "processes": course.peers.size,
+        "added": progress.facts["added"],
+        "before": progress.facts["before"],
+        "after": progress.facts["after"],
+        "held": {split: held.as_json() for split, held in course.held.items()},
+    }
+    stopped = {"stopped": progress.facts["stopped"]} if "stopped" in progress.facts else {}
+    return facts | material.counted() | stopped | {"notes": _notes(course, progress, material)}
+
+
+def notes_of(material: Material) -> list[str]:
+    """What a reader must know of the text."""
+    return [*([f"the corpus: {material.skipped}"] if material.skipped else []), *material.notes()]
+
+
+def _notes(course: Course, progress: Reached, material: Material) -> list[str]:
+    """What a reader of the numbers must know."""
+    notes, objective = notes_of(material), course.objective
+    notes += [
+        f"{added} was added, for the backbone has none, and trained by itself for {course.recipe.head_steps:,} steps "
+        "before what is scored as before"
+        for added in progress.facts["added"]
+    ]
+    if objective.scores_of:
+        notes.append(
+            f"perplexity and bits per byte are of {objective.scores_of}: no other objective's compare with them"
+        )
+    if isinstance(objective, Remarks):
+        notes += objective.remarks(material.own.validation, material.vocabulary)
+    return notes

@@ -1,0 +1,115 @@
+"""The folder of a pre-training while it is filled: its log, its checkpoint and what it has cost so far."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from graftwork.budget.purse import Watch
+from graftwork.config import Prices
+from graftwork.core.meter import Phase, Readings
+from graftwork.io.files import finite, storage_errors
+from graftwork.pretrain.objective import PretrainingRecipe
+from graftwork.pretrain.pretrain_checkpoint import Reached
+from graftwork.pretrain.schedule import positions
+from graftwork.run.price_tag import read_costs
+from graftwork.train.checkpoint_files import Checkpoints, Interval
+from graftwork.units import scaled, show
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+LOG, CHECKPOINT = "log.jsonl", "checkpoint"
+Tensors = Mapping[str, "Tensor"]
+TOLD_SECONDS = 1.0  # between two prices on the live line
+
+
+class Filling:
+    """`runs/<id>/` of a pre-training that this process leads."""
+
+    def __init__(
+        self, checkpoints: Checkpoints, every_seconds: float, progress: Callable[[float, str], None], watch: Watch
+    ):
+        self.checkpoints, self.folder = checkpoints, checkpoints.folder.parent
+        self._every_seconds, self._progress = every_seconds, progress
+        self._watch, self._began = watch, watch.read()
+        self.earlier = Phase()  # what earlier attempts took
+        self._interval = Interval(every_seconds)
+        self._told, self._price = 0.0, ""
+        self._from = 0  # tokens seen when this attempt began
+
+    def resume(self) -> tuple[Reached, Tensors] | None:
+        """The checkpoint, and the log as it was then; without one the log begins anew."""
+        checkpoint = self.checkpoints.read()
+        found = (Reached.of(checkpoint), checkpoint.tensors) if checkpoint else None
+        with storage_errors(self.folder / LOG):
+            self._log = (self.folder / LOG).open("ab")
+            self._log.truncate(found[0].log_bytes if found else 0)
+            self._log.seek(0, os.SEEK_END)
+        if found:
+            found[0].attempts += 1
+            self.earlier = found[0].fit
+        return found
+
+    def begin(self, recipe: PretrainingRecipe, progress: Reached) -> None:
+        """From here on the steps are timed."""
+        self._began, self._interval = self._watch.read(), Interval(self._every_seconds)
+        self._recipe, self._from = recipe, positions(recipe, progress.step, progress.steps)
+
+    def log(self, line: Mapping[str, Any]) -> None:
+        """A line of log.jsonl, which survives the process."""
+        with storage_errors(self.folder / LOG):
+            self._log.write(json.dumps(finite(dict(line)), ensure_ascii=False).encode() + b"\n")
+            self._log.flush()
+
+    def checkpoint(self, progress: Reached, tensors: Callable[[], Tensors], now: bool) -> None:
+        """Write one when it is due, or `now`."""
+        if not now and (progress.step == progress.steps or not self._interval.is_due()):
+            return
+        began = time.monotonic()
+        with storage_errors(self.folder / LOG):
+            os.fsync(self._log.fileno())
+            progress.log_bytes = self._log.tell()
+        progress.fit = self.spent()
+        self.checkpoints.try_write(progress.checkpoint(tensors()))
+        self._interval.wrote(time.monotonic() - began)
+
+    def took(self) -> Phase:
+        """The steps of this attempt."""
+        return self._watch.read() - self._began
+
+    def spent(self) -> Phase:
+        """Of all attempts, on steps."""
+        return self.took() + self.earlier
+
+    def tell(self, progress: Reached, loss: float, price: Callable[[], str]) -> None:
+        """The live line: step, loss, tokens a second, and the price so far."""
+        if time.monotonic() - self._told > TOLD_SECONDS:
+            self._price, self._told = price(), time.monotonic()
+        seen = positions(self._recipe, progress.step, progress.steps) - self._from
+        speed = scaled(seen / max(1e-9, self.took().wall_seconds), "tokens/s")
+        words = f"step {progress.step:,} of {progress.steps:,} · loss {loss:.3f} · {speed} · {self._price}"
+        self._progress(progress.step / progress.steps, words)
+
+    def close(self) -> None:
+        """The log is whole."""
+        with storage_errors(self.folder / LOG):
+            os.fsync(self._log.fileno())
+            self._log.close()
+
+
+def price_so_far(marks: Mapping[str, Any], phase: Phase, prices: Prices) -> str:
+    """Energy and, with a price list, money, from the meters of the whole run."""
+    costs = read_costs(
+        {name: marks[name] for name in ("total_seconds", "energy_joules", "money")}, _only(phase), prices
+    )
+    energy, money = costs["energy_joules"], costs["money"]
+    paid = [show(money.value, money.unit)] if money.value is not None else []
+    return ", ".join([*paid, f"{show(energy.value, 'J')} ({energy.grade})"])
+
+
+def _only(phase: Phase) -> Readings:
+    return Readings(phases={"fit": phase})

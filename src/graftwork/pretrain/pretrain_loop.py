@@ -1,0 +1,257 @@
+"""The pre-training loop: a step is a pure function of the weights, the optimiser, the seed and the step's number."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from graftwork.machine.signals import Waiting, waiting
+from graftwork.pretrain.objective import (
+    Averages,
+    Batch,
+    ByGradient,
+    InOrder,
+    Loss,
+    Optimiser,
+    OwnOptimiser,
+    PretrainingRecipe,
+    Rows,
+    Writes,
+)
+from graftwork.pretrain.parallel import ALONE, JointWatch, Peers
+from graftwork.pretrain.pretrain_checkpoint import Reached
+from graftwork.pretrain.schedule import length_at, parts, positions, rate
+from graftwork.pretrain.validation_loss import Held, validate
+from graftwork.pretrain.vocabulary import Vocabulary
+from graftwork.train.flops import counted
+from graftwork.train.loop import Diverged
+from graftwork.train.optimiser import BETAS, FlatAdamW
+from graftwork.train.seeds import derive
+
+SAMPLE_LENGTH = 40  # tokens of a sample
+
+
+@dataclass(frozen=True)
+class Course:
+    """What is trained on what, and how: all that no step changes."""
+
+    objective: ByGradient
+    vocabulary: Vocabulary
+    recipe: PretrainingRecipe
+    seed: int
+    train: Mapping[int, Rows]  # T -> rows of that length
+    held: Mapping[str, Held]  # "validation", and "general" where there is one
+    bf16: bool = False  # products in bf16; weights, their sums and what is stored stay in fp32
+    device: str = "cpu"
+    peers: Peers = ALONE
+    watch: JointWatch = field(default_factory=JointWatch)  # hears of the peers whenever gradients are added up
+    prompt: str = ""  # what samples begin with
+
+
+@dataclass(frozen=True)
+class Keeping:
+    """What the loop hands out while it runs."""
+
+    log: Callable[[Mapping[str, Any]], None]  # a line of log.jsonl
+    checkpoint: Callable[[Reached, Callable[[], Mapping[str, Tensor]], bool], None]  # if one is due, or wanted now
+    tell: Callable[[Reached, float], None]  # how far, and the loss
+    spent: Callable[[], bool]  # whether no more may be spent: the same for all processes, who ask at the same time
+
+
+class Training:
+    """A network on its way."""
+
+    def __init__(self, course: Course, network: nn.Module):
+        self.course, self.network = course, network.to(course.device).train()
+        learning = {name: weight for name, weight in network.named_parameters() if weight.requires_grad}
+        recipe, objective = course.recipe, course.objective
+        self.parameters = list(learning.values())
+        self.optimiser: Optimiser = (
+            objective.optimiser(network, recipe)
+            if isinstance(objective, OwnOptimiser)
+            else FlatAdamW(
+                learning, recipe.learning_rate, recipe.weight_decay, recipe.clip, betas=(BETAS[0], recipe.beta)
+            )
+        )
+        self.state: dict[int, Mapping[str, Tensor]] = {}  # part -> what it left for the next step
+
+    @cached_property
+    def trained(self) -> int:
+        """Numbers that the optimiser moves."""
+        return sum(weight.numel() for weight in self.parameters)
+
+    def batch(self, step: int, steps: int) -> Batch:
+        """The whole batch of a step, on the processor."""
+        course = self.course
+        rows = course.train[length_at(course.recipe, step, steps)]
+        draw = torch.Generator().manual_seed(derive(course.seed, f"draw {step}"))
+        return course.objective.prepare(rows.rows(course.seed, step, course.recipe.batch), course.vocabulary, draw)
+
+    def step(self, step: int, steps: int) -> dict[str, float]:
+        """One update; returns its line of the log. Raises `Diverged`."""
+        course = self.course
+        batch, total, terms = self.batch(step, steps), torch.zeros((), dtype=torch.float64), dict[str, Tensor]()
+        if not self._goes_on(step, steps):
+            self.state = {}
+        for number, (start, stop) in enumerate(parts(course.recipe)):
+            if course.peers.owns(number):
+                torch.manual_seed(derive(course.seed, f"pass {step} {number}"))  # dropout
+                part = batch.part(start, stop).to(course.device).beside(self.state.get(number, {}))
+                loss = self._pass(part, number)
+                total += loss.total.detach().cpu()
+                for name, term in {"nats": loss.nats / batch.predicted, **loss.terms}.items():
+                    terms[name] = terms.get(name, torch.zeros((), dtype=torch.float64)) + term.cpu()
+        self._add_up([total, *terms.values()])
+        share = rate(course.recipe, step, steps)
+        norm = self.optimiser.step(share)
+        if not (math.isfinite(float(total)) and math.isfinite(norm)):
+            raise Diverged(
+                f"the loss is no longer a number at step {step + 1}",
+                got=f"loss {float(total)}, norm of the gradient {norm}",
+                do="begin anew with a lower --learning-rate or a longer --warm-up",
+            )
+        line = {"step": step + 1, "loss": float(total), "rate": course.recipe.learning_rate * share, "norm": norm}
+        return line | {name: float(term) for name, term in terms.items()}
+
+    def _goes_on(self, step: int, steps: int) -> bool:
+        """Whether its rows begin where those of the step before ended: rows of another length stand elsewhere."""
+        recipe, length = self.course.recipe, length_at(self.course.recipe, step, steps)
+        rows = self.course.train[length]
+        in_order = isinstance(rows, InOrder) and not rows.begins(step, recipe.batch)
+        return in_order and length == length_at(recipe, step - 1, steps)
+
+    def _pass(self, part: Batch, number: int) -> Loss:
+        with torch.autocast(self.course.device, torch.bfloat16, enabled=self.course.bf16):
+            loss = self.course.objective.loss(self.network, part)
+        loss.total.backward()
+        self.state[number] = loss.state
+        return loss
+
+    def _add_up(self, numbers: list[Tensor]) -> None:
+        if self.course.peers.size > 1:
+            for weight in self.parameters:
+                if weight.grad is None:
+                    weight.grad = torch.zeros_like(weight)
+            gradients = [weight.grad for weight in self.parameters if weight.grad is not None]
+            self.course.watch.meet(self.course.peers, gradients + numbers)
+
+    def count(self, step: int, steps: int) -> tuple[float, float]:
+        """FLOP of a step and seconds of its passes here, each by one pass whose gradient is thrown away."""
+        torch.manual_seed(derive(self.course.seed, "count"))
+        ranges = parts(self.course.recipe)
+        part = self.batch(step, steps).part(*ranges[0]).to(self.course.device)
+        _, flops = counted(lambda: self._pass(part, 0))
+        began = self._now()
+        self._pass(part, 0)
+        seconds = self._now() - began
+        for weight in self.parameters:
+            weight.grad = None
+        self.state = {}
+        shares = self.course.recipe.batch / (ranges[0][1] - ranges[0][0])
+        return flops * shares, seconds * shares / self.course.peers.size
+
+    def _now(self) -> float:
+        """The clock, once all that was asked of the accelerator is done: it is handed a pass long before it ends."""
+        if self.course.device == "cuda":
+            torch.cuda.synchronize()
+        return time.perf_counter()
+
+    def validated(self) -> dict[str, dict[str, float]]:
+        """Every held-out split's score, with the weights that answer."""
+        course, found = self.course, {}
+        with self.answering(), torch.autocast(course.device, torch.bfloat16, enabled=course.bf16):
+            for name, held in course.held.items():
+                score = validate(course.objective, self.network, course.vocabulary, held, course.device)
+                found[name] = score.as_json(held.tokens)
+        return found
+
+    def sample(self, step: int) -> str | None:
+        """A text of the network's own, where it can write."""
+        objective, course = self.course.objective, self.course
+        if not isinstance(objective, Writes) or not course.peers.leads:
+            return None
+        with self.answering():
+            seed = derive(course.seed, f"sample {step}")
+            return objective.sample(self.network, course.vocabulary, course.prompt, SAMPLE_LENGTH, seed)
+
+    def answering(self) -> AbstractContextManager[Any]:
+        """Within it the network has the weights to be read."""
+        return self.optimiser.answering() if isinstance(self.optimiser, Averages) else torch.no_grad()
+
+    def tensors(self) -> dict[str, Tensor]:
+        """All that the next step depends on beside its number."""
+        kept = {f"network.{name}": weight.detach() for name, weight in self.network.named_parameters()}
+        kept |= {f"buffer.{name}": buffer for name, buffer in self.network.named_buffers()}
+        kept |= {f"optimiser.{name}": tensor for name, tensor in self.optimiser.tensors().items()}
+        for number, state in self.state.items():
+            kept |= {f"state.{number}.{name}": tensor for name, tensor in state.items()}
+        return {name: tensor.cpu() for name, tensor in kept.items()}
+
+    @torch.no_grad()
+    def restore(self, tensors: Mapping[str, Tensor]) -> None:
+        """Go on from what `tensors` gave."""
+        for kind, own in (("network", self.network.named_parameters()), ("buffer", self.network.named_buffers())):
+            for name, tensor in own:
+                tensor.copy_(tensors[f"{kind}.{name}"])
+        kept = {name: tensor.to(self.course.device) for name, tensor in tensors.items()}
+        self.optimiser.restore(
+            {name.removeprefix("optimiser."): kept[name] for name in kept if name.startswith("optimiser.")}
+        )
+        self.state = {}
+        for name in kept:
+            if name.startswith("state."):
+                _, number, inside = name.split(".", 2)
+                self.state[int(number)] = {**self.state.get(int(number), {}), inside: kept[name]}
+
+
+def go_on(training: Training, progress: Reached, validate_every: int, keeping: Keeping) -> None:
+    """Steps from `progress.step` on, to the end or until no more may be spent; `progress` is kept up to date.
+
+    SIGINT and SIGTERM wait for the end of a step, and for the checkpoint that it leaves. In a validation they do not
+    wait: a checkpoint is left of where it began, and it comes anew when the training goes on.
+    """
+    with waiting() as signals:
+        if progress.step == 0 or progress.owes_validation:
+            _validate(training, progress, keeping, signals)
+        while progress.step < progress.steps:
+            _take(training, progress, keeping)
+            if progress.step % validate_every == 0 or progress.step == progress.steps:
+                _validate(training, progress, keeping, signals)
+            keeping.checkpoint(progress, training.tensors, bool(signals.came))
+            if signals.came:
+                signals.let_go()
+
+
+def _take(training: Training, progress: Reached, keeping: Keeping) -> None:
+    """One step, told; where no more may be spent it is the last one."""
+    line = training.step(progress.step, progress.steps)
+    progress.step += 1
+    seen = positions(training.course.recipe, progress.step, progress.steps)
+    keeping.log({**line, "tokens": seen})
+    keeping.tell(progress, line["loss"])
+    if keeping.spent() and progress.step < progress.steps:
+        progress.facts["stopped"] = f"the budget was spent after {progress.step:,} of {progress.steps:,} steps"
+        progress.facts["planned"], progress.steps = progress.steps, progress.step
+
+
+def _validate(training: Training, progress: Reached, keeping: Keeping, signals: Waiting) -> None:
+    """A line of the log with every held-out score, and one with a sample."""
+    progress.owes_validation = True
+    scores = signals.during(training.validated, lambda: keeping.checkpoint(progress, training.tensors, True))
+    progress.owes_validation = False
+    if progress.step and isinstance(training.optimiser, Averages):
+        training.optimiser.validated(scores["validation"]["nats"])
+    progress.facts.setdefault("before", scores)
+    progress.facts["after"] = scores
+    keeping.log({"step": progress.step, "validation": scores})
+    sample = training.sample(progress.step) if progress.step else None
+    if sample is not None:
+        keeping.log({"step": progress.step, "sample": sample})

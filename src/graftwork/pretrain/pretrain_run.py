@@ -1,0 +1,342 @@
+"""One pre-training, executed: pilot, steps, the backbone's folder, and the result with its price tag."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import os
+import shutil
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any, cast
+
+import torch
+
+from graftwork.budget.purse import Purse
+from graftwork.config import Prices
+from graftwork.core.meter import Phase, Readings
+from graftwork.core.run import RunResult, RunSpec
+from graftwork.errors import ConfigError
+from graftwork.io.files import file_digest, safe_load, storage_errors, sync_folder, sync_tree
+from graftwork.machine.environment import environment
+from graftwork.pretrain.architecture import read_as
+from graftwork.pretrain.duration import Allowance, Extent, flop_of, mixed, paid_by, steps_of
+from graftwork.pretrain.objective import ByGradient, InOrder, Objective, Opened, PretrainingRecipe
+from graftwork.pretrain.parallel import JointWatch, Peers
+from graftwork.pretrain.pretrain_checkpoint import Reached
+from graftwork.pretrain.pretrain_facts import facts_of, scores_of
+from graftwork.pretrain.pretrain_folder import CHECKPOINT, Filling, price_so_far
+from graftwork.pretrain.pretrain_loop import Course, Keeping, Training, go_on
+from graftwork.pretrain.schedule import positions, summed
+from graftwork.pretrain.training_text import Material
+from graftwork.pretrain.vocabulary import Vocabulary
+from graftwork.pretrained.model_folder import READ_WITH
+from graftwork.pretrained.open_backbone import FOLDER, PRETRAINED, open_backbone
+from graftwork.run.price_tag import read_costs
+from graftwork.run.run_checkpoint import computed_in
+from graftwork.train.checkpoint_files import Checkpoints
+from graftwork.train.seeds import derive
+
+VALIDATIONS = 10  # of a run at most, where nobody says how often
+VALIDATED = 0.3  # positions that are validated for every one trained on, at most, but for the last time
+WEIGHTS = "model.safetensors"
+
+
+@dataclass(frozen=True)
+class Learner:
+    """What is trained, every word of the user resolved."""
+
+    objective: Objective
+    config: Mapping[str, Any]  # the objective as JSON
+    source: Path | None  # the folder of the backbone to go on from
+    brought: Vocabulary | None  # its vocabulary
+    size: Mapping[str, Any]
+    recipe: PretrainingRecipe | None  # None for an objective without steps
+
+
+@dataclass(frozen=True)
+class Session:
+    """What it is computed by, and what it has cost since the command began."""
+
+    computed_in: Mapping[str, Any]
+    prices: Prices
+    peers: Peers
+    watch: JointWatch
+    purse: Purse | None  # of a budget of time, energy or money
+    marks: Mapping[str, Any]  # of the meters
+    progress: Callable[[float, str], None]
+
+
+@dataclass(frozen=True)
+class Order:
+    """What is to be done."""
+
+    learner: Learner
+    session: Session
+    seed: int
+    extent: Extent
+    validate_every: int | None  # steps
+    every_seconds: float  # between checkpoints
+    prompt: str
+
+    def __post_init__(self) -> None:
+        if self.validate_every is not None and self.validate_every < 1:
+            raise ConfigError("--validate-every must be at least 1", got=str(self.validate_every))
+
+
+@dataclass
+class Pilot:
+    """What one step costs, counted before the first."""
+
+    short: tuple[float, float]  # FLOP and seconds of a step of short rows
+    long: tuple[float, float]
+
+    def flops(self, recipe: PretrainingRecipe, steps: int, of: int) -> float:
+        """Of the first `steps` of `of`."""
+        return summed(recipe, steps, of, self.short[0], self.long[0])
+
+
+def by_gradient(order: Order, spec: RunSpec, folder: Path, material: Material) -> RunResult:
+    """Train in the loop, from the last checkpoint where there is one. Raises `Diverged`, `IncompatibleModule`."""
+    objective, recipe = cast(ByGradient, order.learner.objective), order.learner.recipe
+    assert recipe is not None
+    filling = filling_of(order, folder)
+    opened = _opened(order, objective, recipe, material)
+    course = _course(order, objective, recipe, material)
+    found = filling.resume() if order.session.peers.leads else None
+    found = _shared(found, order.session.peers, filling)
+    progress = found[0] if found else Reached(facts={"added": list(opened.added), "head_flops": 0.0})
+    order.session.watch.meet(order.session.peers)
+    allowance = allowance_of(order, progress)
+    with torch.random.fork_rng(devices=[]):
+        if opened.fresh and not found:
+            progress.facts["head_flops"] = _train_heads(course, objective, opened)
+        training = Training(course, opened.network)
+        pilot = _pilot(training, recipe)
+        if found:
+            training.restore(found[1])
+        order.session.watch.meet(order.session.peers)
+        _plan(order, course, pilot, progress, material, allowance)
+        loading = order.session.watch.read()  # reading the text, too
+        filling.begin(recipe, progress)
+        go_on(training, progress, _every(order, course, progress), _keeping(order, filling, allowance))
+        order.session.watch.meet(order.session.peers)
+    readings = Readings(phases={"load": loading, "fit": filling.took()}, charged=filling.earlier)
+    readings.train_flops = progress.facts["head_flops"] + pilot.flops(recipe, progress.step, progress.planned)
+    readings.trained_parameters = training.trained
+    if not order.session.peers.leads:
+        return RunResult(id=spec.id, seed=spec.seed, status="ok")
+    filling.close()
+    with training.answering():
+        _save(objective, training, order, folder)
+    facts = facts_of(training, progress, material)
+    return finished(order, spec, folder, readings, facts, scores_of(progress.facts["after"]))
+
+
+def _opened(order: Order, objective: ByGradient, recipe: PretrainingRecipe, material: Material) -> Opened:
+    """The network to train; what is drawn is drawn from the seed."""
+    seed = derive(order.seed, "init")
+    if order.learner.source is None:
+        return Opened(
+            objective.network(order.learner.size, material.vocabulary, recipe.length, seed), material.vocabulary
+        )
+    opened = objective.opened(order.learner.source, seed)
+    if opened.longest and recipe.length > opened.longest:
+        raise ConfigError(
+            "the rows are longer than the backbone takes", got=f"{recipe.length}", expected=f"at most {opened.longest}"
+        )
+    return opened
+
+
+def _course(order: Order, objective: ByGradient, recipe: PretrainingRecipe, material: Material) -> Course:
+    rows = material.rows(objective, recipe)
+    if order.session.peers.size > 1 and any(isinstance(found, InOrder) for found in rows.values()):
+        raise ConfigError("this objective carries a state from step to step, and runs in one process only")
+    return Course(
+        objective=objective,
+        vocabulary=material.vocabulary,
+        recipe=recipe,
+        seed=order.seed,
+        train=rows,
+        held=material.held(objective, recipe),
+        bf16=order.session.computed_in["precision"] == "bf16",
+        device=order.session.computed_in["device"],
+        peers=order.session.peers,
+        watch=order.session.watch,
+        prompt=order.prompt,
+    )
+
+
+def filling_of(order: Order, folder: Path) -> Filling:
+    """The run's folder, and the checkpoints in it."""
+    checkpoints = Checkpoints(folder / CHECKPOINT, folder.name, partial(computed_in, order.session.computed_in))
+    return Filling(checkpoints, order.every_seconds, order.session.progress, order.session.watch)
+
+
+def _shared(found: Any, peers: Peers, filling: Filling) -> Any:
+    """The leading process' checkpoint, for all: the others read it when it says that there is one."""
+    if peers.size == 1:
+        return found
+    there = peers.told(float(found is not None))
+    if not peers.leads and there:
+        checkpoint = filling.checkpoints.read(follows=True)
+        assert checkpoint is not None
+        found = Reached.of(checkpoint), checkpoint.tensors
+    peers.wait()
+    return found
+
+
+def _train_heads(course: Course, objective: ByGradient, opened: Opened) -> float:
+    """Let what was added learn from the network as it came; returns the FLOP that it took.
+
+    Else the gradients of a head that knows nothing would tear down what the network knows, and what is scored before
+    the first step would be the head's ignorance.
+    """
+    recipe = course.recipe
+    if not recipe.head_steps:
+        return 0.0
+    learned = {name: weight.requires_grad for name, weight in opened.network.named_parameters()}
+    for name, weight in opened.network.named_parameters():
+        weight.requires_grad_(name in opened.fresh)
+    alone = replace(recipe, learning_rate=objective.recipe.learning_rate)
+    training = Training(replace(course, recipe=alone, seed=derive(course.seed, "heads")), opened.network)
+    flops, _ = training.count(0, recipe.head_steps)
+    for step in range(recipe.head_steps):
+        training.step(step, recipe.head_steps)
+    for name, weight in opened.network.named_parameters():
+        weight.requires_grad_(learned[name])
+    return flops * recipe.head_steps
+
+
+def _pilot(training: Training, recipe: PretrainingRecipe) -> Pilot:
+    """A pass of each length, thrown away."""
+    long = training.count(1, 1)  # the last step of one is of long rows
+    return Pilot(training.count(0, 10**6) if recipe.short_length else long, long)
+
+
+def _validating_seconds(course: Course, pilot: Pilot) -> float:
+    """About what all validations of a run take: a forward pass is a third of a step's work, and is taken for half."""
+    held = sum(held.steps * held.batch * held.length for held in course.held.values())
+    step = course.recipe.batch * course.recipe.length
+    return (VALIDATIONS + 1) * held / step * pilot.long[1] * course.peers.size / 2
+
+
+def _plan(
+    order: Order, course: Course, pilot: Pilot, progress: Reached, material: Material, allowance: Allowance | None
+) -> None:
+    """Fix the number of steps, once: a run that goes on keeps the number that it began with."""
+    if progress.steps:
+        return
+    extent, recipe = order.extent, course.recipe
+    flop = flop_of(extent.budget) if extent.budget is not None else None
+    if allowance is not None:
+        planned = allowance.steps(mixed(recipe, pilot.short[1], pilot.long[1]), _validating_seconds(course, pilot))
+        progress.steps = int(order.session.peers.told(planned))
+    elif flop is not None:
+        step = mixed(recipe, pilot.short[0], pilot.long[0])
+        progress.steps = paid_by(flop, step, progress.facts["head_flops"])
+    elif extent.tokens is not None:
+        progress.steps = steps_of(recipe, extent.tokens)
+    else:
+        once = math.ceil(len(material.own.train.ids) / mixed(recipe, *material.ids_of_a_step(course.train, recipe)))
+        progress.steps = extent.steps or max(1, once)
+
+
+def allowance_of(order: Order, progress: Reached) -> Allowance | None:
+    """What is left of a budget of time, energy or money; None for other extents."""
+    purse = order.session.purse
+    return Allowance(purse, progress.fit.wall_seconds) if purse is not None else None
+
+
+def _every(order: Order, course: Course, progress: Reached) -> int:
+    """Steps from one validation to the next: of a short run fewer, so that most of its work is training."""
+    trained = positions(course.recipe, progress.steps, progress.steps)
+    held = sum(held.steps * held.batch * held.length for held in course.held.values())
+    count = min(VALIDATIONS, max(1, int(VALIDATED * trained / held)))
+    return order.validate_every or max(1, -(-progress.steps // count))
+
+
+def _keeping(order: Order, filling: Filling, allowance: Allowance | None) -> Keeping:
+    leads = order.session.peers.leads
+
+    def spent() -> bool:
+        return allowance is not None and bool(order.session.peers.told(allowance.is_spent()))
+
+    def price() -> str:
+        return price_so_far(order.session.marks, filling.spent(), order.session.prices)
+
+    return Keeping(
+        log=filling.log if leads else lambda line: None,
+        checkpoint=filling.checkpoint if leads else lambda progress, tensors, now: None,
+        tell=(lambda progress, loss: filling.tell(progress, loss, price)) if leads else lambda progress, loss: None,
+        spent=spent,
+    )
+
+
+def _save(objective: ByGradient, training: Training, order: Order, folder: Path) -> None:
+    """`backbone/`, with the files by which the source said how it is read: that stays as it was."""
+    with placed(folder / PRETRAINED) as part:
+        objective.save(training.network.cpu().eval(), training.course.vocabulary, part)
+        source = order.learner.source
+        for name in READ_WITH:
+            if source is not None and (source / name).is_file() and not (part / name).exists():
+                with storage_errors(part / name):
+                    (part / name).parent.mkdir(exist_ok=True)
+                    shutil.copyfile(source / name, part / name)
+        if source is not None:
+            read_as(source, part)
+
+
+@contextlib.contextmanager
+def placed(final: Path) -> Any:
+    """A folder to fill, renamed to `final` when the block ends well; what was there before goes."""
+    part = final.with_name(f".{final.name}.part")
+    with storage_errors(final):
+        shutil.rmtree(part, ignore_errors=True)
+        part.mkdir()
+    try:
+        yield part
+        with storage_errors(final):
+            sync_tree(part)
+            shutil.rmtree(final, ignore_errors=True)
+            os.replace(part, final)
+            sync_folder(final.parent)
+    finally:
+        shutil.rmtree(part, ignore_errors=True)
+
+
+def finished(
+    order: Order,
+    spec: RunSpec,
+    folder: Path,
+    readings: Readings,
+    facts: dict[str, Any],
+    scores: dict[str, float],
+) -> RunResult:
+    """The receipt, after the backbone was opened once to see that it can be."""
+    backbone = folder / PRETRAINED
+    card = open_backbone(f"{FOLDER}{backbone}", precision="fp32").card
+    facts |= {
+        "backbone": {"family": card.family, "revision": card.revision, "width": card.width, "blocks": card.blocks}
+    }
+    if (backbone / WEIGHTS).is_file():
+        facts["weights_sha256"] = file_digest(backbone / WEIGHTS)
+        readings.stored_parameters = sum(tensor.numel() for tensor in safe_load(backbone / WEIGHTS).values())
+    readings.stored_bytes = sum(path.stat().st_size for path in backbone.rglob("*") if path.is_file())
+    whole, before = order.session.watch.read(), sum(readings.phases.values(), start=Phase())
+    readings.phases["save"] = whole - before
+    costs = read_costs(order.session.marks, readings, order.session.prices)
+    spent = whole + readings.charged  # the latter by attempts before this one
+    return RunResult(
+        id=spec.id,
+        seed=spec.seed,
+        status="ok",
+        scores=scores,
+        validation=scores,
+        costs=costs,
+        spent=spent,
+        facts=facts,
+        environment=environment() | order.session.prices.told(),
+    )

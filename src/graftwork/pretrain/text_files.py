@@ -1,0 +1,215 @@
+"""Text out of one file of a corpus, in pieces that are never longer than `LONGEST`, whatever the file holds."""
+
+from __future__ import annotations
+
+import codecs
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from graftwork.data.readers.json_text import DECODER, reason, shown
+from graftwork.errors import DataError, clip
+from graftwork.io.gzip_files import FORMATS, unpacked
+
+LONGEST = 1 << 18  # characters held of one document
+LONGEST_OBJECT = 1 << 26  # characters of one line of JSONL, which can only be read whole
+BLOCK = 1 << 18  # bytes read at once
+UNITS = ("line", "paragraph", "file")  # what a document is in a text file
+JSON_SUFFIXES = (".jsonl", ".ndjson", ".json")
+_UTF16_BOMS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+
+
+class Line(NamedTuple):
+    """A line, or a part of one that is too long."""
+
+    number: int  # of the line in its file, from 1 on
+    text: str
+    begins: bool  # False: it goes on where the one before it ended
+    ends: bool  # False: the next one goes on
+
+
+class Part(NamedTuple):
+    """A document, or a part of one that is too long."""
+
+    text: str
+    continues: bool  # it goes on where the one before it ended
+
+
+def format_suffix(path: Path) -> str:
+    """The suffix in lower case, that of the compression left out: `.jsonl` of `a.JSONL.gz`."""
+    inner = path.with_suffix("") if path.suffix.lower() in FORMATS else path
+    return inner.suffix.lower()
+
+
+def parts(path: Path, unit: str, field: str, encoding: str) -> Iterator[Part]:
+    """The documents of a file, in order: of JSONL the texts in `field`, of any other file its `unit`s.
+
+    Raises `DataError` with the line of what is not text, not JSON or not there, `StorageError` for a file that can't
+    be read.
+    """
+    if format_suffix(path) in JSON_SUFFIXES:
+        return _of_objects(path, field, encoding)
+    return _of_lines(lines(path, encoding, LONGEST), unit)
+
+
+def _of_lines(found: Iterable[Line], unit: str) -> Iterator[Part]:
+    held: list[str] = []
+    size, continues = 0, False
+    for line in found:
+        text = line.text.rstrip()
+        ends = line.begins and (unit == "line" or (unit == "paragraph" and not text))
+        if held and (ends or not line.begins or size + len(text) > LONGEST):
+            yield Part("\n".join(held).strip(), continues)
+            held, size, continues = [], 0, not ends
+        elif ends:
+            continues = False
+        if text or (held and unit == "file"):
+            held.append(text)
+            size += len(text) + 1
+    if held:
+        yield Part("\n".join(held).strip(), continues)
+
+
+def _of_objects(path: Path, field: str, encoding: str) -> Iterator[Part]:
+    for line in lines(path, encoding, LONGEST_OBJECT):
+        where = f"{path}:{line.number}"
+        if not line.ends:
+            raise DataError(
+                "a line of JSON is too long",
+                where=where,
+                expected=f"up to {LONGEST_OBJECT:,} characters",
+                do="cut the text into several lines",
+            )
+        if line.text.strip():
+            text, begins = _text_of(line.text, field, where), True
+            while text:
+                cut = _cut(text, LONGEST)
+                if text[:cut].strip():
+                    yield Part(text[:cut].strip(), not begins)
+                    begins = False
+                text = text[cut:]
+
+
+def _text_of(line: str, field: str, where: str) -> str:
+    try:
+        row = DECODER.decode(line.strip())
+    except (ValueError, RecursionError) as error:
+        raise DataError(
+            f"not JSON: {reason(error)}",
+            where=where,
+            got=clip(line.strip()),
+            expected="an object per line",
+            do="mend the line or remove it",
+        ) from None
+    if not isinstance(row, dict):
+        raise DataError(
+            "not a JSON object",
+            where=where,
+            got=clip(line.strip()),
+            expected=f'{{"{field}": "…"}}',
+            do="mend the line or remove it",
+        )
+    if field not in row:
+        keys = ", ".join(row) or "none"
+        raise DataError(f"no field {field!r}", where=where, got=f"the fields {keys}", do="name it with --field")
+    if not isinstance(row[field], str):
+        raise DataError(
+            f"the field {field!r} is no text",
+            where=where,
+            got=shown(row[field]),
+            expected="a text",
+            do="mend the line or remove it, or name another with --field",
+        )
+    try:
+        row[field].encode()
+    except UnicodeEncodeError as error:  # half a pair of \ud83d\ude00
+        raise DataError(
+            "half a character",
+            where=where,
+            got=ascii(row[field][error.start]),
+            expected="both halves of a pair such as \\ud83d\\ude00",
+            do="write the character itself in UTF-8",
+        ) from None
+    return str(row[field])
+
+
+def lines(path: Path, encoding: str, longest: int) -> Iterator[Line]:
+    """The lines of a file, ends at LF left out; one that is longer than `longest` characters in parts, cut at spaces.
+
+    A byte-order mark of UTF-8 is left out. Raises `DataError` and `StorageError`.
+    """
+    number, begins, rest = 1, True, ""
+    for text in _decoded(path, encoding):
+        zero = text.find("\0")
+        if zero >= 0:
+            raise DataError(
+                "a NUL character",
+                where=f"{path}:{number + text.count(chr(10), 0, zero)}",
+                expected="text",
+                do="leave the file out; or, if it is in UTF-16, give --encoding utf-16",
+            )
+        whole = (rest + text).split("\n")
+        for line in whole[:-1]:
+            yield from _whole(number, line, begins, longest)
+            number, begins = number + 1, True
+        rest = whole[-1]
+        while len(rest) > longest:
+            cut = _cut(rest, longest)
+            yield Line(number, rest[:cut], begins, ends=False)
+            rest, begins = rest[cut:], False
+    if rest:
+        yield Line(number, rest, begins, ends=True)
+
+
+def _whole(number: int, text: str, begins: bool, longest: int) -> Iterator[Line]:
+    """A line whose end is known, in parts."""
+    while len(text) > longest:
+        cut = _cut(text, longest)
+        yield Line(number, text[:cut], begins, ends=False)
+        text, begins = text[cut:], False
+    yield Line(number, text, begins, ends=True)
+
+
+def _cut(text: str, longest: int) -> int:
+    """Where to cut: after the last space of the second half of what may be held, or there where it ends."""
+    if len(text) <= longest:
+        return len(text)
+    space = text.rfind(" ", longest // 2, longest)
+    return space + 1 if space >= 0 else longest
+
+
+def _decoded(path: Path, encoding: str) -> Iterator[str]:
+    """The text of a file, block by block."""
+    decoder = codecs.getincrementaldecoder("utf-8-sig" if encoding == "utf-8" else encoding)("strict")
+    read, number = 0, 1  # bytes before this block, and the line it begins in
+    with unpacked(path) as stream:
+        while True:
+            block = stream.read(BLOCK)
+            pending = decoder.getstate()[0]
+            try:
+                text = decoder.decode(block, final=not block)
+            except UnicodeDecodeError as error:
+                before = read - len(pending) + error.start
+                line = number + error.object[: error.start].count(b"\n")
+                raise _not_text(path, line, before, error, encoding) from None
+            yield text
+            if not block:
+                return
+            read, number = read + len(block), number + block.count(b"\n")
+
+
+def _not_text(path: Path, line: int, place: int, error: UnicodeDecodeError, encoding: str) -> DataError:
+    around = bytes(error.object[max(0, error.start - 20) : error.start + 20]).decode("latin-1")
+    if place == 0 and error.object.startswith(_UTF16_BOMS):
+        do = "the file is in UTF-16: give --encoding utf-16"
+    elif encoding == "utf-8":
+        do = "if it is Windows text, give --encoding windows-1252; if it is no text, leave the file out"
+    else:
+        do = "give the encoding that the file has with --encoding"
+    return DataError(
+        f"not {encoding.upper()} (byte {place:,} of the text)",
+        where=f"{path}:{line}",
+        got=f"byte 0x{error.object[error.start]:02x} in {clip(around)}",
+        expected=f"text in {encoding.upper()}",
+        do=do,
+    )

@@ -1,0 +1,170 @@
+"""What a pre-training reads: the corpus and its tokens, beside them general text where there is some."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from graftwork.errors import ConfigError, DataError
+from graftwork.pretrain.corpus import Corpus, open_corpus
+from graftwork.pretrain.corpus_files import Skipped
+from graftwork.pretrain.corpus_tokens import TokenisedCorpus, tokenise
+from graftwork.pretrain.objective import ByGradient, Crosses, InOrder, PretrainingRecipe, Rows
+from graftwork.pretrain.replay import Replayed, general_rows
+from graftwork.pretrain.validation_loss import Held
+from graftwork.pretrain.vocabulary import Vocabulary
+from graftwork.pretrain.vocabulary_training import learn
+
+
+@dataclass(frozen=True)
+class Asked:
+    """Which texts, and how they are cut into tokens."""
+
+    corpus: Sequence[str | Path]
+    validation: float
+    general: Sequence[str | Path]  # empty: none
+    replay: float  # share of the rows that are general text
+    unit: str  # what a document is in a text file
+    field: str  # of JSONL
+    encoding: str
+    tokenizer: str  # a registered name; unused where a backbone brings its own
+    vocabulary: int | None  # tokens of that; None: as many as is usual
+    lowercase: bool | None  # None: as is usual
+
+    def __post_init__(self) -> None:
+        if self.replay and not self.general:
+            raise ConfigError("--replay needs general text to replay", do="name it with --general PATH")
+        if not 0 <= self.replay < 1:
+            raise ConfigError("--replay is a share of the rows", got=str(self.replay), expected="0 to below 1")
+
+
+@dataclass(frozen=True)
+class Texts:
+    """The corpora, opened."""
+
+    own: Corpus
+    general: Corpus | None
+    asked: Asked
+
+    def cutting(self, vocabulary: Vocabulary | None) -> dict[str, Any]:
+        """JSON that decides the tokens."""
+        if vocabulary is not None:
+            return {"revision": vocabulary.revision}
+        return {"name": self.asked.tokenizer, "size": self.asked.vocabulary, "lowercase": self.asked.lowercase}
+
+    def identity(self, vocabulary: Vocabulary | None) -> dict[str, Any]:
+        """JSON that decides what is read."""
+        general = {"digest": self.general.digest(), "replay": self.asked.replay} if self.general else None
+        return {"corpus": self.own.digest(), "general": general, "tokenizer": self.cutting(vocabulary)}
+
+
+def open_texts(asked: Asked) -> Texts:
+    """Raises `ConfigError`, `DataError` or `StorageError`."""
+
+    def opened(paths: Sequence[str | Path]) -> Corpus:
+        how = {"unit": asked.unit, "field": asked.field, "encoding": asked.encoding}
+        return open_corpus(paths, validation=asked.validation, **how)
+
+    return Texts(opened(asked.corpus), opened(asked.general) if asked.general else None, asked)
+
+
+def vocabulary_of(texts: Texts, root: Path) -> Vocabulary:
+    """Learned from the corpus' training split, once: it is found below `root` from then on."""
+    asked = texts.asked
+    return learn(texts.own, asked.tokenizer, root, size=asked.vocabulary, lowercase=asked.lowercase)
+
+
+@dataclass(frozen=True)
+class Material:
+    """The tokens of everything, and the vocabulary that they are of."""
+
+    vocabulary: Vocabulary
+    own: TokenisedCorpus
+    general: TokenisedCorpus | None
+    replay: float
+    skipped: str  # files of the corpus that are not read, and why, in words
+    left_out: tuple[Skipped, ...]  # the same
+
+    def counted(self) -> dict[str, Any]:
+        """What was noticed in the text, for the receipt."""
+        left_out = [{"path": str(one.path), "why": one.why} for one in self.left_out]
+        return {"duplicates": self.own.duplicates, "unknown": self.own.unknown, "left_out": left_out}
+
+    def notes(self) -> list[str]:
+        """What a reader of the scores must know of the text."""
+        if not self.own.unknown:
+            return []
+        share = f"{100 * self.own.unknown:.2g} %"
+        return [f"{share} of the tokens are unknown ones: what they stand for is predicted by nobody"]
+
+    def ids_of_a_step(self, rows: Mapping[int, Rows], recipe: PretrainingRecipe) -> tuple[int, int]:
+        """Ids of the corpus itself, and no general text, in a step of short rows and in one of long ones."""
+        own = recipe.batch - general_rows(recipe.batch, self.replay)
+        return own * rows[recipe.short_length or recipe.length].content, own * rows[recipe.length].content
+
+    def rows(self, objective: ByGradient, recipe: PretrainingRecipe) -> dict[int, Rows]:
+        """T -> rows to train on. Raises `DataError` for less text than one batch, `ConfigError`."""
+        if recipe.batch < _fewest(objective):
+            raise ConfigError(
+                "this objective makes its questions out of several rows of a batch",
+                got=f"--batch {recipe.batch}",
+                expected=f"at least {_fewest(objective)}",
+            )
+        found: dict[int, Rows] = {}
+        for length in sorted({recipe.short_length or recipe.length, recipe.length}):
+            rows = objective.packed(self.own.train, length, self.vocabulary)
+            if len(rows) < recipe.batch:
+                raise DataError(
+                    "the corpus is smaller than one batch",
+                    got=f"{len(rows):,} rows of {length} tokens",
+                    expected=f"at least {recipe.batch:,}",
+                    do="give more text, a smaller --batch or a shorter --length",
+                )
+            if self.general is not None and self.replay:
+                if isinstance(rows, InOrder):
+                    raise ConfigError("--replay needs rows that stand by themselves; here each goes on from the last")
+                if not 0 < general_rows(recipe.batch, self.replay) < recipe.batch:
+                    raise ConfigError(
+                        "--replay leaves one of the texts out",
+                        got=f"{general_rows(recipe.batch, self.replay)} of {recipe.batch} rows of general text",
+                        do="give a larger --batch, or another share",
+                    )
+                rows = Replayed(rows, objective.packed(self.general.train, length, self.vocabulary), self.replay)
+            found[length] = rows
+        return found
+
+    def held(self, objective: ByGradient, recipe: PretrainingRecipe) -> Mapping[str, Held]:
+        """The validation splits. Raises `DataError` for one with fewer rows than a question needs."""
+        found = {}
+        for name, corpus in (("validation", self.own), ("general", self.general)):
+            if corpus is not None:
+                all_short = recipe.short_length and recipe.short_share == 1
+                length = recipe.short_length if all_short else recipe.length
+                rows = objective.packed(corpus.validation, length, self.vocabulary)
+                fewest = _fewest(objective)
+                if len(rows) < fewest:
+                    raise DataError(
+                        f"{'only one' if len(rows) else 'no'} row of "
+                        f"{'text' if name == 'validation' else 'general text'} is held out",
+                        got=f"{len(corpus.validation.ids):,} tokens in {corpus.validation.documents:,} documents",
+                        expected=f"at least {fewest * length:,} tokens",
+                        do="give more text, a larger --validation or a shorter --length",
+                    )
+                size = min(max(fewest, recipe.rows_at_once or recipe.batch), len(rows))
+                found[name] = Held(rows, corpus.validation, size, length)
+        return found
+
+
+def _fewest(objective: ByGradient) -> int:
+    """Rows of a pass."""
+    return objective.fewest if isinstance(objective, Crosses) else 1
+
+
+def tokenised(texts: Texts, vocabulary: Vocabulary, root: Path) -> Material:
+    """Found below `root`, or made there. Raises `DataError` or `StorageError`."""
+    own = tokenise(texts.own, vocabulary, root / "tokens")
+    general = tokenise(texts.general, vocabulary, root / "tokens") if texts.general else None
+    left_out = texts.own.skipped
+    return Material(vocabulary, own, general, texts.asked.replay, texts.own.listed() if left_out else "", left_out)

@@ -1,0 +1,79 @@
+"""Learning a vocabulary from a corpus: once, then it is found."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import tokenizers as library
+
+from graftwork.errors import ConfigError
+from graftwork.io.files import digest
+from graftwork.pretrain.corpus import Corpus
+from graftwork.pretrain.corpus_cache import touch
+from graftwork.pretrain.vocabulary import CONFIG, Vocabulary
+from graftwork.registry import tokenizers
+
+FORMAT = 1
+SAMPLE_BYTES = 200_000_000  # of text; more changes a vocabulary little, and its words have to fit into memory
+SMALLEST = 32  # tokens; fewer hold no alphabet
+
+
+@dataclass(frozen=True)
+class Sample:
+    """The texts of the train split, or of a larger corpus a share of them; it can be gone through again and again."""
+
+    corpus: Corpus
+    limit: int = SAMPLE_BYTES
+
+    def __iter__(self) -> Iterator[str]:
+        share = min(1.0, self.limit / max(1, self.corpus.bytes_about()))
+        for document in self.corpus.documents("train"):
+            # The upper bits of the key have decided the split: the lower ones decide this.
+            if (document.key & 0xFFFFFFFF) < share * 2**32:
+                yield document.text
+
+
+def learn(
+    corpus: Corpus, tokenizer: str, root: Path, *, size: int | None = None, lowercase: bool | None = None
+) -> Vocabulary:
+    """The vocabulary that the registered `tokenizer` learns from the train split, found below `root` or kept there.
+
+    Without `size` and `lowercase` those of the tokenizer, as far as the corpus supports it. Raises `UnknownName`,
+    `DataError`, `StorageError`, and `ConfigError` for a `size` that the corpus does not support.
+    """
+    kind = tokenizers.get(tokenizer)
+    if size is not None and size < SMALLEST:
+        raise _too_small(size, SMALLEST)
+    wanted, lower = size or kind.size, kind.lowercase if lowercase is None else lowercase
+    key = {
+        "format": FORMAT,
+        "library": library.__version__,
+        "corpus": corpus.digest(),
+        "tokenizer": tokenizer,
+        "size": wanted,
+        "lowercase": lower,
+    }
+    folder = root / "vocabularies" / digest(key)
+    if (folder / CONFIG).is_file():  # written last
+        vocabulary = Vocabulary.open(folder)
+        touch(folder / CONFIG)
+    else:
+        vocabulary = kind.train(Sample(corpus), wanted, lower)
+        corpus.require_unchanged()
+        vocabulary.save(folder)
+    if vocabulary.size > wanted:
+        raise _too_small(wanted, vocabulary.size)
+    if size is not None and vocabulary.size < size:
+        raise ConfigError(
+            "the corpus does not support so large a vocabulary",
+            got=f"{vocabulary.size:,} tokens",
+            expected=f"{size:,} tokens, as was asked for",
+            do=f"give more text, or ask for {vocabulary.size:,} tokens or fewer",
+        )
+    return vocabulary
+
+
+def _too_small(size: int, least: int) -> ConfigError:
+    return ConfigError("so small a vocabulary can't hold the letters", got=f"{size:,}", expected=f"{least:,} or more")

@@ -1,0 +1,1 @@
+"""From a folder or hub name to a frozen backbone: files, tokenisers, images and audio."""

@@ -1,0 +1,117 @@
+"""What one head of a block attends to: its weights over the tokens of a text, and over its words."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from graftwork.core.example import Example
+from graftwork.errors import ConfigError
+from graftwork.pretrained.transformer import TransformerBackbone
+
+
+@dataclass(frozen=True)
+class AttentionWeights:
+    """Of one head on one text."""
+
+    tokens: tuple[str, ...]  # as they stand in the text; those that the tokenizer adds by their names
+    word_of: tuple[int, ...]  # (T,) the word that each token is a part of; an added token is a word of its own
+    words: tuple[str, ...]
+    added: tuple[bool, ...]  # which words are tokens that the tokenizer adds: [CLS], [SEP], …
+    weights: NDArray[np.float32]  # (T, T): how much of what token i reads is token j; rows sum to 1
+    blocks: int
+    heads: int  # of this block
+    cut: bool  # the text is longer than the backbone takes: only its beginning was read
+
+    def of_words(self) -> NDArray[np.float32]:
+        """(words, words): to a word the sum over its tokens, from a word their mean, so rows sum to 1 still.
+
+        As Clark et al. 2019 (arXiv:1906.04341) do it.
+        """
+        part = np.zeros((len(self.words), len(self.tokens)), dtype=np.float32)
+        part[list(self.word_of), range(len(self.tokens))] = 1
+        whole: NDArray[np.float32] = part @ self.weights @ part.T / part.sum(axis=1, keepdims=True)
+        return whole
+
+
+def attention_weights(
+    backbone: TransformerBackbone, text: str, block: int, head: int, *, most_words: int | None = None
+) -> AttentionWeights:
+    """The weights of head `head` of block `block`, both counted from 0.
+
+    They are what transformers gives as `output_attentions`, from modules of their own: no other user of the backbone's
+    weights notices. Raises `ConfigError` for a block or head that is not there, a text without tokens or, before
+    anything is computed, of more than `most_words`, and a network that keeps its weights to itself.
+    """
+    encoded = backbone.encode([Example("text", {"text": text})])
+    encoding = backbone.tokenizer.encode(text)
+    if not encoding.ids:
+        raise ConfigError(
+            "the text has no token that the backbone knows",
+            got=repr(text[:80]),
+            do="give a text in a language and script that it was trained on",
+        )
+    word_of, starts = _words(encoding.word_ids)
+    if most_words is not None and len(starts) > most_words:
+        raise ConfigError(
+            "too many words for a picture",
+            got=str(len(starts)),
+            expected=f"at most {most_words}",
+            do="shorten the text",
+        )
+    of_blocks = _of_blocks(backbone, backbone.collate(encoded, [0]))
+    chosen = _numbered(of_blocks, block, "block")[0]  # (H, T, T)
+    weights = _numbered(chosen, head, "head")
+    tokens = tuple(_shown(text, *at, name) for name, at in zip(encoding.tokens, encoding.offsets, strict=True))
+    ends = [*starts[1:], len(tokens)]
+    return AttentionWeights(
+        tokens=tokens,
+        word_of=word_of,
+        words=tuple(
+            _shown(text, encoding.offsets[first][0], encoding.offsets[end - 1][1], tokens[first])
+            for first, end in zip(starts, ends, strict=True)
+        ),
+        added=tuple(bool(encoding.special_tokens_mask[first]) for first in starts),
+        weights=weights.float().cpu().numpy(),
+        blocks=len(of_blocks),
+        heads=len(chosen),
+        cut=bool(encoded.cut),
+    )
+
+
+@torch.inference_mode()
+def _of_blocks(backbone: TransformerBackbone, inputs: dict[str, Tensor]) -> tuple[Tensor, ...]:
+    """Of each block (1, H, T, T). A kernel keeps no weights, so the twin computes attention step by step."""
+    network = backbone.twin().module
+    if getattr(network, "is_backend_compatible", lambda: False)():
+        network.set_attn_implementation("eager")  # type: ignore[operator]
+    found = network(**inputs, **backbone.layout.options, output_attentions=True).attentions
+    if found is None or len(found) != backbone.card.blocks or any(weights is None for weights in found):
+        raise ConfigError(
+            f"the network of {backbone.card.id} does not give its attention weights",
+            got=f"family {backbone.card.family}",
+            do="choose a bank whose backbone has attention in every block",
+        )
+    return tuple(found)
+
+
+def _numbered(listed: tuple[Tensor, ...] | Tensor, number: int, noun: str) -> Tensor:
+    if not 0 <= number < len(listed):
+        raise ConfigError(f"there is no {noun} {number}", got=str(number), expected=f"0 to {len(listed) - 1}")
+    return listed[number]
+
+
+def _shown(text: str, start: int, end: int, name: str) -> str:
+    """A stretch of the text; of an added token, which has none, its name."""
+    return text[start:end].strip() or name
+
+
+def _words(word_ids: list[int | None]) -> tuple[tuple[int, ...], list[int]]:
+    """The word of each token, counted from 0, and the first token of each word."""
+    starts = [i for i, word in enumerate(word_ids) if i == 0 or word is None or word != word_ids[i - 1]]
+    begins = set(starts)
+    return tuple((np.cumsum([i in begins for i in range(len(word_ids))]) - 1).tolist()), starts

@@ -1,0 +1,93 @@
+"""From a network and its tokenizer to a frozen backbone with its card."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from tokenizers import Tokenizer
+from torch import nn
+
+from graftwork.core.backbone import ROLES, BackboneCard
+from graftwork.errors import ConfigError, IncompatibleModule
+from graftwork.io.files import digest
+from graftwork.nn.packed_linear import use_linear_maps
+from graftwork.pretrained.layout import Layout
+from graftwork.pretrained.transformer import TransformerBackbone
+
+UNUSED = ("pooler", "masked_spec_embed")  # of next-sentence prediction; of pre-training on sounds
+UNSTATED_LENGTH = 512  # tokens, where neither network nor tokenizer names a limit (XLNet)
+
+
+def assemble(
+    name: str,
+    module: Any,
+    tokenizer: Tokenizer,
+    layout: Layout,
+    *,
+    pad_id: int,
+    max_length: int,
+    random_seed: int | None,
+    identity: Mapping[str, Any],
+) -> TransformerBackbone:
+    """Freeze a network and write its card; `identity` is JSON that decides tokenizer, architecture and weights."""
+    config = module.config
+    if tokenizer.get_vocab_size() > config.vocab_size:
+        raise IncompatibleModule(
+            f"the tokenizer of {name!r} knows more tokens than its network",
+            got=f"{tokenizer.get_vocab_size():,} tokens",
+            expected=f"at most {config.vocab_size:,}",
+        )
+    drop_unused(module)
+    use_linear_maps(module)
+    module.eval().requires_grad_(False)
+    layout = replace(layout, token_types=layout.token_types and getattr(config, "type_vocab_size", 2) > 1)
+    max_length = min(max_length, _positions(config, layout, name))
+    tokenizer.no_padding()
+    tokenizer.enable_truncation(max_length, strategy="longest_first")
+    reading: dict[str, Any] = {"pooling": layout.pooling, "towers": layout.towers, "max_length": max_length}
+    if layout.lower_case:
+        reading["lower_case"] = True
+    card = BackboneCard(
+        id=name if random_seed is None else f"random:{name}",
+        revision=digest({**identity, "random_seed": random_seed, "reading": reading}),
+        family=config.model_type,
+        modality="text",
+        width=config.hidden_size,
+        blocks=config.num_hidden_layers * getattr(config, "inner_group_num", 1),
+        parameters=sum(parameter.numel() for parameter in module.parameters()),
+        pooling=layout.pooling,
+        max_length=max_length,
+        towers=layout.towers,
+        shared_blocks=layout.shared_blocks,
+        biased=any(name.endswith(".bias") for name, _ in module.named_parameters()),
+    )
+    opened = TransformerBackbone(card, module, tokenizer, pad_id, layout)
+    opened.card = replace(card, lacks=tuple(role for role in ROLES if not opened.sites(role)))
+    return opened
+
+
+def drop_unused(module: nn.Module) -> None:
+    """Without what was made for something that nothing here reads or does."""
+    for name in UNUSED:
+        if getattr(module, name, None) is not None:
+            setattr(module, name, None)
+
+
+def _positions(config: Any, layout: Layout, name: str) -> int:
+    """Tokens that the network has positions for. Raises `ConfigError` where it is not said where they begin."""
+    positions: int = getattr(config, "max_position_embeddings", -1)
+    if positions <= 0:
+        return UNSTATED_LENGTH
+    if not layout.positions_after_padding:
+        return positions
+    if config.pad_token_id is None:
+        raise ConfigError(
+            "config.json does not say which token is padding, behind whose number positions begin",
+            where=name,
+            got="pad_token_id null",
+            expected="pad_token_id, the number of a token",
+            do="use the config.json that belongs to the weights",
+        )
+    return positions - layout.first_position(int(config.pad_token_id))

@@ -1,0 +1,189 @@
+"""A network as a chain of functions, run from any block on and read at its end: of images, of sounds, of texts."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol, runtime_checkable
+
+import torch
+from torch import Tensor, nn
+
+from graftwork.core.backbone import BackboneCard, Encoded, Features, Inputs, device_of, real_positions
+from graftwork.core.example import Example
+from graftwork.nn.pooling import pooled
+from graftwork.pretrained.layout import sites_of
+
+Step = Callable[[Tensor, Any], Tensor]  # (S, T, D) entering a block, what the blocks are told beside -> (S, T', D')
+
+
+@dataclass(frozen=True)
+class Chain:
+    """What a network does, in order. Where maps shrink and widen from block to block, T and D do."""
+
+    embed: Callable[[Inputs], Tensor]  # what enters block 0
+    blocks: Mapping[str, Step]  # path of the block's module -> what it does
+    finish: Callable[[Tensor], Tensor]  # what follows the last block
+    beside: Callable[[Inputs], Any] = lambda inputs: None  # what every block is told, such as where padding is
+    learns_like: Mapping[str, str] = field(default_factory=dict)  # as `Placed.learns_like`
+
+
+@dataclass(frozen=True)
+class Architecture:
+    """One row of a family's table."""
+
+    unroll: Callable[[Any], Chain]  # a network without a head -> its chain
+    embedding: str  # path of what makes the states that enter block 0
+    roles: Mapping[str, str]  # role -> path inside a block, for the roles that are linear maps
+    pooling: str  # as `BackboneCard.pooling`
+    splits_rows: bool = False  # its blocks run sequences of one length together, those of another apart
+
+
+class Reader(Protocol):
+    """Turns examples into what a network takes."""
+
+    def encode(self, examples: Sequence[Example]) -> Encoded:
+        """Tokenise, or decode the files. Raises `DataError` for a file that can't be decoded."""
+
+    def collate(self, encoded: Encoded, sequences: Sequence[int]) -> Inputs:
+        """Each on the processor, numbers that are no counts in fp32, and `attention_mask` (S, T)."""
+
+
+@runtime_checkable
+class AugmentingReader(Reader, Protocol):
+    """A reader that can show an example otherwise every epoch."""
+
+    augmentation: str  # what it does, in words
+
+    def augmented(self, encoded: Encoded, sequences: Sequence[int], seed: int, epoch: int) -> Inputs:
+        """As `collate`; what is shown of an example is a pure function of (seed, epoch, its number)."""
+
+
+@dataclass
+class ChainedBackbone:
+    """Implements `Backbone`, `StopsEarly`, `Augments` and `Placed`."""
+
+    card: BackboneCard
+    module: nn.Module  # a network without a head
+    reader: Reader
+    architecture: Architecture
+
+    @property
+    def rows_apart(self) -> bool:
+        """Windows and positions of an image come after it."""
+        return not self.architecture.splits_rows
+
+    @property
+    def chain(self) -> Chain:
+        """Of the modules as they are now: those of a copy are other ones."""
+        return self.architecture.unroll(self.module)
+
+    @property
+    def learns_like(self) -> Mapping[str, str]:
+        """What is registered elsewhere than it works, and whose rate it has."""
+        return self.chain.learns_like
+
+    def encode(self, examples: Sequence[Example]) -> Encoded:
+        """Tokenise these examples, or decode their files."""
+        return self.reader.encode(examples)
+
+    def collate(self, encoded: Encoded, sequences: Sequence[int]) -> Inputs:
+        """A batch on the device and in the precision of the weights."""
+        return self._placed(self.reader.collate(encoded, sequences))
+
+    @property
+    def augmentation(self) -> str:
+        """What the reader does, in words; empty where it does nothing."""
+        return self.reader.augmentation if isinstance(self.reader, AugmentingReader) else ""
+
+    def augmented(self, encoded: Encoded, sequences: Sequence[int], seed: int, epoch: int) -> Inputs:
+        """A batch as it is shown in this epoch."""
+        assert isinstance(self.reader, AugmentingReader), "nothing to augment"
+        return self._placed(self.reader.augmented(encoded, sequences, seed, epoch))
+
+    def _placed(self, inputs: Inputs) -> Inputs:
+        device, dtype = device_of(self.module), next(self.module.parameters()).dtype
+        return {
+            name: tensor.to(device, dtype if tensor.is_floating_point() else tensor.dtype)
+            for name, tensor in inputs.items()
+        }
+
+    def states(self, inputs: Inputs) -> tuple[Tensor, ...]:
+        """L + 1 tensors (S, T, D): [k] enters block k; [L] is what the network is read from."""
+        return self.states_up_to(inputs, self.card.blocks)
+
+    def states_up_to(self, inputs: Inputs, depth: int) -> tuple[Tensor, ...]:
+        """The first `depth + 1` of `states`; blocks from `depth` on are not run."""
+        chain = self.chain
+        beside, states = chain.beside(inputs), [chain.embed(inputs)]
+        for step in list(chain.blocks.values())[:depth]:
+            states.append(step(states[-1], beside))
+        if depth == self.card.blocks:
+            states[-1] = chain.finish(states[-1])
+        return tuple(states)
+
+    def features(self, inputs: Inputs, start: int = 0, entering: Tensor | None = None) -> Features:
+        """Run blocks `start … L - 1` on `entering` (S, T, D) and pool. `start` 0 computes the embeddings too."""
+        assert 0 <= start <= self.card.blocks, f"no block {start}"
+        assert start == 0 or entering is not None, "states are needed to start above the first block"
+        chain = self.chain
+        state = chain.embed(inputs) if start == 0 or entering is None else entering
+        if start < self.card.blocks:
+            beside = chain.beside(inputs)
+            for step in list(chain.blocks.values())[start:]:
+                state = step(state, beside)
+            state = chain.finish(state)
+        mask = real_positions(inputs["attention_mask"].bool(), state)
+        return Features(state, mask, self.pool(state, mask, inputs.get("words")))
+
+    def pool(self, sequence: Tensor, mask: Tensor, words: Tensor | None = None) -> Tensor:
+        """(S, T, D), (S, T) -> (S, R) in fp32, as the card's pooling says; with `words` (W, D)."""
+        return pooled(sequence, real_positions(mask, sequence), self.architecture.pooling, words)
+
+    def sites(self, role: str) -> dict[str, nn.Module]:
+        """Qualified name -> submodule, in network order."""
+        known = self.architecture
+        return sites_of(self.module, role, known.embedding, self.chain.blocks, known.roles)
+
+    def copy(self) -> ChainedBackbone:
+        """A backbone with weights of its own; the reader, which learns nothing, is shared."""
+        return ChainedBackbone(self.card, copy.deepcopy(self.module), self.reader, self.architecture)
+
+    def twin(self) -> ChainedBackbone:
+        """The same weights under modules of its own: what is hooked onto these reaches no other user of the weights."""
+        shared = {id(tensor): tensor for tensor in (*self.module.parameters(), *self.module.buffers())}
+        return ChainedBackbone(self.card, copy.deepcopy(self.module, shared), self.reader, self.architecture)
+
+
+def alone(layer: nn.Module) -> Step:
+    """A layer that needs nothing but the state, as a step."""
+
+    def step(state: Tensor, beside: Any) -> Tensor:
+        after: Tensor = layer(state)
+        return after
+
+    return step
+
+
+def as_sequence(maps: Tensor) -> Tensor:
+    """(S, D, H, W) -> (S, T = H x W, D)."""
+    return maps.flatten(2).transpose(1, 2)
+
+
+def as_maps(sequence: Tensor) -> Tensor:
+    """(S, T, D) -> (S, D, H, W), H and W the root of T: images are square here."""
+    side = round(sequence.shape[1] ** 0.5)
+    return sequence.transpose(1, 2).view(*sequence.shape[::2], side, side)
+
+
+@torch.no_grad()
+def shapes_of(chain: Chain, inputs: Inputs) -> tuple[tuple[int, int], ...]:
+    """(T, D) of the states at every depth, found by running one example."""
+    beside, state = chain.beside(inputs), chain.embed(inputs)
+    shapes = [(state.shape[1], state.shape[2])]
+    for step in chain.blocks.values():
+        state = step(state, beside)
+        shapes.append((state.shape[1], state.shape[2]))
+    state = chain.finish(state)
+    return (*shapes[:-1], (state.shape[1], state.shape[2]))

@@ -1,0 +1,198 @@
+"""From a transformers folder, or a bare configuration, to a frozen backbone."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError
+from tokenizers import Tokenizer
+from tokenizers.normalizers import Lowercase
+from tokenizers.normalizers import Sequence as InTurn
+from tokenizers.processors import TemplateProcessing
+from torch import nn
+from transformers import AutoModel, GenerationConfig, PreTrainedConfig, PreTrainedModel
+from transformers.utils import logging
+
+from graftwork.errors import GraftworkError, IncompatibleModule, StorageError
+from graftwork.nn.attention_interface import with_our_attention
+from graftwork.pretrained.build_backbone import UNUSED, assemble
+from graftwork.pretrained.layout import Layout
+from graftwork.pretrained.model_folder import (
+    locate,
+    model_type,
+    read_as_trained,
+    reading_files,
+    stored_weights,
+    weight_digests,
+)
+from graftwork.pretrained.network_config import configuration, require_room
+from graftwork.pretrained.tokenizer_file import unreadable
+from graftwork.pretrained.tokenizer_folder import open_tokenizer
+from graftwork.pretrained.transformer import TransformerBackbone
+
+KNOWN = (  # what transformers raises over a bad folder
+    OSError, ValueError, KeyError, TypeError, ImportError, RuntimeError, AttributeError, IndexError, SafetensorError,
+)  # fmt: skip
+
+
+class TransformerFamily:
+    """Implements `BackboneFamily` for the architectures of one table, `model_type` -> layout."""
+
+    def __init__(self, layouts: Mapping[str, Layout]):
+        self.layouts = layouts
+        self.model_types = tuple(layouts)
+
+    def open(self, source: str, *, random_seed: int | None, bf16: bool) -> TransformerBackbone:
+        """Load a folder or hub name whose `model_type` is in the table."""
+        folder = locate(source)
+        layout = self.layouts[model_type(folder)]
+        return open_folder(folder, f"hf:{source}", layout, random_seed=random_seed, bf16=bf16)
+
+
+def open_folder(folder: Path, name: str, layout: Layout, *, random_seed: int | None, bf16: bool) -> TransformerBackbone:
+    """The network of a transformers folder, or with `random_seed` its architecture with fresh weights.
+
+    Raises `StorageError` for weights that are missing, pickled or torn, `IncompatibleModule` for incomplete ones.
+    """
+    layout, max_length = read_as_trained(folder, layout)
+    identity = {"files": reading_files(folder)}
+    if random_seed is None:
+        identity["weights"] = weight_digests(folder)
+    with transformers_errors(folder):
+        config = configuration(folder)
+        tokenizer, pad_id, tokenizer_length = _tokenizer(folder, layout)
+        if random_seed is None:
+            module = pretrained(folder, config, bf16)
+        else:
+            module = fresh_of_folder(folder, config, random_seed, bf16)
+    return assemble(
+        name,
+        with_our_attention(module),
+        tokenizer,
+        layout,
+        pad_id=pad_id,
+        max_length=min(max_length or tokenizer_length, tokenizer_length),
+        random_seed=random_seed,
+        identity=identity,
+    )
+
+
+def fresh(config: PreTrainedConfig, seed: int, bf16: bool) -> PreTrainedModel:
+    """The architecture with weights drawn from `seed`, the same ones in either precision."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        module: PreTrainedModel = AutoModel.from_config(config, dtype=torch.float32, attn_implementation="eager")
+        if not bf16:
+            return module
+        half: PreTrainedModel = AutoModel.from_config(config, dtype=torch.bfloat16, attn_implementation="eager")
+    half.load_state_dict(module.state_dict())
+    return in_bf16(half)
+
+
+def fresh_of_folder(folder: Path, config: PreTrainedConfig, seed: int, bf16: bool) -> PreTrainedModel:
+    """`fresh` of a folder's configuration, unless it is too large to be drawn. Raises `StorageError`."""
+    require_room(partial(AutoModel.from_config, config, attn_implementation="eager"), None, folder / "config.json")
+    return fresh(config, seed, bf16)
+
+
+def require_whole(missing: Sequence[str], folder: Path) -> None:
+    """Raise `IncompatibleModule` where tensors of a network are missing from its folder."""
+    if missing:
+        raise IncompatibleModule(
+            "the weights are not whole",
+            where=str(folder),
+            got=f"{len(missing)} tensors are missing: {', '.join(missing[:3])}",
+            do="use a folder that holds the whole network",
+        )
+
+
+def in_bf16(module: PreTrainedModel) -> PreTrainedModel:
+    """Cast parameters, those too that were built in fp32 regardless (XLNet's).
+
+    Not buffers: rotary frequencies stay in fp32. Nor batch norms: their statistics span more than bf16 holds.
+    """
+    for part in module.modules():
+        if not isinstance(part, nn.modules.batchnorm._BatchNorm):
+            for parameter in part.parameters(recurse=False):
+                parameter.data = parameter.data.to(torch.bfloat16)
+    return module
+
+
+def pretrained(folder: Path, config: PreTrainedConfig, bf16: bool) -> PreTrainedModel:
+    """The network of a folder. Raises `IncompatibleModule` where tensors are missing."""
+    module, missing_keys = weighted(AutoModel, folder, config, torch.bfloat16 if bf16 else torch.float32)
+    missing = sorted(key for key in missing_keys if key.partition(".")[0] not in UNUSED)
+    require_whole(missing, folder)
+    return in_bf16(module) if bf16 else module
+
+
+def weighted(
+    make: Any, folder: Path, config: PreTrainedConfig, dtype: torch.dtype
+) -> tuple[PreTrainedModel, list[str]]:
+    """What `make`, one of transformers' Auto classes, makes of the weights in a folder; the tensors they lack.
+
+    Only tensors are handed over: transformers sees no file. Raises `StorageError` for weights that can't be read or are
+    fewer than the configuration's, `IncompatibleModule` for ones that are no numbers.
+    """
+    stored = stored_weights(folder)
+    build = partial(make.from_config, config, attn_implementation="eager")
+    made: Any = type(require_room(build, sum(tensor.numel() for tensor in stored.values()), folder / "config.json"))
+    module: PreTrainedModel
+    with torch.random.fork_rng(devices=[]):  # weights that the file lacks are drawn at random
+        module, report = made.from_pretrained(
+            None,
+            config=config,
+            state_dict=stored,
+            generation_config=GenerationConfig(),
+            dtype=dtype,
+            attn_implementation="eager",
+            local_files_only=True,
+            output_loading_info=True,
+        )
+    return module, sorted(report["missing_keys"])
+
+
+def _tokenizer(folder: Path, layout: Layout) -> tuple[Tokenizer, int, int]:
+    """The tokenizer, the token to pad with, and the length it was made for."""
+    outer = open_tokenizer(folder)
+    tokenizer: Tokenizer = outer.backend_tokenizer
+    if layout.lower_case:
+        own = tokenizer.normalizer
+        tokenizer.normalizer = Lowercase() if own is None else InTurn([Lowercase(), own])
+    end, end_id = outer.eos_token, outer.eos_token_id
+    if layout.separate_by_end and end is not None and tokenizer.num_special_tokens_to_add(True) == 0:
+        tokenizer.post_processor = TemplateProcessing(
+            single=["$A"], pair=["$A", end, "$B:1"], special_tokens=[(end, end_id)]
+        )
+    pad_id = next((token for token in (outer.pad_token_id, end_id) if token is not None), 0)
+    return tokenizer, pad_id, outer.model_max_length
+
+
+@contextlib.contextmanager
+def transformers_errors(folder: Path) -> Iterator[None]:
+    """Turns what transformers raises over a bad folder into a `StorageError`, and keeps it quiet meanwhile."""
+    verbosity, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
+    try:
+        yield
+    except GraftworkError:
+        raise
+    except KNOWN as error:
+        reason = str(error).strip().splitlines() or [type(error).__name__]
+        raise StorageError(
+            f"transformers can't open this folder: {reason[0]}",
+            where=str(folder),
+            do="use the files as save_pretrained writes them",
+        ) from error
+    except BaseException as error:
+        raise unreadable(error, folder) from error
+    finally:
+        logging.set_verbosity(verbosity)
+        if bars:
+            logging.enable_progress_bar()

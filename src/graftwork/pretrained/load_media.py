@@ -1,0 +1,175 @@
+"""From a transformers folder to a frozen backbone of images or sounds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch.nn.utils import parametrize
+from transformers import AutoFeatureExtractor, PreTrainedModel
+
+from graftwork.core.backbone import ROLES, BackboneCard, Inputs
+from graftwork.errors import ConfigError
+from graftwork.io.files import digest
+from graftwork.pretrained.audio import MOST_SECONDS, SpectrogramReader, WaveReader
+from graftwork.pretrained.build_backbone import drop_unused
+from graftwork.pretrained.chained_network import Architecture, ChainedBackbone, Reader, shapes_of
+from graftwork.pretrained.images import PATCH, PREPARED, ImageReader, Preparation
+from graftwork.pretrained.load_folder import fresh_of_folder, in_bf16, pretrained, transformers_errors
+from graftwork.pretrained.model_folder import locate, model_file, model_type, reading_files, weight_digests
+from graftwork.pretrained.model_json import checked_sizes
+from graftwork.pretrained.network_config import configuration
+from graftwork.pretrained.tokenizer_folder import checked_copy
+
+
+@dataclass(frozen=True)
+class Opened:
+    """A network that has been read, before it is known how its files are."""
+
+    folder: Path
+    name: str
+    module: PreTrainedModel
+    architecture: Architecture
+    random_seed: int | None
+
+    def backbone(
+        self,
+        reader: Reader,
+        modality: str,
+        reading: Mapping[str, Any],
+        sample: Inputs,
+        max_length: int | None = None,
+        rate: int = 0,
+    ) -> ChainedBackbone:
+        """The backbone; `reading` is JSON that decides what `reader` makes of a file, `sample` one example of it.
+
+        Without `max_length` every file has as many positions as the sample.
+        """
+        identity: dict[str, Any] = {"files": reading_files(self.folder), "random_seed": self.random_seed}
+        if self.random_seed is None:
+            identity["weights"] = weight_digests(self.folder)
+        shapes = shapes_of(self.architecture.unroll(self.module), sample)
+        positions = sample["attention_mask"].shape[1]
+        card = BackboneCard(
+            id=self.name if self.random_seed is None else f"random:{self.name}",
+            revision=digest({**identity, "reading": dict(reading)}),
+            family=self.module.config.model_type,
+            modality=modality,
+            width=shapes[-1][1],
+            blocks=len(shapes) - 1,
+            parameters=sum(parameter.numel() for parameter in self.module.parameters()),
+            pooling=self.architecture.pooling,
+            max_length=max_length or positions,
+            towers=1,
+            shared_blocks=False,
+            rate=rate,
+            shapes=() if set(shapes) == {(positions, shapes[-1][1])} else shapes,
+        )
+        opened = ChainedBackbone(card, self.module, reader, self.architecture)
+        opened.card = replace(card, lacks=tuple(role for role in ROLES if not opened.sites(role)))
+        return opened
+
+
+def open_network(source: str, architectures: Mapping[str, Architecture], random_seed: int | None, bf16: bool) -> Opened:
+    """Read config and weights; frozen, in eval mode, batch norms in fp32 whatever the rest is in."""
+    folder = locate(source)
+    with transformers_errors(folder):
+        config = configuration(folder)
+        if random_seed is None:
+            module = pretrained(folder, config, bf16=False)
+        else:
+            module = fresh_of_folder(folder, config, random_seed, bf16=False)
+    drop_unused(module)
+    for part in [part for part in module.modules() if parametrize.is_parametrized(part)]:
+        for name, _ in list(part.get_submodule("parametrizations").named_children()):
+            parametrize.remove_parametrizations(part, name)  # a weight norm becomes the weights that it makes
+    module.eval().requires_grad_(False)
+    for tensor in (*module.parameters(), *module.buffers()):
+        tensor.data = tensor.data.clone()  # a mapped file is aligned otherwise: a copy would differ in the last bits
+    return Opened(
+        folder, f"hf:{source}", in_bf16(module) if bf16 else module, architectures[model_type(folder)], random_seed
+    )
+
+
+class ImageFamily:
+    """Implements `BackboneFamily` for the image architectures of one table, `model_type` -> architecture."""
+
+    def __init__(self, architectures: Mapping[str, Architecture]):
+        self.architectures = architectures
+        self.model_types = tuple(architectures)
+
+    def open(self, source: str, *, random_seed: int | None, bf16: bool) -> ChainedBackbone:
+        """Load a folder or hub name whose `model_type` is in the table."""
+        opened = open_network(source, self.architectures, random_seed, bf16)
+        with transformers_errors(opened.folder):
+            preparation = Preparation.of_folder(opened.folder)
+        weight = next(opened.module.parameters())
+        pixels = torch.zeros(1, 3, preparation.side, preparation.side, dtype=weight.dtype)
+        sample = {"pixel_values": pixels, "attention_mask": torch.ones(1, 1)}
+        shapes = set(shapes_of(opened.architecture.unroll(opened.module), sample))
+        positions = shapes.pop()[0] if len(shapes) == 1 else (preparation.side // PATCH) ** 2
+        sample["attention_mask"] = torch.ones(1, positions)
+        reader = ImageReader(preparation, positions)
+        return opened.backbone(reader, "image", {"preparation": repr(preparation)}, sample)
+
+
+class SoundFamily:
+    """Implements `BackboneFamily` for the sound architectures of one table, `model_type` -> architecture."""
+
+    def __init__(self, architectures: Mapping[str, Architecture]):
+        self.architectures = architectures
+        self.model_types = tuple(architectures)
+
+    def open(self, source: str, *, random_seed: int | None, bf16: bool) -> ChainedBackbone:
+        """Load a folder or hub name whose `model_type` is in the table."""
+        opened = open_network(source, self.architectures, random_seed, bf16)
+        stated = _stated(opened.folder)
+        config = opened.module.config
+        dtype = next(opened.module.parameters()).dtype
+        if not hasattr(config, "conv_kernel"):
+            return _of_spectrograms(opened, dtype)
+        reader = WaveReader(
+            rate=int(stated.get("sampling_rate", 16_000)),
+            normalise=bool(stated.get("do_normalize", True)),
+            kernels=tuple(config.conv_kernel),
+            strides=tuple(config.conv_stride),
+        )
+        samples = reader.fewest
+        sample = {
+            "input_values": torch.zeros(1, samples, dtype=dtype),
+            "samples": torch.tensor([samples]),
+            "attention_mask": torch.ones(1, 1, dtype=torch.int64),
+        }
+        longest = reader.positions(MOST_SECONDS * reader.rate)
+        reading = {"rate": reader.rate, "normalise": reader.normalise, "max_length": longest}
+        return opened.backbone(reader, "sound", reading, sample, max_length=longest, rate=reader.rate)
+
+
+def _of_spectrograms(opened: Opened, dtype: torch.dtype) -> ChainedBackbone:
+    with transformers_errors(opened.folder):
+        checked_sizes(model_file(opened.folder, PREPARED))
+        with checked_copy(opened.folder) as copy:
+            extractor = AutoFeatureExtractor.from_pretrained(copy, local_files_only=True, trust_remote_code=False)
+    frames = torch.zeros(1, extractor.max_length, extractor.num_mel_bins, dtype=dtype)
+    sample = {"input_values": frames, "attention_mask": torch.ones(1, 1)}
+    positions = shapes_of(opened.architecture.unroll(opened.module), sample)[0][0]
+    sample["attention_mask"] = torch.ones(1, positions)
+    reader = SpectrogramReader(extractor, positions)
+    reading = {"rate": reader.rate, "frames": extractor.max_length}
+    return opened.backbone(reader, "sound", reading, sample, rate=reader.rate)
+
+
+def _stated(folder: Path) -> dict[str, Any]:
+    """What preprocessor_config.json says of how sounds are read."""
+    path = model_file(folder, PREPARED)
+    if not path.is_file():
+        raise ConfigError(
+            "the folder does not say how sounds are read",
+            where=str(folder),
+            expected=PREPARED,
+            do="copy it from where the weights come from",
+        )
+    return checked_sizes(path)

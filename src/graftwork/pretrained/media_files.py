@@ -1,0 +1,259 @@
+"""Decoding: files of images and sounds into arrays, strictly; what is damaged, too large or silent is refused."""
+
+from __future__ import annotations
+
+import io
+import math
+import struct
+import threading
+from collections import OrderedDict
+from collections.abc import Callable
+from importlib.metadata import version
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graftwork.core.media import Media
+from graftwork.errors import DataError, clip
+from graftwork.io.files import file_digest, storage_errors, write_bytes
+from graftwork.io.plain_files import open_plain, read_plain
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+SMALL_SIDE, SMALL_SECONDS = 32, 0.25  # of the copies that a module keeps
+KEPT_BYTES = 1 << 30
+MOST_PIXELS = 89_478_485  # Pillow's own limit against decompression bombs
+MOST_BYTES = 1 << 29  # of a file: more than so many pixels take unpacked
+MOST_SAMPLES = 100_000_000  # of all channels of a recording: 17 minutes in stereo at 48 kHz
+MOST_TOLD = 1 << 30  # bytes of a WAV whose length was known when it was begun
+FORMATS = ("JPEG", "PNG", "WEBP", "BMP", "GIF", "TIFF")  # of images
+SOUNDS = (b"RIFF", b"RF64", b"fLaC", b"OggS")  # first bytes of what is read, of all that libsndfile could
+
+
+class KeptArrays:
+    """What was made of files, held in memory as long as it fits, so that they are not decoded again."""
+
+    def __init__(self, cap_bytes: int = KEPT_BYTES):
+        self.cap_bytes, self._bytes = cap_bytes, 0
+        self._arrays: OrderedDict[str, NDArray[Any]] = OrderedDict()  # sha256 -> array, least recently used first
+        self._lock = threading.Lock()  # the next examples are read in a thread
+
+    def get(self, media: Media, make: Callable[[], NDArray[Any]]) -> NDArray[Any]:
+        """What `make` returns for this file, now or earlier."""
+        with self._lock:
+            if media.sha256 in self._arrays:
+                self._arrays.move_to_end(media.sha256)
+                return self._arrays[media.sha256]
+        made = make()
+        with self._lock:
+            if media.sha256 not in self._arrays:
+                self._arrays[media.sha256] = made
+                self._bytes += made.nbytes
+            while self._bytes > self.cap_bytes:
+                self._bytes -= self._arrays.popitem(last=False)[1].nbytes
+        return made
+
+
+def decoders() -> dict[str, str]:
+    """The versions of what decodes, resamples and makes spectrograms: another one may give other numbers."""
+    optional = ("torchaudio",) if find_spec("torchaudio") else ()  # transformers takes it where it finds it
+    return {name: version(name) for name in ("pillow", "soundfile", "scipy", *optional)}
+
+
+def identify(path: Path, role: str) -> Media:
+    """The file, decoded once to see that it can be. Raises `DataError`, or `StorageError` where it can't be read."""
+    if role == "image":
+        from PIL import Image
+
+        decode_image(path, roughly=True)
+        with Image.open(path, formats=FORMATS) as image:
+            return Media(str(path), file_digest(path), image.size)
+    samples, rate = _samples(path)
+    return Media(str(path), file_digest(path), (len(samples), rate))
+
+
+def decode_image(path: Path | str, roughly: bool = False) -> Image:
+    """An image in RGB, upright as its camera says; of one with several frames the first.
+
+    With `roughly` a JPEG is decoded to the end, and kept at an eighth of its size only.
+    Of colours with 16 bits the upper 8 are read. Raises `DataError` for what is no image, damaged, too large, or grey
+    of more than 8 bits.
+    """
+    from PIL import Image, UnidentifiedImageError
+
+    path = Path(path)
+    try:
+        with storage_errors(path):
+            content = read_plain(path, MOST_BYTES)
+        image = Image.open(io.BytesIO(content), formats=FORMATS)
+        _refuse_large(path, image.size)
+        if roughly:
+            image.draft("RGB", (1, 1))
+        image.load()
+        return _upright(_in_rgb(path, image))
+    except UnidentifiedImageError:
+        _refuse_foreign(path, content)
+    except (Image.DecompressionBombError, Image.DecompressionBombWarning):
+        _refuse_bomb(path, f"more than {MOST_PIXELS:,} pixels")
+    except (OSError, SyntaxError, ValueError, EOFError) as error:
+        raise DataError(
+            f"the image is damaged: {str(error).strip() or type(error).__name__}",
+            where=str(path),
+            got=f"{len(content):,} bytes",
+            expected="an image that can be decoded to its end",
+            do="copy or save it again, or take it out of the data",
+        ) from None
+
+
+def decode_sound(path: Path | str, rate: int) -> NDArray[np.float32]:
+    """(T,) samples in -1 … 1 at `rate` a second, all channels averaged, resampled (polyphase) where it has another.
+
+    Raises `DataError` for what is no sound, damaged, empty or silent.
+    """
+    from scipy.signal import resample_poly
+
+    samples, own = _samples(Path(path))
+    if own == rate:
+        return samples
+    common = math.gcd(own, rate)
+    return np.asarray(resample_poly(samples, rate // common, own // common), dtype=np.float32)
+
+
+def small_copy(given: Media, role: str, stem: Path) -> Media:
+    """A copy that a test can keep: an image shrunk, as PNG; of a sound the quarter second round its loudest as WAV."""
+    content = io.BytesIO()
+    if role == "image":
+        path = stem.with_suffix(".png")
+        image = decode_image(given.path)
+        image.thumbnail((SMALL_SIDE, SMALL_SIDE))
+        image.save(content, "PNG")
+        write_bytes(path, content.getvalue())
+        return identify(path, role)
+    import soundfile
+
+    path = stem.with_suffix(".wav")
+    samples, rate = _samples(Path(given.path))
+    loud = int(np.abs(samples).argmax())
+    start = max(0, loud - int(rate * SMALL_SECONDS / 2))  # around the loudest, so that it is not silent
+    cut = samples[start : start + int(rate * SMALL_SECONDS)]
+    soundfile.write(content, cut, rate, subtype="PCM_16", format="WAV")
+    write_bytes(path, content.getvalue())
+    return identify(path, role)
+
+
+def _in_rgb(path: Path, image: Image) -> Image:
+    if image.mode.startswith(("I", "F")):
+        raise DataError(
+            "the image has more than 8 bits a channel",
+            where=str(path),
+            got=f"pixels of the mode {image.mode}",
+            expected="8 bits a channel, grey or in colour",
+            do="save it with 8 bits a channel",
+        )
+    if image.mode == "P" and "transparency" in image.info:
+        image = image.convert("RGBA")  # on the way to RGB Pillow would ask for it with a warning
+    return image.convert("RGB")
+
+
+def _upright(image: Image) -> Image:
+    """Turned as its EXIF block says; as it lies where that block can't be read, as viewers show it."""
+    from PIL import ImageOps
+
+    try:
+        return ImageOps.exif_transpose(image)
+    except (OSError, SyntaxError, ValueError, LookupError, TypeError, struct.error):
+        return image
+
+
+def _refuse_large(path: Path, size: tuple[int, int]) -> None:
+    if size[0] * size[1] > MOST_PIXELS:
+        _refuse_bomb(path, f"{size[0]:,} x {size[1]:,} pixels")
+
+
+def _refuse_bomb(path: Path, got: str) -> NoReturn:
+    raise DataError(
+        "the image is too large to be decoded safely",
+        where=str(path),
+        got=got,
+        expected=f"at most {MOST_PIXELS:,} pixels",
+        do="shrink it, or take it out of the data",
+    )
+
+
+def _refuse_foreign(path: Path, content: bytes) -> NoReturn:
+    raise DataError(
+        "not an image" if content else "the file is empty",
+        where=str(path),
+        got=f"a file that begins with {clip(content[:16].decode('latin-1'))}" if content else "0 bytes",
+        expected="an image: JPEG, PNG, WebP, BMP, GIF or TIFF",
+        do="save it as one of these, or take it out of the data",
+    )
+
+
+def _refuse_long(path: Path, frames: int, channels: int) -> None:
+    if frames * channels > MOST_SAMPLES:
+        raise DataError(
+            "the recording is too long to be decoded safely",
+            where=str(path),
+            got=f"{frames:,} frames of {channels:,} channels",
+            expected=f"at most {MOST_SAMPLES:,} samples",
+            do="cut it into parts, or take it out of the data",
+        )
+
+
+def _refuse_cut(told: int, there: int) -> None:
+    """Where clearly less is there than a file's head tells: libsndfile reads what is left as a shorter recording.
+
+    Writers count the eight bytes before, or not; what is written to a pipe tells a number beyond all that is read.
+    """
+    if there + 8 < told < MOST_TOLD:
+        raise ValueError(f"it is cut off: its head tells of {told:,} bytes or samples, {there:,} are there")
+
+
+def _samples(path: Path) -> tuple[NDArray[np.float32], int]:
+    """(T,) samples of a file as it is, and how many of them a second has."""
+    import soundfile
+
+    remedy = "record it again, or take it out of the data"
+    with storage_errors(path), open_plain(path) as stream:
+        try:
+            begins = stream.peek(8)[:8]
+            if begins[:4] not in SOUNDS:
+                raise ValueError("none of these formats")
+            _refuse_cut(int.from_bytes(begins[4:], "little") if begins[:4] == b"RIFF" else 0, path.stat().st_size)
+            with soundfile.SoundFile(stream) as sound:
+                _refuse_long(path, sound.frames, sound.channels)
+                channels, rate = sound.read(dtype="float32", always_2d=True), sound.samplerate
+                _refuse_cut(sound.frames, len(channels))
+        except (soundfile.LibsndfileError, RuntimeError, ValueError) as error:
+            raise DataError(
+                "not a sound that can be decoded",
+                where=str(path),
+                got=f"{path.stat().st_size:,} bytes; {str(error).rstrip('.')}",
+                expected="a sound: WAV, FLAC or Ogg",
+                do="save it as one of these, or take it out of the data",
+            ) from None
+    if not len(channels):
+        raise DataError("the recording is empty", where=str(path), got="no samples", expected="at least one", do=remedy)
+    samples = channels.mean(axis=1, dtype=np.float32)
+    if not np.isfinite(samples).all():
+        raise DataError(
+            "the recording has samples that are no numbers",
+            where=str(path),
+            got="an infinity or NaN",
+            expected="finite samples",
+            do=remedy,
+        )
+    if not samples.any():
+        raise DataError(
+            "the recording is silent",
+            where=str(path),
+            got=f"{len(samples):,} samples, all zero",
+            expected="a sample that is not zero",
+            do=remedy,
+        )
+    return samples, int(rate)

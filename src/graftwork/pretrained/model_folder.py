@@ -1,0 +1,265 @@
+"""A transformers folder on disk or on the hub: where it is, what it holds, how its network was trained to be read."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from graftwork.core.backbone import POOLINGS
+from graftwork.errors import ConfigError, StorageError, clip, nearest
+from graftwork.io.files import file_digest, header_of, read_json, require_finite, safe_load, storage_errors
+from graftwork.io.json_limits import SMALL
+from graftwork.io.plain_files import inside
+from graftwork.pretrained.download_policy import may_fetch
+from graftwork.pretrained.layout import Layout
+from graftwork.pretrained.model_json import checked_json
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+SENTENCE_TOWERS = 2  # a pair in a network trained to embed sentences: each text by itself
+WEIGHTS = "model.safetensors"
+INDEX = "model.safetensors.index.json"
+MODULES = "modules.json"
+MOST_SHARDS = 1_000
+MOST_BYTES = 64 << 20  # of a file beside the weights
+SENTENCE_SETTINGS = tuple(  # sentence-transformers named them by the network once; the first that is there counts
+    f"sentence_{network}_config.json"
+    for network in ("bert", "roberta", "distilbert", "camembert", "albert", "xlm-roberta", "xlnet")
+)
+READ_WITH = (
+    "config.json", "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json",
+    "vocab.txt", "vocab.json", "merges.txt", "spiece.model", "spm.model", "sentencepiece.bpe.model",
+    "modules.json", *SENTENCE_SETTINGS, "1_Pooling/config.json", "preprocessor_config.json",
+)  # fmt: skip
+COMMIT = re.compile(r"[0-9a-f]{40}")
+OR_A_HUB_NAME = ", or a hub name like 'google/electra-small-discriminator'"
+HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?")
+SENTENCE_POOLINGS = {
+    "pooling_mode_mean_tokens": "mean", "pooling_mode_cls_token": "first", "pooling_mode_lasttoken": "last",
+    "mean": "mean", "cls": "first", "lasttoken": "last",
+}  # fmt: skip
+
+
+def locate(source: str) -> Path:
+    """The folder named `source`, or the local copy of the hub's repository of that name.
+
+    The network is used only for a hub name that has no local copy. Raises `StorageError`.
+    """
+    folder = Path(source).expanduser()
+    if folder.is_dir():
+        if not (folder / "config.json").is_file():
+            raise StorageError(
+                "not a transformers folder: it has no config.json",
+                where=str(folder),
+                do="name the folder that save_pretrained wrote",
+            )
+        return folder
+    a_path_here = len(folder.parts) > 1 and folder.parent.is_dir()
+    if a_path_here or folder.exists() or not HUB_NAME.fullmatch(source):
+        near = nearest(folder.name, _folders_beside(folder))
+        raise StorageError(
+            "no such folder",
+            where=source,
+            expected="a folder with config.json" + ("" if folder.is_absolute() else OR_A_HUB_NAME),
+            do=f"did you mean {str(folder.parent / near)!r}?" if near else "",
+        )
+    return _from_hub(source)
+
+
+def model_type(folder: Path) -> str:
+    """The architecture that config.json names. Raises `ConfigError` when it names none, `StorageError`."""
+    config = checked_json(model_file(folder, "config.json"))
+    named = config.get("model_type")
+    if not isinstance(named, str):
+        raise ConfigError(
+            "config.json does not say its model_type",
+            where=str(folder / "config.json"),
+            do="save the model again: model.save_pretrained(FOLDER)",
+        )
+    return named
+
+
+def model_file(folder: Path, name: str, told_by: Path | None = None) -> Path:
+    """The file `name` of a model's folder, which may not be there. Raises `StorageError` for a link out of the folder.
+
+    The links by which the hub's cache keeps its files once are followed.
+    """
+    path = folder / name
+    if path.is_symlink() and folder.parent.name == "snapshots":
+        kept = (folder.parent.parent / "blobs").resolve()
+        if path.resolve().is_relative_to(kept):
+            return path
+    with storage_errors(path):
+        try:
+            return inside(folder, name, told_by)
+        except FileNotFoundError:
+            return path
+
+
+def weight_files(folder: Path) -> list[Path]:
+    """The safetensors files of the network. Raises `StorageError` when there are none, or they are elsewhere."""
+    if (whole := model_file(folder, WEIGHTS)).is_file():
+        return [whole]
+    if (index := model_file(folder, INDEX)).is_file():
+        return [model_file(folder, name, index) for name in _shards(index)]
+    pickled = sorted(path.name for path in folder.glob("*.bin")) + sorted(path.name for path in folder.glob("*.pt"))
+    if pickled:
+        raise StorageError(
+            "the weights are pickled, and a pickle can run any program when it is opened",
+            where=str(folder / pickled[0]),
+            expected=WEIGHTS,
+            do="convert them to safetensors where you trust them: load with transformers, then save_pretrained",
+        )
+    raise StorageError("the folder has no weights", where=str(folder), expected=WEIGHTS)
+
+
+def weight_digests(folder: Path) -> dict[str, str]:
+    """Name -> sha256 of every weight file, each of them whole. Raises `StorageError`."""
+    paths = weight_files(folder)
+    for path in paths:
+        header_of(path)
+    return {path.name: file_digest(path) for path in paths}
+
+
+def stored_weights(folder: Path) -> dict[str, Tensor]:
+    """The tensors of all weight files, mapped, every number finite. Raises `StorageError` or `IncompatibleModule`."""
+    stored: dict[str, Tensor] = {}
+    for path in weight_files(folder):
+        tensors = safe_load(path)
+        require_finite(tensors, path)
+        twice = next((name for name in tensors if name in stored), None)
+        if twice is not None:
+            raise StorageError(
+                f"the tensor {clip(twice)} stands in two files", where=str(path), expected="every tensor once"
+            )
+        stored |= tensors
+    return stored
+
+
+def stored_numbers(folder: Path) -> int:
+    """How many numbers the weight files hold, by their headers. Raises `StorageError`."""
+    return sum(place.numbers for path in weight_files(folder) for place in header_of(path).tensors.values())
+
+
+def _shards(index: Path) -> list[str]:
+    """The files that an index names. Raises `StorageError` where they are not safetensors files."""
+    content = read_json(index, SMALL)
+    named = content.get("weight_map") if isinstance(content, dict) else None
+    shards = sorted({str(name) for name in named.values()}) if isinstance(named, dict) else []
+    if not 0 < len(shards) <= MOST_SHARDS or not all(name.endswith(".safetensors") for name in shards):
+        raise StorageError(
+            "not an index of weights",
+            where=str(index),
+            expected=f"a weight_map of 1 to {MOST_SHARDS} .safetensors files",
+        )
+    return shards
+
+
+def reading_files(folder: Path) -> dict[str, str]:
+    """Path -> sha256 of every file beside the weights that decides how texts are read."""
+    found = {name: path for name in READ_WITH if (path := model_file(folder, name)).is_file()}
+    for path in found.values():
+        if path.stat().st_size > MOST_BYTES:
+            raise StorageError(
+                "the file is too large for what it is",
+                where=str(path),
+                got=f"{path.stat().st_size:,} bytes",
+                expected=f"at most {MOST_BYTES:,} bytes",
+            )
+    return {name: file_digest(path) for name, path in found.items()}
+
+
+def read_as_trained(folder: Path, layout: Layout) -> tuple[Layout, int | None]:
+    """The layout with the pooling and case that a sentence-transformers folder states, and its length limit if any.
+
+    Of a network pre-trained here config.json states the pooling.
+    """
+    own = checked_json(model_file(folder, "config.json")).get("graftwork")
+    own = own.get("pooling") if isinstance(own, dict) else None
+    layout = replace(layout, pooling=own) if isinstance(own, str) and own in POOLINGS else layout
+    settings = model_file(folder, f"{_pooling(folder)}/config.json", folder / MODULES)
+    if not settings.is_file():
+        return layout, None
+    stated = checked_json(settings)
+    modes = {mode for mode, chosen in stated.items() if mode.startswith("pooling_mode_") and chosen is True}
+    modes |= {str(stated["pooling_mode"])} if "pooling_mode" in stated else set()
+    if len(modes) != 1 or not modes <= SENTENCE_POOLINGS.keys():
+        raise ConfigError(
+            "the folder states a pooling that is not known here",
+            where=str(settings),
+            got=", ".join(sorted(modes)) or "none",
+            expected=f"one of {', '.join(SENTENCE_POOLINGS)}",
+        )
+    limits, told = _sentence_settings(folder)
+    length = told.get("max_seq_length")
+    if length is not None and not (type(length) is int and length > 0):
+        raise ConfigError(
+            "max_seq_length is no number of tokens",
+            where=str(limits),
+            got=clip(str(length)),
+            expected="a whole number above 0",
+        )
+    lower_case = told.get("do_lower_case") is True
+    layout = replace(layout, pooling=SENTENCE_POOLINGS[modes.pop()], towers=SENTENCE_TOWERS, lower_case=lower_case)
+    return layout, length
+
+
+def _sentence_settings(folder: Path) -> tuple[Path, dict[str, Any]]:
+    """The file in which sentence-transformers keeps how texts are read, and what it says: nothing where it is not."""
+    paths = [model_file(folder, name) for name in SENTENCE_SETTINGS]
+    found = next((path for path in paths if path.is_file()), None)
+    return (paths[0], {}) if found is None else (found, checked_json(found))
+
+
+def _pooling(folder: Path) -> str:
+    """The folder in which sentence-transformers keeps the settings of the pooling."""
+    path = model_file(folder, MODULES)
+    listed = read_json(path, SMALL) if path.is_file() else []
+    if not isinstance(listed, list) or not all(isinstance(part, dict) for part in listed):
+        raise StorageError("not a list of modules", where=str(path), expected="[{…}, …]")
+    named = [str(part.get("path")) for part in listed if str(part.get("type")).endswith(".Pooling")]
+    return named[0] if named else "1_Pooling"
+
+
+def _folders_beside(folder: Path) -> list[str]:
+    parent = folder.parent
+    return [entry.name for entry in parent.iterdir() if entry.is_dir()] if parent.is_dir() else []
+
+
+def hub_revision(folder: Path) -> str | None:
+    """The commit of a folder in the hub's cache; None for another folder."""
+    named = folder.resolve().parts[-3:]
+    at_commit = len(named) == 3 and named[0].startswith("models--") and named[1] == "snapshots"
+    return named[2] if at_commit and COMMIT.fullmatch(named[2]) else None
+
+
+def _from_hub(name: str) -> Path:
+    """The local copy of a hub repository, fetched when it is not there or not whole."""
+    import huggingface_hub
+    from huggingface_hub.errors import HfHubHTTPError
+
+    wanted = [*READ_WITH, "model*.safetensors", INDEX]
+    try:
+        kept = Path(huggingface_hub.snapshot_download(name, allow_patterns=wanted, local_files_only=True))
+        if (kept / "config.json").is_file() and any(kept.glob("*.safetensors")):
+            return kept
+    except (OSError, ValueError):
+        pass  # no local copy yet
+    if not may_fetch(name):
+        raise StorageError(
+            "this backbone is not on this machine, and a file that names one starts no download",
+            where=name,
+            do=f"if it is a folder, go where it is named from; if you trust the hub's, fetch it: hf download {name}",
+        )
+    try:
+        return Path(huggingface_hub.snapshot_download(name, allow_patterns=[*wanted, "pytorch_model.bin.index.json"]))
+    except (HfHubHTTPError, OSError, ValueError) as error:
+        raise StorageError(
+            f"neither a folder here nor a model the hub would give: {str(error).splitlines()[0]}",
+            where=name,
+            expected="a folder with config.json, or a hub name",
+            do="check the name and the connection, or download the folder by other means and name it",
+        ) from error

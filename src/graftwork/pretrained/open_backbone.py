@@ -1,0 +1,129 @@
+"""From the name that a user types to a backbone."""
+
+from __future__ import annotations
+
+import glob
+import re
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+from graftwork.core.backbone import Backbone, BackboneCard, BackboneFamily
+from graftwork.errors import ConfigError, UnknownName
+from graftwork.pretrained.download_policy import kept_only
+from graftwork.pretrained.model_folder import locate, model_type
+from graftwork.registry import backbones
+
+PRECISIONS = ("bf16", "fp32")
+FOLDER, FRESH = "hf:", "random:"
+HUB_PAGE = re.compile(r"https?://huggingface\.co/([^/]+(?:/[^/]+)?)")
+PRETRAINED = "backbone"  # where the folder of a pre-training keeps what it made
+
+
+def open_backbone(name: str, *, precision: str, device: str = "cpu", seed: int = 0) -> Backbone:
+    """`minilm`, `tiny_text`, `hf:<folder or hub name>`, or `random:` before any of these for fresh weights.
+
+    The folder of a finished pre-training (`runs/<id>`) is the backbone in it, and `random:runs/<id>` its architecture
+    and tokenizer without what was learned; `<family>:<source>` names the family that opens what has no config.json.
+    `precision` ("bf16" or "fp32") is that of the frozen weights, `device` ("cpu" or "cuda") where they lie and where
+    everything built on them computes; `seed` draws the fresh ones.
+    Raises `UnknownName`, `ConfigError`, `StorageError` or `IncompatibleModule`.
+    """
+    if precision not in PRECISIONS:
+        raise UnknownName("precision", precision, PRECISIONS)
+    family, source = _family(name.removeprefix(FRESH))
+    opened = family.open(source, random_seed=seed if name.startswith(FRESH) else None, bf16=precision == "bf16")
+    opened.module.to(device)
+    return opened
+
+
+def backbone_names() -> list[str]:
+    """What a user may write: the names of single networks, and the forms that take a folder or another backbone."""
+    single = _single()
+    named = [part for part in backbones.names() if part not in single and not part.startswith("hf_")]
+    forms = [f"{FOLDER}<folder or hub name>", f"{FRESH}<backbone>", "runs/<id of a pre-training>"]
+    return sorted([*single, *forms, *(f"{part}:<file or folder>" for part in named)])
+
+
+def backbone_folder(name: str) -> Path | None:
+    """The transformers-like folder that `name` means, one with a config.json; None where it is no folder's name.
+
+    Raises `StorageError` for a `hf:` that is nowhere.
+    """
+    if name.startswith(FOLDER):
+        return locate(name.removeprefix(FOLDER))
+    pretrained = Path(name) / PRETRAINED
+    return pretrained if (pretrained / "config.json").is_file() else None
+
+
+def lasting_name(name: str) -> str:
+    """A backbone's name with the path in it made absolute."""
+    fresh, rest = (FRESH, name.removeprefix(FRESH)) if name.startswith(FRESH) else ("", name)
+    family, colon, source = rest.partition(":")
+    if colon and Path(source).expanduser().exists():
+        return f"{fresh}{family}:{Path(source).expanduser().resolve()}"
+    pretrained = not colon and backbone_folder(rest) is not None
+    return f"{fresh}{Path(rest).resolve()}" if pretrained else name
+
+
+def lasting_card(card: BackboneCard) -> dict[str, Any]:
+    """As JSON for a file: by the name in it the backbone is opened from any folder."""
+    return asdict(replace(card, id=lasting_name(card.id)))
+
+
+def require_kept(name: str) -> None:
+    """Raise `StorageError` where a backbone that a file from elsewhere names would have to be fetched."""
+    _, colon, source = name.removeprefix(FRESH).partition(":")
+    if colon and not Path(source).expanduser().exists():
+        with kept_only():
+            locate(source)  # whatever stands before the colon: most families take a hub's name
+
+
+def _single() -> list[str]:
+    return [part for part in backbones.names() if not backbones.get(part).model_types]
+
+
+def _family(name: str) -> tuple[BackboneFamily, str]:
+    """The family that opens `name`, and what it has to be given. No other one is imported where the name says it."""
+    folder = backbone_folder(name)
+    if folder is not None:
+        source = name.removeprefix(FOLDER) if name.startswith(FOLDER) else str(folder)
+        return _family_of(model_type(folder), source), source
+    part, colon, source = name.partition(":")
+    if part in backbones.names():
+        family = backbones.get(part)
+        if bool(colon) == bool(family.model_types):  # one network has no source, the others need one
+            return family, source
+    known = backbone_names()
+    if "/" in name or Path(name).exists():
+        raise ConfigError(f"unknown backbone {name!r}", expected=f"one of {', '.join(known)}", do=_meant(name))
+    raise UnknownName("backbone", name, known, else_do="" if ":" in name else f"a model of the hub is {FOLDER}{name}")
+
+
+def _meant(name: str) -> str:
+    """What to do where `name` stands for no backbone, told by what stands there."""
+    path, page = Path(name).expanduser(), HUB_PAGE.match(name)
+    if page:
+        return f"write {FOLDER}{page[1]}"
+    if path.is_file():
+        return f"of a file of word vectors write word_vectors:{name}; else name the folder with its config.json"
+    if (path / "spec.json").is_file():
+        return f"a run without {PRETRAINED}/: name one of graft pretrain, or let it end by the same command"
+    if any(path.glob("*options.json")):
+        return f"of AllenNLP's ELMo write elmo:{name}"
+    longer = [other for other in path.parent.glob(f"{glob.escape(path.name)}*") if backbone_folder(str(other))]
+    return f"did you mean {str(longer[0])!r}?" if longer else f"write {FOLDER}{name}"
+
+
+def _family_of(architecture: str, source: str) -> BackboneFamily:
+    """The family that takes an architecture. Those are imported first that are likely to."""
+    families = []
+    for part in sorted(backbones.names(), key=lambda part: (part != architecture, not part.startswith("hf_"))):
+        families.append(backbones.get(part))
+        if architecture in families[-1].model_types:
+            return families[-1]
+    raise ConfigError(
+        f"no backbone family takes model_type {architecture!r}",
+        where=source,
+        expected=f"one of {', '.join(sorted(known for family in families for known in family.model_types))}",
+    )

@@ -1,0 +1,122 @@
+"""Texts as a network takes them: tokens, of a pair in one sequence or two, of words in windows, padded to a batch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import chain
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from tokenizers import Tokenizer
+from torch import Tensor
+
+from graftwork.core.backbone import Encoded, Inputs, towers_of
+from graftwork.core.example import Example, texts_apart
+from graftwork.pretrained.windows import Windowing
+
+TEXTS_AT_ONCE = 4096  # that are tokenised: what the tokenizer tells of one is ten times its tokens
+
+
+@dataclass
+class TextReader:
+    """Implements `Reader`. The tokenizer must cut at `max_length` and pad nothing."""
+
+    tokenizer: Tokenizer
+    pad_id: int
+    max_length: int  # T at most, special tokens included
+    towers: int = 1  # sequences that a pair becomes
+    token_types: bool = False  # whether the network takes `token_type_ids`
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> TextReader:
+        """Itself: it learns nothing."""
+        return self
+
+    def encode(self, examples: Sequence[Example]) -> Encoded:
+        """Tokenise. A pair is `towers` sequences, a single text one; `choices` are pairs of the text and each of them.
+
+        Words are read in as many windows as the text has.
+        """
+        if examples and "words" in examples[0].inputs:
+            return self._encode_words(examples)
+        towers = towers_of(self.towers, examples[0]) if examples else 1
+        read = [_texts(example, towers) for example in examples]
+        texts = list(chain.from_iterable(read))
+        owned = np.array([len(own) for own in read], dtype=np.int64)
+        ids, types, too_long = [], [], []
+        for start in range(0, len(texts), TEXTS_AT_ONCE):
+            for encoding in self.tokenizer.encode_batch_fast(texts[start : start + TEXTS_AT_ONCE]):
+                ids.append(encoding.ids or [self.pad_id])
+                types.append(encoding.type_ids or [0])
+                too_long.append(bool(encoding.overflowing))
+        return Encoded(
+            ids=ids,
+            types=types,
+            towers=towers,
+            cut=int(np.logical_or.reduceat(too_long, np.cumsum(owned) - owned).sum()) if examples else 0,
+            owned=owned if examples and "choices" in examples[0].inputs else None,
+        )
+
+    def _encode_words(self, examples: Sequence[Example]) -> Encoded:
+        """As many sequences each as it has windows."""
+        found = (self._questions if "question" in examples[0].inputs else self._texts).read(examples)
+        return Encoded(
+            ids=[encoding.ids or [self.pad_id] for encoding in found.encodings],
+            types=[encoding.type_ids or [0] for encoding in found.encodings],
+            towers=1,
+            cut=found.cut,
+            words=found.words,
+            owned=found.owned if int(found.owned.max()) > 1 else None,
+        )
+
+    @cached_property
+    def _texts(self) -> Windowing:
+        return Windowing.of(self.tokenizer, self.max_length, question=False)
+
+    @cached_property
+    def _questions(self) -> Windowing:
+        return Windowing.of(self.tokenizer, self.max_length, question=True)
+
+    def collate(self, encoded: Encoded, sequences: Sequence[int]) -> Inputs:
+        """Pad on the right, so that positions count from the first real token whatever the batch: each (S, T)."""
+        real = real_tokens(encoded, sequences)
+        inputs = {"input_ids": padded([encoded.ids[i] for i in sequences], real, self.pad_id)}
+        if self.token_types:
+            inputs["token_type_ids"] = padded([encoded.types[i] for i in sequences], real, 0)
+        return inputs | marks(encoded, sequences, real)
+
+
+def real_tokens(encoded: Encoded, sequences: Sequence[int]) -> NDArray[np.bool_]:
+    """(S, T) True at a token, False at the padding on its right."""
+    lengths = np.array([len(encoded.ids[i]) for i in sequences])
+    real: NDArray[np.bool_] = np.arange(int(lengths.max())) < lengths[:, None]
+    return real
+
+
+def marks(encoded: Encoded, sequences: Sequence[int], real: NDArray[np.bool_]) -> Inputs:
+    """`attention_mask` (S, T), and of examples with words `words` (S, T)."""
+    inputs = {"attention_mask": torch.from_numpy(real.astype(np.int64))}
+    if encoded.words is not None:
+        begins = np.zeros(real.shape, dtype=bool)
+        for row, sequence in enumerate(sequences):
+            begins[row, encoded.words.first[sequence]] = True
+        inputs["words"] = torch.from_numpy(begins)
+    return inputs
+
+
+def padded(rows: Sequence[list[int]], real: NDArray[np.bool_], filler: int) -> Tensor:
+    """(S, T) int64, the rows where `real` (S, T) says so."""
+    batch = np.full(real.shape, filler, dtype=np.int64)
+    batch[real] = np.fromiter(chain.from_iterable(rows), np.int64, int(real.sum()))
+    return torch.from_numpy(batch)
+
+
+def _texts(example: Example, towers: int) -> list[str | tuple[str, str]]:
+    """What the tokenizer is given for an example, sequence by sequence."""
+    texts = texts_apart(example)
+    if towers > 1 or len(texts) == 1:
+        return list(texts)
+    return list(zip(texts[::2], texts[1::2], strict=True))

@@ -1,0 +1,187 @@
+"""A transformers network as a backbone: tokenise, run from any block on, pool, and name its parts by role."""
+
+from __future__ import annotations
+
+import copy
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from tokenizers import Tokenizer
+from torch import Tensor, nn
+
+from graftwork.core.backbone import BackboneCard, Encoded, Features, Inputs, device_of
+from graftwork.core.example import Example
+from graftwork.errors import ConfigError
+from graftwork.nn.pooling import pooled
+from graftwork.pretrained.layout import Layout, sites_of
+from graftwork.pretrained.tokenising import TextReader
+
+
+@dataclass
+class TransformerBackbone:
+    """Implements `Backbone` and `Placed`. The tokenizer must cut at `card.max_length` and pad nothing."""
+
+    card: BackboneCard
+    module: nn.Module  # a transformers model without a head
+    tokenizer: Tokenizer
+    pad_id: int
+    layout: Layout
+
+    def __post_init__(self) -> None:
+        pattern = re.compile(self.layout.blocks.replace(".", r"\.").replace("*", r"\d+"))
+        paths = [path for path, _ in self.module.named_modules()]
+        self._block_paths = [path for path in paths if pattern.fullmatch(path)]
+        self._skipped_paths = [path for path in self.layout.skipped if path in paths]
+        self.learns_like = {path: like for path, like in self.layout.learns_like.items() if path in paths}
+
+    @property
+    def rows_apart(self) -> bool:
+        """Not where positions come first, or a map is given more than sequences."""
+        return not (self.layout.time_first or self.layout.mixes_rows)
+
+    @cached_property
+    def reader(self) -> TextReader:
+        """What tokenises."""
+        card = self.card
+        return TextReader(self.tokenizer, self.pad_id, card.max_length, card.towers, self.layout.token_types)
+
+    def encode(self, examples: Sequence[Example]) -> Encoded:
+        """Tokenise. A pair is one sequence or two, as `card.towers` says; a single text is always one.
+
+        `choices` are as many pairs, each of the text and one of them.
+        """
+        return self.reader.encode(examples)
+
+    def collate(self, encoded: Encoded, sequences: Sequence[int]) -> Inputs:
+        """Pad on the right, so that positions count from the first real token whatever the batch: each (S, T)."""
+        device = device_of(self.module)
+        return {name: rows.to(device) for name, rows in self.reader.collate(encoded, sequences).items()}
+
+    def states(self, inputs: Inputs) -> tuple[Tensor, ...]:
+        """L + 1 tensors (S, T, D), exactly the network's own `hidden_states`."""
+        output = self.module(**_of_network(inputs), **self.layout.options, output_hidden_states=True)
+        return tuple(output.hidden_states)
+
+    def states_up_to(self, inputs: Inputs, depth: int) -> tuple[Tensor, ...]:
+        """The first `depth + 1` of `states`; blocks from `depth` on are not run."""
+        if depth == self.card.blocks or self.layout.shared_blocks:
+            return self.states(inputs)[: depth + 1]
+        entering: list[Tensor] = []
+        replaced: dict[str, nn.Module] = {}
+        for place, path in enumerate(self._block_paths):
+            block = self.module.get_submodule(path)
+            replaced[path] = Noting(block, entering) if place < depth else Noting(block, entering, self._through)
+        with_modules(self.module, replaced)(**_of_network(inputs), **self.layout.options)
+        states = entering[: depth + 1]
+        return tuple(state.transpose(0, 1) for state in states) if self.layout.time_first else tuple(states)
+
+    def _through(self, hidden: Tensor) -> Tensor | tuple[Tensor, None]:
+        """What a block that does nothing returns."""
+        return (hidden, None) if self.layout.tuple_blocks else hidden
+
+    def features(self, inputs: Inputs, start: int = 0, entering: Tensor | None = None) -> Features:
+        """Run blocks `start … L - 1` on `entering` (S, T, D) and pool. `start` 0 computes the embeddings too.
+
+        Raises `ConfigError` for a start between the blocks of a network that shares their weights.
+        """
+        assert 0 <= start <= self.card.blocks, f"no block {start}"
+        assert start == 0 or entering is not None, "states are needed to start above the first block"
+        mask, words = inputs["attention_mask"].bool(), inputs.get("words")  # each (S, T)
+        if start == self.card.blocks and entering is not None:
+            return Features(entering, mask, self.pool(entering, mask, words))
+        network: nn.Module = self.module
+        if start > 0 and entering is not None:
+            network = self._from_block(start, entering)
+        sequence = network(**_of_network(inputs), **self.layout.options).last_hidden_state  # (S, T, D)
+        return Features(sequence, mask, self.pool(sequence, mask, words))
+
+    def pool(self, sequence: Tensor, mask: Tensor, words: Tensor | None = None) -> Tensor:
+        """(S, T, D), (S, T) -> (S, D) in fp32: the mean of, the first or the last real token; with `words` (W, D)."""
+        return pooled(sequence, mask, self.layout.pooling, words)
+
+    def sites(self, role: str) -> dict[str, nn.Module]:
+        """Qualified name -> submodule, in network order."""
+        return sites_of(self.module, role, self.layout.embedding, self._block_paths, self.layout.roles)
+
+    def copy(self) -> TransformerBackbone:
+        """A backbone with weights of its own; the tokenizer, which never changes, is shared."""
+        return TransformerBackbone(self.card, copy.deepcopy(self.module), self.tokenizer, self.pad_id, self.layout)
+
+    def twin(self) -> TransformerBackbone:
+        """The same weights under modules of its own: what is hooked onto these reaches no other user of the weights."""
+        shared = {id(tensor): tensor for tensor in (*self.module.parameters(), *self.module.buffers())}
+        module = copy.deepcopy(self.module, shared)
+        return TransformerBackbone(self.card, module, self.tokenizer, self.pad_id, self.layout)
+
+    def _from_block(self, start: int, entering: Tensor) -> nn.Module:
+        """The network with stand-ins below block `start`: its own forward still prepares masks and positions."""
+        if self.layout.shared_blocks:
+            raise ConfigError(
+                f"backbone {self.card.id!r} can't start at block {start}: its blocks are one block, used again",
+                expected=f"0 or {self.card.blocks}",
+                do="choose a method that changes every block, or none",
+            )
+        inner = entering.transpose(0, 1) if self.layout.time_first else entering
+        as_block_returns = self._through(inner)
+        stand_ins: dict[str, nn.Module] = {path: StandIn(inner) for path in self._skipped_paths}
+        for path in self._block_paths[:start]:
+            stand_ins[path] = StandIn(as_block_returns, self.module.get_submodule(path))
+        return with_modules(self.module, stand_ins)
+
+
+class StandIn(nn.Module):
+    """Takes a module's place and returns what is already known."""
+
+    def __init__(self, output: Tensor | tuple[Tensor, None], block: nn.Module | None = None):
+        super().__init__()
+        self.output = output
+        self.attention_type = getattr(block, "attention_type", None)  # ModernBERT asks each block for its mask
+
+    def forward(self, *args: object, **options: object) -> Tensor | tuple[Tensor, None]:
+        """The known output, whatever is asked."""
+        return self.output
+
+
+class Noting(nn.Module):
+    """Takes a block's place, notes the states that enter it, and runs it or, if given, `instead`."""
+
+    def __init__(self, block: nn.Module, entering: list[Tensor], instead: Callable[[Tensor], Any] | None = None):
+        super().__init__()
+        self.block = block if instead is None else None
+        self.entering, self.instead = entering, instead
+        self.attention_type = getattr(block, "attention_type", None)
+
+    def forward(self, hidden: Tensor, *args: Any, **options: Any) -> Any:
+        """What the block, or `instead`, makes of `hidden`."""
+        self.entering.append(hidden)
+        if self.block is not None:
+            return self.block(hidden, *args, **options)
+        assert self.instead is not None
+        return self.instead(hidden)
+
+
+def with_modules(root: nn.Module, replaced: Mapping[str, nn.Module]) -> nn.Module:
+    """A second root over the same submodules but for those at these paths.
+
+    `root` is not touched, so other threads may run it meanwhile and an exception leaves nothing to restore.
+    """
+    twin = copy.copy(root)
+    twin._modules = dict(root._modules)
+    deeper: dict[str, dict[str, nn.Module]] = {}
+    for path, module in replaced.items():
+        child, _, rest = path.partition(".")
+        if rest:
+            deeper.setdefault(child, {})[rest] = module
+        else:
+            twin._modules[child] = module
+    for child, below in deeper.items():
+        twin._modules[child] = with_modules(root.get_submodule(child), below)
+    return twin
+
+
+def _of_network(inputs: Inputs) -> Inputs:
+    """Without what only the reading of its output needs."""
+    return {name: tensor for name, tensor in inputs.items() if name != "words"}

@@ -1,0 +1,398 @@
+"""`verify`: is this receipt true? Its inputs are looked at, the run is executed again, and what came of it compared."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import tempfile
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, astuple, dataclass, field, fields, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from threadpoolctl import threadpool_limits
+
+from graftwork.core.named_methods import Named
+from graftwork.core.progress import Progress, silent
+from graftwork.core.run import ENGINE, RunSpec
+from graftwork.core.task import Task
+from graftwork.data.readers.hub_datasets import is_hub
+from graftwork.data.splits.draws import drawn_again
+from graftwork.data.splits.split_folder import with_split_files
+from graftwork.errors import GraftworkError, StorageError
+from graftwork.io.files import canonical, file_digest, read_json, storage_errors, write_text
+from graftwork.io.locks import waiting
+from graftwork.machine.environment import environment, usable_cores
+from graftwork.machine.memory import Cut
+from graftwork.pretrained.download_policy import kept_only
+from graftwork.receipts.differences import (
+    DATA_FILE,
+    INPUT,
+    OUTCOME,
+    RECORD,
+    SURROUNDINGS,
+    Difference,
+    data_differences,
+    failed_alike,
+    may_round,
+    method_differences,
+    model_differences,
+    outcome_differences,
+    surroundings_differences,
+)
+from graftwork.receipts.file_integrity import compared_predictions, parted, read_spec, record_differences
+from graftwork.receipts.seed_group import Band, held_against, row_of
+from graftwork.run.execute import execute_spec
+from graftwork.run.receipt import inputs_of, read_receipt
+from graftwork.run.receipt_fields import missing
+from graftwork.run.recorded_data import paths_of, recorded_file
+from graftwork.run.recorded_numerics import numerics_of
+from graftwork.run.session import Shop, open_shop
+from graftwork.run.settings import Setup
+from graftwork.run.store import RunStore
+from graftwork.train.method_files import method_again
+
+EQUAL, IN_BAND, IN_TOLERANCE, DIFFERENT = "bitwise equal", "within the band", "within the tolerance", "different"
+SHOPS_KEPT = 2  # of one board: methods with the backbone, and methods without
+VERIFIED = "verified.jsonl"
+
+
+@dataclass(frozen=True)
+class Moved:
+    """Where the inputs of a run are now, where that is not where they were."""
+
+    data: str | None = None
+    validation: str | None = None
+    test: str | None = None
+    backbone: str | None = None
+
+    @property
+    def files(self) -> dict[str, str]:
+        """Those of the data."""
+        return {name: path for name in ("data", "validation", "test") if (path := getattr(self, name)) is not None}
+
+
+HERE = Moved()
+
+
+@dataclass(frozen=True)
+class Verification:
+    """The verdict on one run, and why."""
+
+    run: str
+    method: str
+    seed: int
+    verdict: str  # EQUAL, IN_BAND, IN_TOLERANCE or DIFFERENT
+    differences: tuple[Difference, ...]
+    executed: bool  # again; not where the inputs are others already
+    seconds: float  # of executing it
+    score: Mapping[str, Any] = field(default_factory=dict)  # metric, split, recorded, found: the headline
+    predictions: Mapping[str, Any] = field(default_factory=dict)  # rows, equal, and the largest difference of a logit
+    band: Band | None = None  # that the score was held against; None where the bits decided
+
+    @property
+    def holds(self) -> bool:
+        """Whether the receipt was found to be true."""
+        return self.verdict != DIFFERENT
+
+    @property
+    def failed_alike(self) -> bool:
+        """Whether it failed again in the same way, with other bits."""
+        return self.verdict == IN_TOLERANCE and self.band is None
+
+    def as_json(self) -> dict[str, Any]:
+        """For other programs."""
+        return asdict(self)
+
+
+class Verifier:
+    """Verifies runs one by one; those over the same data and backbone share what was opened.
+
+    `scratch` is an empty folder for what is executed again.
+    """
+
+    def __init__(self, scratch: Path, moved: Moved = HERE):
+        self.scratch, self.moved = scratch, moved
+        self._shops: dict[str, Shop] = {}
+
+    def verify(self, folder: Path, progress: Progress = silent) -> Verification:
+        """The verdict on the run in `folder`.
+
+        Nothing is fetched from the hub but what `moved` names. Raises `StorageError` where its receipt, its data or
+        its backbone is gone, or the receipt is not whole, and `ConfigError` for a pre-training and for what this
+        machine can't do.
+        """
+        folder = folder.resolve()  # "." has no parent that holds the other runs
+        spec, receipt = read_spec(folder), _whole_receipt(folder)
+        found = record_differences(folder, spec, receipt)
+        item, others = _method_here(spec, receipt)
+        found += others
+        if any(one.group == RECORD and one.about in _of_the_spec(spec) for one in found) or _inputs(found):
+            return self._verdict(folder, spec, receipt, found)
+        with _threads(receipt), kept_only(*astuple(self.moved)):
+            try:
+                shop = self._shop(item, spec, receipt)
+            except GraftworkError:
+                changed = [*_changed_files(receipt, self.moved), *_changed_model(receipt)]
+                if not changed:
+                    raise
+                return self._verdict(folder, spec, receipt, [*found, *changed])
+            found += self._shop_differences(shop, spec, receipt)
+            if (rule := shop.word_rule(item)) != spec.words:
+                found.append(Difference("word rule", INPUT, f"rule {spec.words}", f"rule {rule}"))
+            if _inputs(found):
+                return self._verdict(folder, spec, receipt, found)
+            return self._again(folder, spec, receipt, found, item, shop, progress)
+
+    def _shop(self, item: Named, spec: RunSpec, receipt: Mapping[str, Any]) -> Shop:
+        """Over the run's data and backbone, with its threads; opened once for runs that share them."""
+        numerics = numerics_of(receipt)
+        uses = item.method.uses_backbone
+        task = _task(receipt, self.moved)
+        backbone = self.moved.backbone or receipt["rerun"]["backbone"]
+        precision = numerics["precision"] or "fp32"
+        opens = {name: value for name, value in receipt["rerun"].items() if name != "method"}
+        key = canonical([opens, uses and precision, numerics["device"]])
+        if key not in self._shops:
+            for old in list(self._shops)[: 1 - SHOPS_KEPT]:
+                del self._shops[old]
+            runs = self.scratch / f"shop-{len(list(self.scratch.iterdir()))}"
+            setup = Setup(backbone, runs=str(runs), precision=precision, device=numerics["device"], cache_size="0")
+            opened = open_shop(task, [item], setup)
+            self._shops[key] = replace(opened, dataset=drawn_again(opened.dataset, receipt["rerun"].get("draw")))
+        shop = self._shops[key]
+        cuts = [Cut(**cut) for cut in numerics.get("cuts", ())]
+        alike = {**shop.numerics, "threads": numerics["threads"]}
+        return replace(shop, numerics=alike, cuts=cuts, max_memory=numerics.get("max_memory"))
+
+    def _shop_differences(self, shop: Shop, spec: RunSpec, receipt: Mapping[str, Any]) -> list[Difference]:
+        """What was opened, beside what was recorded."""
+        here = inputs_of(shop, spec)
+        found = data_differences(receipt["data"], here["data"])
+        if here["model"] is not None:
+            found += model_differences(receipt["model"], here["model"]["files"], here["model"]["revision"])
+        asked = {"question": shop.dataset.task.question()}
+        if not found:
+            found += method_differences({"question": receipt["method"]["question"]}, json.loads(json.dumps(asked)))
+        return found
+
+    def _again(
+        self,
+        folder: Path,
+        spec: RunSpec,
+        receipt: Mapping[str, Any],
+        found: list[Difference],
+        item: Named,
+        shop: Shop,
+        progress: Progress,
+    ) -> Verification:
+        began = time.perf_counter()
+        with tempfile.TemporaryDirectory(dir=self.scratch) as place:
+            execute_spec(replace(shop, store=RunStore(Path(place))), item, spec, progress)
+            seconds = time.perf_counter() - began
+            again = Path(place) / spec.id
+            other = read_receipt(again)
+            found += surroundings_differences(receipt, other) + _threads_here(receipt)
+            found += outcome_differences(receipt["outcome"], other["outcome"])
+            if not any(one.about in ("log", "losses") for one in found):
+                found += parted(folder, again)
+            damaged = any((one.group, one.about) == (RECORD, "predictions") for one in found)
+            comparable = other["outcome"]["predictions"] and not damaged
+            predictions = compared_predictions(folder, again) if comparable else {}
+        return self._verdict(folder, spec, receipt, found, other, seconds, predictions)
+
+    def _verdict(
+        self,
+        folder: Path,
+        spec: RunSpec,
+        receipt: Mapping[str, Any],
+        found: list[Difference],
+        again: Mapping[str, Any] | None = None,
+        seconds: float = 0.0,
+        predictions: Mapping[str, Any] = {},
+    ) -> Verification:
+        kinds = {one.group for one in found}
+        verdict, band, score = DIFFERENT, None, _score(receipt, again)
+        sound = again is not None and not kinds & {INPUT, RECORD}
+        if sound and OUTCOME not in kinds:
+            verdict = EQUAL
+        elif sound and may_round(receipt, found) and failed_alike(receipt, again):
+            verdict = IN_TOLERANCE
+        elif sound and may_round(receipt, found) and score and score["found"] is not None:
+            row = [one for _, one in row_of(folder.parent, spec) if one.status == "ok" and one.id != spec.id]
+            others = [(result.scores or result.validation)[score["metric"]] for result in row]
+            band, alike = held_against(others, score["recorded"], score["found"])
+            if alike:
+                verdict = IN_BAND if band.runs else IN_TOLERANCE
+        return Verification(
+            run=receipt["identity"]["run"],
+            method=spec.method["name"],
+            seed=spec.seed,
+            verdict=verdict,
+            differences=tuple(found),
+            executed=again is not None,
+            seconds=seconds,
+            score=score,
+            predictions=predictions,
+            band=band,
+        )
+
+
+@contextlib.contextmanager
+def verifier(moved: Moved = HERE) -> Iterator[Verifier]:
+    """A `Verifier` whose scratch folder goes when the block ends."""
+    with tempfile.TemporaryDirectory(prefix="graftwork-verify-") as scratch:
+        yield Verifier(Path(scratch), moved)
+
+
+def keep(folder: Path, verification: Verification) -> None:
+    """Add the verdict to `verified.jsonl` of the run: who re-ran it, when, on what. The run keeps its age."""
+    here, folder = environment(), folder.resolve()
+    about = {key: here[key] for key in ("time", "graftwork", "commit", "python", "platform", "processor")}
+    line = json.dumps({"format": 1} | about | verification.as_json(), ensure_ascii=False) + "\n"
+    path, lock = folder / VERIFIED, folder.parent / f".{folder.name}.{VERIFIED}.lock"
+    with storage_errors(path), waiting(lock):
+        age = folder.stat()
+        before = path.read_text(encoding="utf-8") if path.is_file() else ""
+        write_text(path, before + line)
+        os.utime(folder, ns=(age.st_atime_ns, age.st_mtime_ns))
+
+
+def runs_of_board(folder: Path) -> list[str]:
+    """The ids of all runs of a board, each once.
+
+    Raises `StorageError` where there is no `leaderboard.json`.
+    """
+    content = read_json(folder / "leaderboard.json")
+    return list(dict.fromkeys(run for row in content["rows"] for run in row["runs"]))
+
+
+def _whole_receipt(folder: Path) -> dict[str, Any]:
+    receipt = read_receipt(folder)
+    lost = missing(receipt)
+    if lost:
+        raise StorageError(
+            "the receipt is not whole",
+            where=str(folder / "receipt.json"),
+            got="; ".join(lost[:5]) + (f"; and {len(lost) - 5} more" if len(lost) > 5 else ""),
+            do="put the receipt back as it was written",
+        )
+    if receipt["rerun"] is None:
+        raise StorageError(
+            "the receipt does not say what to open", where=str(folder), do="run it by name, not by parts"
+        )
+    return receipt
+
+
+def _of_the_spec(spec: RunSpec) -> set[str]:
+    """Names of differences after which it is not known which run is meant."""
+    named = {"seed", "data", "backbone", "run id", "engine", "method version", "label map", *spec.numerics}
+    return named | set(spec.method) | set(spec.recipe) | {f"question.{name}" for name in spec.question}
+
+
+def _inputs(found: list[Difference]) -> bool:
+    return any(one.group == INPUT for one in found)
+
+
+def _method_here(spec: RunSpec, receipt: Mapping[str, Any]) -> tuple[Named, list[Difference]]:
+    """The method as this version knows it, and what is not as recorded.
+
+    Raises `ConfigError` for one that is gone, `StorageError` for a file of it that is.
+    """
+    item = method_again(spec.method, receipt["method"]["config"], receipt["rerun"].get("method", {}))
+    found = []
+    if receipt["identity"]["engine"] != ENGINE:
+        found.append(Difference("engine", INPUT, str(receipt["identity"]["engine"]), str(ENGINE)))
+    here = json.loads(json.dumps(item.identity))
+    return item, found + method_differences({"config": dict(spec.method)}, {"config": here})
+
+
+def _task(receipt: Mapping[str, Any], moved: Moved) -> Task:
+    """As it was asked, with files where they are now. Raises `StorageError` for one that is gone."""
+    known = {item.name for item in fields(Task)}
+    own = moved.data is not None and is_hub(Path(moved.data))  # a set of the hub has splits of its own
+    asked: dict[str, Any] = {
+        name: tuple(value) if isinstance(value, list) else value
+        for name, value in receipt["rerun"]["task"].items()
+        if not (own and is_hub(value))
+    }
+    asked = {name: value for name, value in asked.items() if name in known} | _moved_files(moved)
+    asked |= {"rejects": ""} if asked.get("rejects") else {}  # bad rows are set aside again, and not written again
+    asked |= {name: Task.find(asked[name]) for name in ("data", "validation", "test") if asked.get(name) is not None}
+    task = Task(**asked)
+    for split, path in paths_of(task).items():
+        told = receipt["data"]["files"].get(split, {"sha256": None, "bytes": 0})
+        if told["sha256"] is not None and not path.exists():
+            flag = "--data" if split == "train" else f"--{split}"
+            raise StorageError(
+                f"the {split} data of this run is gone",
+                where=str(path),
+                expected=f"{told['bytes']:,} bytes with sha256 {told['sha256']}",
+                do=f"put it back, or say where it is now: {flag} FILE",
+            )
+    return task
+
+
+def _moved_files(moved: Moved) -> dict[str, Any]:
+    """The files of the data that are elsewhere now; of a folder of splits all that it holds."""
+    if moved.data is None:
+        return moved.files
+    inside = with_split_files(Task("moved", Task.find(moved.data)))
+    found = {name: path for name in ("data", "validation", "test") if (path := getattr(inside, name)) is not None}
+    return found | moved.files | {"data": inside.data}
+
+
+def _changed_files(receipt: Mapping[str, Any], moved: Moved) -> list[Difference]:
+    """Data files with other bytes, where they can't be read any more."""
+    found = []
+    for split, path in paths_of(_task(receipt, moved)).items():
+        told = receipt["data"]["files"].get(split)
+        here = recorded_file(path) if told is not None and told["sha256"] is not None else told
+        if told is not None and here is not None and told["sha256"] != here["sha256"]:
+            sizes = [f"{file['bytes']:,} bytes, sha256 {file['sha256'][:12]}…" for file in (told, here)]
+            found.append(Difference(f"{DATA_FILE} {split}", INPUT, *sizes))
+    return found
+
+
+def _changed_model(receipt: Mapping[str, Any]) -> list[Difference]:
+    """Files of the backbone with other bytes, where it can't be opened any more."""
+    model = receipt["model"]
+    if model is None or model["folder"] is None or not Path(model["folder"]).is_dir():
+        return []
+    paths = {name: Path(model["folder"]) / name for name in model["files"]}
+    return model_differences(model, {name: file_digest(path) for name, path in paths.items() if path.is_file()}, None)
+
+
+@contextlib.contextmanager
+def _threads(receipt: Mapping[str, Any]) -> Iterator[None]:
+    """As many threads as the run had, in torch and below numpy; afterwards as before."""
+    before, wanted = torch.get_num_threads(), receipt["numerics"]["threads"]
+    of_blas = max((item["threads"] for item in receipt["numerics"]["blas"]), default=wanted)
+    torch.set_num_threads(wanted)
+    try:
+        with threadpool_limits(of_blas, user_api="blas"):
+            yield
+    finally:
+        torch.set_num_threads(before)
+
+
+def _threads_here(receipt: Mapping[str, Any]) -> list[Difference]:
+    """More threads than cores are run all the same: it is slower, and said."""
+    cores, threads = usable_cores() or 0, receipt["numerics"]["threads"]
+    if threads <= cores:
+        return []
+    return [Difference("threads", SURROUNDINGS, f"{threads}", f"{cores} cores, run with {threads} threads")]
+
+
+def _score(receipt: Mapping[str, Any], again: Mapping[str, Any] | None) -> dict[str, Any]:
+    """The headline on test, of an older version's trial on validation; nothing for a run that failed."""
+    metric, outcome = receipt["method"]["selection"]["metric"], receipt["outcome"]
+    split = "scores" if outcome["scores"] else "validation"
+    if metric not in outcome[split]:
+        return {}
+    found = again["outcome"][split].get(metric) if again is not None else None
+    told = {"metric": metric, "split": "test" if split == "scores" else "validation"}
+    return told | {"recorded": outcome[split][metric], "found": found}

@@ -1,0 +1,62 @@
+"""The token that a client must show: made at random, or read from a file that nobody else can read."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hmac
+import os
+import secrets
+import stat
+from pathlib import Path
+
+from graftwork.errors import ConfigError
+from graftwork.io.files import storage_errors
+
+SHORTEST = 16
+
+
+def make_token() -> str:
+    """192 random bits, in letters that a URL may hold."""
+    return secrets.token_urlsafe(24)
+
+
+def read_token(path: Path) -> str:
+    """The first line of a file. Raises `ConfigError` when others may read it, or it holds no proper token."""
+    with storage_errors(path), path.open("rb") as stream:
+        mode = os.fstat(stream.fileno()).st_mode
+        content = stream.read(4096)
+    if mode & (stat.S_IRWXG | stat.S_IRWXO):
+        raise ConfigError(
+            "the token file can be read by others",
+            where=str(path),
+            got=f"mode {stat.S_IMODE(mode):04o}",
+            expected="mode 0600 or 0400",
+            do=f"chmod 600 {path}; if others have seen it, make a new one",
+        )
+    lines = content.decode("ascii", errors="replace").strip().splitlines()
+    if len(lines) != 1 or len(lines[0]) < SHORTEST or not all("!" <= char <= "~" for char in lines[0]):
+        raise ConfigError(
+            "the token file holds no proper token",
+            where=str(path),
+            expected=f"one line of at least {SHORTEST} letters, digits and signs, without spaces",
+            do=f"make one: (umask 077; openssl rand -hex 24 > {path})",
+        )
+    return lines[0]
+
+
+def shows_token(header: bytes | None, token: str, *, password: bool) -> bool:
+    """Whether an `Authorization` header shows the token, compared in constant time.
+
+    As `Bearer TOKEN`; with `password` also as that of any user in `Basic`, which a browser asks a person for.
+    """
+    scheme, _, shown = (header or b"").partition(b" ")
+    shown = shown.strip()
+    if password and scheme.lower() == b"basic":
+        try:
+            shown = base64.b64decode(shown, validate=True).partition(b":")[2]
+        except binascii.Error:
+            return False
+    elif scheme.lower() != b"bearer":
+        return False
+    return hmac.compare_digest(shown, token.encode())

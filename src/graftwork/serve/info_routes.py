@@ -1,0 +1,92 @@
+"""What the server tells of itself and of its tasks."""
+
+from __future__ import annotations
+
+import json
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from graftwork.bank.task_version import BOARD
+from graftwork.serve.predict_route import to_json
+from graftwork.serve.prometheus import CONTENT_TYPE
+from graftwork.serve.service import Service
+from graftwork.serve.task_boards import in_words
+
+
+async def alive(service: Service, request: Request) -> Response:
+    """`GET /livez`: the event loop turns, and the thread that answers lives."""
+    lives = service.batcher.alive
+    return told({"alive": lives}, 200 if lives else 503)
+
+
+async def ready(service: Service, request: Request) -> Response:
+    """`GET /readyz`: 503 as soon as the server was asked to end. Before the tasks are open nobody is let in.
+
+    A task that could not be opened, or a folder that can't be read again, is told, and is no reason to send nobody.
+    """
+    content: dict[str, Any] = {
+        "ready": service.ready,
+        "draining": service.draining,
+        "tasks": len(service.catalogue.tasks),
+        "failed": sorted(service.catalogue.failed),
+    }
+    if service.trouble:
+        content["trouble"] = "the bank's folder can't be read; what is open goes on being served"
+    return told(content, 200 if service.ready else 503)
+
+
+def metrics(service: Service, request: Request) -> Response:
+    """`GET /metrics`, for Prometheus."""
+    return Response(service.measures.text(), headers={"Content-Type": CONTENT_TYPE})
+
+
+def tasks(service: Service, request: Request) -> Response:
+    """`GET /v1/tasks`: the backbone, and every task with its scores and its price tag."""
+    catalogue = service.catalogue
+    if service.listing is None or service.listing[0] is not catalogue:  # of a thousand tasks it is long: made once
+        failed = [{"name": name, "failed": why} for name, why in sorted(catalogue.failed.items())]
+        listed = [task.told() for task in catalogue.tasks.values()]
+        service.listing = catalogue, to_json({"bank": _bank(service), "tasks": listed + failed})
+    return Response(service.listing[1], media_type="application/json")
+
+
+def task(service: Service, request: Request) -> Response:
+    """`GET /v1/tasks/{name}`: with its card, its recipe and the leaderboard of the runs it was chosen from."""
+    found = service.catalogue.named(request.path_params["name"], "path")
+    read = _read(found.folder / BOARD) if found.has_board else None
+    board = None
+    with suppress(ValueError, RecursionError):  # damaged: the task is told without it
+        board = None if read is None else json.loads(read)
+    more = {
+        "recipe": found.description.get("recipe"),
+        "run": found.description.get("run"),
+        "card": _read(found.folder / "README.md"),
+        "board": board,
+        "board_in_words": None if board is None else in_words(board),
+    }
+    return told(found.told() | more)
+
+
+def told(content: Any, status: int = 200) -> Response:
+    """JSON."""
+    return Response(to_json(content), status, media_type="application/json")
+
+
+def _bank(service: Service) -> dict[str, Any]:
+    card = service.bank.card
+    return {
+        "backbone": None if card is None else {"id": card.id, "revision": card.revision, "blocks": card.blocks},
+        "precision": service.bank.precision,
+        "tasks": len(service.catalogue.tasks),
+    }
+
+
+def _read(path: Path) -> str | None:
+    """A text file of the bank, or None when it is not there, or not any more."""
+    with suppress(OSError, UnicodeDecodeError):
+        return path.read_text(encoding="utf-8")
+    return None

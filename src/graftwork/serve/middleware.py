@@ -1,0 +1,153 @@
+"""What every request passes first and last: the token, the log, the counts, and errors that tell nothing of us."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import re
+import time
+import traceback
+from typing import Any
+
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
+from starlette.responses import Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from graftwork.serve.auth_token import shows_token
+from graftwork.serve.http_errors import Refused, busy
+from graftwork.serve.service import Service
+
+BY_PERSON = ("/docs", "/openapi.json", "/metrics")  # opened in a browser too, which asks for a password
+PREDICT = "/v1/predict"
+DISCARDED = 4  # times the longest body
+CLIENT_GONE = 499  # in the log and the counts only: nobody is there to be told
+HEADERS = ((b"x-content-type-options", b"nosniff"), (b"cache-control", b"no-store"))
+
+
+class Gate:
+    """An ASGI application around another one."""
+
+    def __init__(self, inner: ASGIApp, service: Service, token: str, routes: list[str]):
+        """`routes` are the known paths; in the counts all others are one."""
+        self._inner, self._service, self._token = inner, service, token
+        self.routes = frozenset(routes)
+        self._busy = busy("the queue is full").response()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Only HTTP comes here: the server speaks no WebSocket and has no lifespan."""
+        began = time.monotonic()
+        record: dict[str, Any] = {}
+        scope["record"], scope["app"] = record, self
+        status = 0
+
+        async def sending(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                self._add_headers(message)
+            await send(message)
+
+        try:
+            self._check_token(scope)
+            if self._service.batcher.full and scope["path"] == PREDICT and scope["method"] == "POST":
+                await self._turn_away(scope, receive, sending)
+            else:
+                await self._inner(scope, receive, sending)
+        except asyncio.CancelledError:  # by uvicorn, which ends: its time for what was accepted is up
+            if status:
+                raise
+            await busy("the server ended before this was answered", 503).response()(scope, receive, sending)
+        except Exception as error:
+            if status:  # the answer has begun: all that is left is to break it off
+                raise
+            answer = self._answer_to(error, scope)
+            if answer is not None and not await self._rest_is_read(scope, receive, answer.status_code):
+                answer.headers["Connection"] = "close"
+            if answer is None:
+                status = CLIENT_GONE
+            else:
+                await answer(scope, receive, sending)
+        finally:
+            self._note(scope, status, time.monotonic() - began, record)
+
+    async def _turn_away(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """What most requests hear when too many come: made once, for its time is taken from the answers."""
+        whole = await self._rest_is_read(scope, receive, 429)
+        headers = [*self._busy.raw_headers, *([] if whole else [(b"connection", b"close")])]
+        await send({"type": "http.response.start", "status": 429, "headers": headers})
+        await send({"type": "http.response.body", "body": bytes(self._busy.body)})
+
+    def _check_token(self, scope: Scope) -> None:
+        path = scope["path"]
+        person = path in BY_PERSON
+        if not (person or path.startswith("/v1/")):
+            return
+        shown = next((value for name, value in scope["headers"] if name == b"authorization"), None)
+        if not shows_token(shown, self._token, password=person):
+            raise Refused(
+                401,
+                "the token is wrong" if shown else "a token is needed",
+                where="Authorization",
+                expected="Bearer TOKEN",
+                do="graft serve printed it when it started, or it is in the file given by --token-file",
+            )
+
+    def _answer_to(self, error: Exception, scope: Scope) -> Response | None:
+        """The response to what went wrong; None when nobody is there to read one."""
+        if isinstance(error, ClientDisconnect):
+            return None
+        if isinstance(error, HTTPException):
+            error = _refused(error, scope)
+        if isinstance(error, Refused):
+            answer = error.response()
+            if error.status == 401:
+                person = scope["path"] in BY_PERSON
+                answer.headers["WWW-Authenticate"] = f'{"Basic" if person else "Bearer"} realm="graftwork"'
+            if error.status == 405 and error.expected:
+                answer.headers["Allow"] = error.expected
+            return answer
+        lines = traceback.format_exception(error)
+        self._service.records.event("internal error", path=scope["path"], traceback="".join(lines))
+        return Refused(500, "an internal error; the server's log has it").response()
+
+    async def _rest_is_read(self, scope: Scope, receive: Receive, status: int) -> bool:
+        """Take in what is left of a refused body, within limits: a client that is cut off while it sends hears nothing.
+
+        False where there may be more of it: its connection can't be used again.
+        """
+        if scope["method"] in ("GET", "HEAD") or "read" in scope:
+            return True
+        if status == 408 or any(name == b"expect" for name, _ in scope["headers"]):
+            return False
+        limits, size = self._service.limits, 0
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(limits.discard_seconds):
+                while size <= DISCARDED * limits.body_bytes:
+                    message = await receive()
+                    size += len(message.get("body", b""))
+                    if not message.get("more_body", False):
+                        return True
+        return False
+
+    def _add_headers(self, message: Message) -> None:
+        present = {name for name, _ in message["headers"]}
+        message["headers"] = [*message["headers"], *(pair for pair in HEADERS if pair[0] not in present)]
+        if self._service.draining:
+            message["headers"].append((b"connection", b"close"))
+
+    def _note(self, scope: Scope, status: int, seconds: float, record: dict[str, Any]) -> None:
+        route = scope["path"] if scope["path"] in self.routes else "other"
+        if re.fullmatch(r"/v1/tasks/[^/]+", scope["path"]):
+            route = "/v1/tasks/{name}"
+        self._service.measures.request(route, status, seconds)
+        line = {"method": scope["method"], "route": route, "status": status, "ms": round(seconds * 1000, 2)}
+        self._service.records.line(line | record)
+
+
+def _refused(error: HTTPException, scope: Scope) -> Refused:
+    """An error of the router's: an unknown path or another method."""
+    if error.status_code == 405:
+        allowed = (error.headers or {}).get("Allow", "")
+        return Refused(405, "this path takes another method", got=scope["method"], expected=allowed)
+    return Refused(error.status_code, "no such path", do="GET /docs lists them")

@@ -1,0 +1,139 @@
+"""`POST /v1/predict`: read, check, queue, wait, answer."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, TypeVar
+
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+
+from graftwork.errors import ConfigError, GraftworkError, UnknownName
+from graftwork.io.files import finite
+from graftwork.serve.batching import Answers, Ticket
+from graftwork.serve.http_errors import Refused, busy
+from graftwork.serve.request_parsing import Row, pieces_of, read_request
+from graftwork.serve.service import Service, without_places
+
+T = TypeVar("T")
+LONG_BODY = 8_192  # bytes: reading a longer one would keep the event loop from answering others
+MANY_ANSWERS = 64
+
+
+async def predict(service: Service, request: Request) -> Response:
+    """Rows in, answers out, in order. Raises `Refused`, and `ClientDisconnect` when nobody waits any more."""
+    body = await read_body(service, request)
+    deadline = time.monotonic() + service.limits.seconds
+    catalogue = service.catalogue
+    rows = await _aside(len(body) > LONG_BODY, lambda: read_request(body, catalogue, service.limits))
+    record = request.scope["record"]
+    record["rows"] = len(rows)
+    if service.log_texts:
+        record["inputs"] = [row.given for row in rows]
+    ticket = service.batcher.put(pieces_of(rows))
+    answers = await _answers(service, request, ticket, deadline)
+    service.measures.queued(ticket.waited)
+    record["queue_ms"] = round(ticket.waited * 1000, 2)
+    cut = await _cut(service, rows)
+    content = await _aside(len(answers) > MANY_ANSWERS, lambda: _content(rows, answers, cut))
+    return Response(content, media_type="application/json")
+
+
+async def read_body(service: Service, request: Request) -> bytes:
+    """Raises `Refused`: 415 for another type than JSON, 413 for too much, 408 for too slow a client."""
+    kind = request.headers.get("content-type", "application/json").partition(";")[0].strip().lower()
+    if kind != "application/json":
+        raise Refused(415, "another content type", where="Content-Type", expected="application/json")
+    if request.headers.get("content-encoding", "identity").lower() != "identity":
+        raise Refused(415, "a compressed body is not taken", where="Content-Encoding", expected="identity")
+    limit = service.limits.body_bytes
+    length = request.headers.get("content-length", "0")
+    if not length.isdecimal() or len(length) > 12 or int(length) > limit:
+        raise _too_long(limit)
+    chunks, size = [], 0
+    try:
+        async with asyncio.timeout(service.limits.body_seconds):
+            async for chunk in request.stream():
+                chunks.append(chunk)
+                size += len(chunk)
+                if size > limit:
+                    raise _too_long(limit)
+    except TimeoutError:
+        seconds = service.limits.body_seconds
+        raise Refused(408, "the body did not arrive in time", where="body", expected=f"within {seconds:g} s") from None
+    request.scope["read"] = True
+    return b"".join(chunks)
+
+
+def _too_long(limit: int) -> Refused:
+    return Refused(413, "the body is too long", where="body", expected=f"at most {limit:,} bytes")
+
+
+async def _answers(service: Service, request: Request, ticket: Ticket, deadline: float) -> Answers:
+    """What the queue answers, unless time is up or the client goes away first."""
+    gone = asyncio.ensure_future(request.receive())
+    try:
+        left = max(0.0, deadline - time.monotonic())
+        first: list[asyncio.Future[Any]] = [ticket.result, gone]
+        await asyncio.wait(first, timeout=left, return_when=asyncio.FIRST_COMPLETED)
+        if not ticket.result.done():
+            service.batcher.drop(ticket)
+            if gone.done():
+                raise ClientDisconnect
+            raise busy(f"no answer within {service.limits.seconds:g} s; nothing more is computed for it", 503)
+        with _as_it_is_now():
+            return ticket.result.result()
+    finally:
+        gone.cancel()
+        ticket.result.cancel()
+
+
+@contextlib.contextmanager
+def _as_it_is_now() -> Iterator[None]:
+    """What the bank says of a task that is another one since the request was read, as a client is told it."""
+    try:
+        yield
+    except UnknownName as error:  # it was removed from the bank while the request waited
+        raise Refused.of(error, 404, "task") from None
+    except ConfigError:  # it got a version that takes other inputs
+        raise busy("the task has changed while the request waited", 503) from None
+    except GraftworkError as error:  # changed on disk and not to be opened, or no memory for a single row
+        raise Refused(503, without_places(error.message), where="task", retry_after=60) from None
+
+
+async def _cut(service: Service, rows: Sequence[Row]) -> list[bool]:
+    """Per row, whether a task read only its beginning. Tokens are counted for those alone that may be too long."""
+    asked = [(i, (task, row.given)) for i, row in enumerate(rows) for task in row.doubtful]
+    if not asked:
+        return [False] * len(rows)
+    with _as_it_is_now():
+        found = await run_in_threadpool(service.bank.cut, [row for _, row in asked])
+    cut = {i for (i, _), was_cut in zip(asked, found, strict=True) if was_cut}
+    return [i in cut for i in range(len(rows))]
+
+
+def _content(rows: Sequence[Row], answers: Answers, cut: list[bool]) -> bytes:
+    coming = iter(answers)
+    told = [
+        {"answers": {piece.task: next(coming) for piece in row.pieces}, "cut": was_cut}
+        for row, was_cut in zip(rows, cut, strict=True)
+    ]
+    return to_json({"rows": told})
+
+
+def to_json(value: Any) -> bytes:
+    """UTF-8; a number that JSON has no word for becomes null."""
+    try:
+        return json.dumps(value, ensure_ascii=False, allow_nan=False).encode()
+    except ValueError:
+        return json.dumps(finite(value), ensure_ascii=False, allow_nan=False).encode()
+
+
+async def _aside(heavy: bool, work: Callable[[], T]) -> T:
+    """Done in a thread where it is long work, so that the event loop goes on answering."""
+    return await run_in_threadpool(work) if heavy else work()

@@ -1,0 +1,185 @@
+"""The contract of a kind."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from graftwork.core.backbone import Features
+from graftwork.core.example import Example
+from graftwork.core.kind import AsksPassages, Kind, OfChoices
+from graftwork.core.ragged import Numbers, Ragged, flat, repeated
+from graftwork.core.task import Task
+from graftwork.errors import DataError
+from graftwork.registry import kinds
+from graftwork.testing.part_contract import check_parts
+from graftwork.testing.passage_contract import check_asking
+from graftwork.testing.require import require
+from graftwork.testing.tiny_data import Sample, sample_targets
+
+FOREIGN = "violet"  # neither a label of the samples nor a number
+
+
+def check_kind(name: str, texts: Sample = ()) -> None:
+    """What every kind promises. `texts` are targets as they stand in a file: if none, the first of `SAMPLES` it takes.
+
+    Raises `AssertionError`.
+    """
+    kind, blank = kinds.get(name), Task("tiny", Path(), kind=name)
+    if isinstance(kind, AsksPassages):
+        check_asking(kind, name)
+        return
+    targets = sample_targets(kind, texts, blank)
+    task = kind.resolve(blank, targets)
+    require(bool(task.metrics), "resolve names no metric")
+    require(kind.resolve(task, targets) == task, "resolving a resolved task changes it")
+    require(len(kind.strata(targets)) == len(targets), "strata is not a key per target")
+    encoded = kind.encode(targets, task)
+    logits, outputs = certain(encoded, kind.outputs(task)), kind.outputs(task)
+    found = kind.predictions(logits, task)
+    given, wanted = flat(found), flat(encoded)
+    if isinstance(kind, OfChoices):  # scores, above 0 where they are certain, and marks
+        given, wanted = given[:, 0] > 0, wanted[:, 0]
+    require(bool(np.allclose(given, wanted)), "predictions of certain logits are not targets")
+    examples = [Example(f"train/{row}", _inputs(kind, target)) for row, target in enumerate(targets, 1)]
+    answers = kind.decode(logits, task, examples)
+    require(_is_json(answers), f"decode is not plain JSON: {answers[0]}")
+    for answer, target, text, example in zip(answers, targets, encoded, examples, strict=True):
+        require(bool(kind.sentence(answer).strip()), f"no sentence tells {answer}")
+        require(kind.settle(target, example.inputs, task, "sample.csv:2") == (target, 0), f"{target} is not settled")
+        if isinstance(kind, OfChoices):
+            _check_choices(answer, target, example.inputs["choices"])
+        elif kind.per_word:
+            _check_words(answer, target, example.inputs["words"])
+        else:
+            _check_answer(answer, target, one=np.ndim(text) == 0)
+    _check_foreign(kind, task)
+    _check_head(kind, task, outputs)
+    _check_loss(kind, task, encoded, outputs, examples)
+    check_parts(kind, encoded, outputs)
+
+
+def certain(encoded: Numbers, outputs: int) -> Numbers:
+    """(N,) classes, (N, C) labels or (N,) numbers -> (N, C) logits of a model that is sure of them; so for words."""
+    if isinstance(encoded, Ragged):
+        rows = encoded.flat[:, :1] if encoded.flat.ndim == 2 else encoded.flat  # the marks of choices
+        return Ragged(flat(certain(rows, outputs)), encoded.counts)
+    if encoded.ndim == 2:
+        return np.asarray(20.0 * (2.0 * encoded - 1.0))
+    if np.issubdtype(encoded.dtype, np.integer):
+        return np.asarray(20.0 * np.eye(outputs)[encoded])
+    return np.asarray(encoded, dtype=np.float64)[:, None]
+
+
+def _is_json(value: Any) -> bool:
+    try:
+        return bool(json.loads(json.dumps(value, allow_nan=False)) == value)
+    except (TypeError, ValueError):
+        return False
+
+
+def _inputs(kind: Kind, target: Any) -> dict[str, Any]:
+    """As many words as there are tags, as many choices as there are marks, or any text."""
+    if isinstance(kind, OfChoices):
+        return {"text": "a text", "choices": tuple("abcdefgh"[: len(target)])}
+    return {"words": tuple("abcdefgh"[: len(target)])} if kind.per_word else {"text": "a text"}
+
+
+def _check_choices(answer: Mapping[str, Any], target: tuple[int, ...], choices: Sequence[str]) -> None:
+    """The right choice with the probabilities of all, or all of them with the right ones first."""
+    listed = answer.get("ranking", [answer])
+    places = [item["index"] for item in listed]
+    require([item["choice"] for item in listed] == [choices[place] for place in places], f"{answer} names others")
+    first = sorted(places[: sum(target)])
+    require(first == [place for place, mark in enumerate(target) if mark], f"{answer} decodes {target!r}")
+    if "ranking" in answer:
+        require(sorted(places) == list(range(len(choices))), f"{answer} is not of {len(choices)} choices")
+        scores = [item["score"] for item in listed]
+        require(scores == sorted(scores, reverse=True), f"{answer} is not in order")
+    else:
+        require(math.isclose(sum(answer["probabilities"]), 1, abs_tol=1e-9), f"probabilities do not sum to 1: {answer}")
+
+
+def _check_words(answer: Mapping[str, Any], target: tuple[str, ...], words: Sequence[str]) -> None:
+    """Tags as they are, or the spans that they mark; the words here are letters with a space between them."""
+    if "tags" in answer:
+        require(tuple(answer["tags"]) == target, f"{answer} decodes {target!r}")
+        require(all(0 <= chance <= 1 for chance in answer["probabilities"]), f"not probabilities: {answer}")
+        return
+    tags = ["O"] * len(words)
+    for span in answer["spans"]:
+        covered = range(span["start"] // 2, (span["end"] + 1) // 2)
+        require(span["text"] == " ".join(words[place] for place in covered), f"{span} is of another text")
+        require(0 <= span["probability"] <= 1, f"not a probability: {span}")
+        for place in covered:
+            tags[place] = ("B-" if place == covered[0] else "I-") + span["label"]
+    require(tuple(tags) == target, f"{answer} decodes {target!r}")
+
+
+def _check_answer(answer: Mapping[str, Any], target: Any, one: bool) -> None:
+    if isinstance(target, float):
+        require(math.isclose(answer["value"], target, rel_tol=1e-5, abs_tol=1e-6), f"{answer} decodes {target!r}")
+        return
+    label = answer["label"]
+    require((tuple(sorted(label)) if isinstance(label, list) else label) == target, f"{answer} decodes {target!r}")
+    chances = answer["probabilities"].values()
+    require(all(0 <= chance <= 1 for chance in chances), f"not probabilities: {answer}")
+    require(not one or math.isclose(sum(chances), 1, abs_tol=1e-9), f"probabilities do not sum to 1: {answer}")
+
+
+def _check_foreign(kind: Kind, task: Task) -> None:
+    """A target that the task does not have is refused by name and place."""
+    text = (FOREIGN,) if kind.per_word else FOREIGN
+    try:
+        kind.parse(text, task, "sample.csv:7")
+    except DataError as error:
+        require(FOREIGN in str(error) and "sample.csv:7" in str(error), f"does not say what or where: {error}")
+    else:
+        raise AssertionError(f"the kind parses {FOREIGN!r}, which the task does not have")
+    if not task.labels:
+        return
+    foreign = kind.parse(text, replace(task, labels=()), "")
+    try:
+        kind.encode([foreign], task)
+    except DataError as error:
+        require(FOREIGN in str(error), f"does not name the label: {error}")
+    else:
+        raise AssertionError(f"the kind encodes {FOREIGN!r}, which the task does not have")
+
+
+def _check_head(kind: Kind, task: Task, outputs: int) -> None:
+    """A head reads (B, P) or (B, T, P) features."""
+    features = Features(torch.randn(3, 5, 8), torch.ones(3, 5, dtype=torch.bool), torch.randn(3, 8))
+    shape = tuple(kind.build_head(task, 8)(features).shape)
+    require(shape == (3, outputs), f"the head gives {shape}, not {(3, outputs)}")
+
+
+def _check_loss(kind: Kind, task: Task, encoded: Numbers, outputs: int, examples: Sequence[Example]) -> None:
+    """Finite on extremes, lower where right, and lowest of all blind answers at `constant`."""
+    targets, right = torch.from_numpy(flat(encoded)), torch.from_numpy(flat(certain(encoded, outputs))).float()
+    for factor in (1.0, -1.0, 1e3, -1e3):
+        logits = (right * factor).requires_grad_(True)
+        value = kind.loss(logits, targets)
+        value.backward()
+        finite = bool(value.isfinite()) and logits.grad is not None and bool(logits.grad.isfinite().all())
+        require(value.ndim == 0 and finite, f"the loss or its gradient is not finite at logits times {factor}")
+    require(float(kind.loss(right, targets)) < float(kind.loss(-right, targets)), "the loss is higher where right")
+    exact = targets.double() if targets.is_floating_point() else targets
+    blind = kind.constant(encoded, task)
+
+    def loss_of(answer: NDArray[np.float64]) -> float:
+        return float(kind.loss(torch.from_numpy(flat(repeated(answer, examples))), exact))
+
+    for place in np.ndindex(blind.shape):
+        for shift in (0.1, -0.1):
+            other = blind.copy()
+            other[place] += shift
+            require(loss_of(blind) <= loss_of(other), "a blind answer has a lower loss than `constant`")

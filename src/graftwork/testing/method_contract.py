@@ -1,0 +1,212 @@
+"""The contract of a method."""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+import json
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from graftwork.core.backbone import Backbone, Inputs
+from graftwork.core.media import MEDIA
+from graftwork.core.meter import GRADES
+from graftwork.core.method import Setting
+from graftwork.core.model import Model, Stacks
+from graftwork.core.named_methods import Named, method_from_config, named, parse_method
+from graftwork.core.ragged import flat
+from graftwork.core.task import Dataset
+from graftwork.errors import IncompatibleModule
+from graftwork.io.files import canonical
+from graftwork.module.task_module import TaskModule, save_module, self_test_examples
+from graftwork.pretrained.open_backbone import open_backbone
+from graftwork.registry import kinds
+from graftwork.testing.require import require
+from graftwork.testing.tiny_data import pooled, tiny_bench, tiny_dataset
+from graftwork.testing.tiny_media import tiny_media
+from graftwork.train.loop import Attaches, build_model
+from graftwork.train.optimiser import FlatAdamW
+
+STEPS = 10  # in which the loss must have fallen
+KINDS = ("classification", "tagging", "span", "choice")
+
+
+def check_method(
+    name: str,
+    settings: Mapping[str, Any] | None = None,
+    *,
+    backbone: str = "tiny_text",
+    identity_at_start: bool = True,
+    of_kinds: Sequence[str] = KINDS,
+) -> None:
+    """What every method promises, with `settings` for its hyper-parameters, on the toy tasks that it fits.
+
+    `identity_at_start` says that attaching it changes no answer until it is trained, and `of_kinds` which tasks over
+    texts are tried. Raises `AssertionError`.
+    """
+    made = named(name, settings or {})
+    _check_words(made)
+    opened = open_backbone(backbone, precision="fp32") if made.method.uses_backbone else None
+    with tempfile.TemporaryDirectory() as folder:
+        tasks = [tiny_dataset(kind) for kind in of_kinds]
+        tasks += [tiny_media(Path(folder) / role, role) for role in MEDIA]
+        tasks = [data for data in tasks if opened is None or data.task.reads == opened.card.modality]
+        reasons = [made.method.unfit(data.task, opened.card if opened else None) for data in tasks]
+        if all(reasons):
+            tasks = [tiny_dataset("classification", pair=True)]
+            reasons = [made.method.unfit(data.task, opened.card if opened else None) for data in tasks]
+        require(not all(reasons), f"{made.label} does not fit the toy task over {backbone}: {reasons[0]}")
+        for data in (data for data, reason in zip(tasks, reasons, strict=True) if not reason):
+            if opened is not None and isinstance(made.method, Attaches):
+                _check_attached(made.method, opened, data, identity_at_start)
+            _check_fitted(made, opened, data)
+
+
+def _check_words(made: Named) -> None:
+    """The method, its label and its configuration are three spellings of one thing."""
+    config = json.loads(canonical(dict(made.config)))
+    require(made.method.VERSION >= 1, "VERSION starts at 1")
+    parsed = replace(parse_method(made.label), given=made.given)  # a label may tell defaults that were not named
+    require(parsed == made, f"{made.label!r} does not parse to the method that it names")
+    require(method_from_config(config) == made.method, f"the stored configuration {config} makes another method")
+    require(hash(made.method) == hash(copy.copy(made.method)), "the method is not a frozen dataclass")
+
+
+def _check_attached(method: Attaches, backbone: Backbone, data: Dataset, identity: bool) -> None:
+    """The promises of a model with the method's adapters in it, before, during and after training."""
+    setting = Setting(data.task, kinds.get(data.task.kind), backbone)
+    encoded, rows = backbone.encode(data.train.examples), np.arange(len(data.train.examples))
+    inputs = backbone.collate(encoded, encoded.sequences(rows))
+    names, weights, before = list(backbone.module.state_dict()), digest_of(backbone.module), pooled(backbone, inputs)
+    model = _fresh(method, setting, encoded.towers, seed=0)
+    delta, shared = model.delta(), {id(parameter) for parameter in backbone.module.parameters()}
+    require(bool(delta), "nothing is trained: model.delta() is empty")
+    require(all(id(p) not in shared for p in delta.values()), "a weight of the shared backbone is trained")
+    require(not any(p.requires_grad for p in backbone.module.parameters()), "the shared backbone requires grad")
+    require(torch.equal(pooled(backbone, inputs), before), "a model that lives changes the shared backbone's features")
+    if identity:
+        require(torch.equal(pooled(model.backbone, inputs), before), "attaching changed the features")
+    targets = torch.from_numpy(flat(data.train.targets)[encoded.answered(rows)])
+    _check_learning(model, method.learning_rate, lambda: setting.kind.loss(model(inputs), targets))
+    _check_copies(model, inputs)
+    _check_stacks(model, inputs)
+    _check_stored(model, _fresh(method, setting, encoded.towers, seed=1), inputs)
+    model.unplug()
+    if not any(name.startswith("network.") for name in delta):
+        require(torch.equal(pooled(model.backbone, inputs), before), "unplugging left something behind")
+    require(list(model.backbone.module.state_dict()) == names, "the names of the backbone's weights changed")
+    require(digest_of(backbone.module) == weights, "the shared backbone's weights changed")
+
+
+def _fresh(method: Attaches, setting: Setting, towers: int, seed: int) -> Model:
+    torch.manual_seed(seed)
+    return build_model(method, setting, towers)
+
+
+def _check_learning(model: Model, rate: float, loss: Callable[[], Tensor]) -> None:
+    """Every trained parameter gets a gradient, and the loss on the same rows falls."""
+    start = {name: parameter.detach().clone() for name, parameter in model.named_parameters()}
+    optimiser, losses = FlatAdamW(model.delta(), rate, 0.0, 1.0, model.tables()), []
+    for _ in range(STEPS):
+        value = loss()
+        value.backward()
+        idle = [name for name, parameter in model.delta().items() if parameter.grad is None]
+        require(not idle, f"these are in the delta and get no gradient: {idle[:3]}")
+        optimiser.step(1.0)
+        losses.append(float(value.detach()))
+    changed = {name for name, parameter in model.named_parameters() if not torch.equal(parameter, start[name])}
+    require(bool(changed), "training did not change the delta")
+    strange = sorted(changed - model.delta().keys())
+    require(not strange, f"training changed what is not in the delta: {strange[:3]}")
+    require(losses[-1] < losses[0], f"the loss did not fall in {STEPS} steps: {losses[0]:.4f} -> {losses[-1]:.4f}")
+
+
+def _check_copies(model: Model, inputs: Inputs) -> None:
+    """A deep copy answers the same, and with adapters of its own."""
+    twin, delta = copy.deepcopy(model), {name: p.detach().clone() for name, p in model.delta().items()}
+    with torch.no_grad():
+        answers = model(inputs)
+        require(_alike(twin(inputs), answers), "a deep copy of the model gives other answers")
+        for parameter in model.delta().values():
+            parameter.add_(1.0)
+        require(not torch.equal(model(inputs), answers), "the answers do not depend on the delta")
+        require(_alike(twin(inputs), answers), "a deep copy goes on using the adapters of the original")
+    model.load_delta(delta)
+
+
+def _check_stacks(model: Model, inputs: Inputs) -> None:
+    """Adapters that stack give row by row what each gives alone."""
+    seen: list[tuple[Stacks, tuple[Tensor, ...], Tensor]] = []
+    hooks = [
+        adapter.register_forward_hook(lambda one, args, output: seen.append((one, args, output)))
+        for adapter in model.adapters.values()
+        if isinstance(adapter, Stacks)
+    ]
+    with torch.no_grad():
+        model(inputs)
+        for adapter, (x, y), output in seen:
+            weights = {name: torch.stack([weight] * len(x)) for name, weight in adapter.weights().items()}
+            stacked = adapter.adapt(x.flatten(1, -2), y.flatten(1, -2), weights).view(output.shape)
+            require(_alike(stacked, output), f"{type(adapter).__name__}: stacked it gives other answers")
+    for hook in hooks:
+        hook.remove()
+
+
+def _check_stored(model: Model, fresh: Model, inputs: Inputs) -> None:
+    """The delta alone makes a fresh model answer the same."""
+    with torch.no_grad():
+        answers, others = model(inputs), fresh(inputs)
+        require(not torch.equal(others, answers), "an untrained model answers like the trained one")
+        fresh.load_delta({name: parameter.detach().clone() for name, parameter in model.delta().items()})
+        require(_alike(fresh(inputs), answers), "the delta in a fresh model gives other answers")
+
+
+def _alike(one: Tensor, other: Tensor) -> bool:
+    """Equal but for the last bits, which may depend on where weights lie in memory."""
+    return torch.allclose(one, other, rtol=1e-5, atol=1e-5)
+
+
+def _check_fitted(made: Named, backbone: Backbone | None, data: Dataset) -> None:
+    """The same seed learns the same bits, and what is stored restores the same answers."""
+    setting = Setting(data.task, kinds.get(data.task.kind), backbone)
+    fitted, again = (made.method.fit(tiny_bench(data, backbone)) for _ in range(2))
+    delta, repeated = fitted.delta(), again.delta()
+    require(delta.keys() == repeated.keys(), "the same seed trained other parameters")
+    differing = [
+        name for name, tensor in delta.items() if not torch.equal(*map(torch.as_tensor, (tensor, repeated[name])))
+    ]
+    require(not differing, f"the same seed gave another delta: {differing[:3]}")
+    examples = data.test.examples
+    answers = fitted.logits(examples)
+    logits, wanted = flat(answers), (len(flat(data.test.targets)), setting.kind.outputs(data.task))
+    require(type(answers) is type(data.test.targets), f"answers are {type(answers).__name__}")
+    require(logits.shape == wanted, f"logits are {logits.shape}, not {wanted}")
+    require(bool(np.isfinite(logits).all()), "logits are not finite")
+    flops, grade = fitted.flops(examples)
+    require(flops >= 0 and grade in GRADES, f"answering takes {flops} FLOP, graded {grade!r}")
+    about = {"run": "", "method": made.config, "recipe": {}, "precision": "fp32", "backbone_seed": 0, "scores": {}}
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name) / "module"
+        kept = self_test_examples(folder, examples)
+        save_module(folder, setting, fitted, about | {"trained_parameters": 0}, kept, fitted.logits(kept))
+        try:
+            restored = TaskModule.load(folder).fitted
+        except IncompatibleModule as error:
+            raise AssertionError(f"a restored module is refused: {error}") from error
+        require(np.array_equal(flat(restored.logits(examples)), logits), "a restored module gives other answers")
+        require(restored.trained_parameters == fitted.trained_parameters, "a restored module counts other parameters")
+
+
+def digest_of(module: nn.Module) -> str:
+    """sha256 of every weight."""
+    hashed = hashlib.sha256()
+    for name, tensor in module.state_dict().items():
+        hashed.update(name.encode() + tensor.float().numpy().tobytes())
+    return hashed.hexdigest()

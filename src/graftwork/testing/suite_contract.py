@@ -1,0 +1,35 @@
+"""What every suite must do."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from graftwork.benchmark.run_suite import PUBLISHED
+from graftwork.io.files import read_toml
+from graftwork.registry import kinds, metrics, suites
+from graftwork.testing.require import require
+
+
+def check_suite(name: str, empty: Path) -> None:
+    """Raise `AssertionError` with the promise that the suite breaks. `empty` is an empty folder.
+
+    Its tasks are named without a file of theirs, each misses its files, metrics are known where the kind is, no task is
+    both asked and left out, and every published figure is one of a task's scores.
+    """
+    suite = suites.get(name)
+    tasks = suite.tasks(empty)
+    require(bool(tasks) and bool(suite.title), f"the suite {name} has no title or no tasks")
+    names = [task.name for task in tasks] + list(suite.left_out)
+    require(len(set(names)) == len(names), f"two tasks have one name: {', '.join(names)}")
+    columns = set()
+    for task in tasks:
+        require(bool(task.tests) and bool(task.metrics), f"{task.name} has nothing to be scored on")
+        require(len(task.missing()) > 0, f"{task.name} misses no file in an empty folder")
+        require(all(path.is_relative_to(empty) for path in task.missing()), f"{task.name} reads outside the folder")
+        if task.kind in kinds.names():
+            for metric in task.metrics:
+                metrics.get(metric)
+        columns |= {f"{test} {metric}" for test in task.tests for metric in task.metrics}
+    for row in read_toml(PUBLISHED).get(name, ()):
+        require(row["scores"].keys() <= columns, f"published figures of {row['name']} are of no task")
+        require(row["split"] in ("test", "dev") and bool(row["source"]), f"{row['name']} has no split or source")

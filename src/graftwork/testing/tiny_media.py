@@ -1,0 +1,73 @@
+"""Small images and sounds that can be told apart, written in milliseconds."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from graftwork.core.example import Example
+from graftwork.core.task import SPLITS, Dataset, Split, Task
+from graftwork.data.load import digest
+from graftwork.pretrained.media_files import identify
+from graftwork.registry import kinds
+
+SIDE, RATE, SECONDS = 24, 8000, 0.2
+COLOURS = {"red": (200, 40, 30), "blue": (30, 60, 190)}  # class -> colour of its images
+PITCHES = {"low": 300.0, "high": 1500.0}  # class -> pitch of its sounds, in Hz
+CLASSES = {"image": tuple(COLOURS), "sound": tuple(PITCHES)}
+
+
+def write_image(path: Path, label: str, number: int) -> Path:
+    """A noisy picture of the class's colour, another one for every number."""
+    from PIL import Image
+
+    random = np.random.default_rng([number, len(label)])
+    noise = random.normal(0, 25, (SIDE, SIDE + 2 * (number % 3), 3))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    Image.fromarray(np.clip(np.array(COLOURS[label]) + noise, 0, 255).astype(np.uint8)).save(path)
+    return path
+
+
+def write_sound(path: Path, label: str, number: int, rate: int = RATE) -> Path:
+    """A noisy tone of the class's pitch, another one, and of another length, for every number."""
+    import soundfile
+
+    random = np.random.default_rng([number, len(label)])
+    times = np.arange(int(rate * (SECONDS + 0.02 * (number % 4)))) / rate
+    tone = 0.5 * np.sin(2 * np.pi * PITCHES[label] * times) + random.normal(0, 0.05, len(times))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    soundfile.write(path, tone, rate)
+    return path
+
+
+def write_folder(folder: Path, role: str, each: int) -> Path:
+    """A folder of class folders with `each` files of every class."""
+    for label in CLASSES[role]:
+        for number in range(each):
+            if role == "image":
+                write_image(folder / label / f"{number}.png", label, number)
+            else:
+                write_sound(folder / label / f"{number}.wav", label, number)
+    return folder
+
+
+def tiny_media(folder: Path, role: str, *, rows: int = 20) -> Dataset:
+    """A toy task of images or sounds, their files written into `folder`; the other splits have half of `rows` each."""
+    part = kinds.get("classification")
+    task = Task("tiny", folder).resolved(**{role: role})
+    labels, suffix = CLASSES[role], {"image": "png", "sound": "wav"}[role]
+    write, number, examples = {"image": write_image, "sound": write_sound}[role], 0, {}
+    for name in SPLITS:
+        listed = []
+        for row in range(rows if name == "train" else rows // 2):
+            label, number = labels[row % 2], number + 1
+            file = write(folder / f"{number}.{suffix}", label, number)
+            listed.append(Example(f"{name}/{row + 1}", {role: identify(file, role)}, label))
+        examples[name] = tuple(listed)
+    task = part.resolve(task, [example.target for example in examples["train"]])
+    splits = {
+        name: Split(name, listed, part.encode([example.target for example in listed], task))
+        for name, listed in examples.items()
+    }
+    return Dataset(task, splits, digest(splits))

@@ -1,0 +1,89 @@
+"""Answering: batches of near-equal lengths and bounded size, and one frozen pass for all that can share it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from graftwork.core.backbone import Backbone, Encoded, Inputs, StopsEarly
+from graftwork.core.hidden_states import Seen
+from graftwork.core.length_buckets import states_in_buckets
+from graftwork.core.method import THRESHOLDS_FACT, Logits, ReadsStates
+from graftwork.core.ragged import added
+from graftwork.machine.memory import answers_in_halves
+from graftwork.train.batches import by_length
+from graftwork.train.dedup import equals_of
+
+TOKENS_AT_ONCE = 2048  # padded: short texts go in large batches, and a batch of long ones still fits the caches
+EXAMPLES_AT_ONCE = 512
+
+
+def batches(encoded: Encoded, rows: NDArray[np.int64] | None = None) -> list[NDArray[np.int64]]:
+    """Example numbers of every batch, each of `rows` (default: all) once, the longest first.
+
+    Longest sequence x sequences is at most `TOKENS_AT_ONCE`; an example longer than that is a batch by itself.
+    """
+    rows = np.arange(len(encoded)) if rows is None else rows
+    sizes = encoded.lengths[rows] * encoded.sequences_of[rows]
+    parts = by_length(sizes, TOKENS_AT_ONCE, EXAMPLES_AT_ONCE)
+    return [rows[part] for part in parts]
+
+
+@torch.inference_mode()
+def answer_together(backbone: Backbone, encoded: Encoded, fitted: Sequence[ReadsStates]) -> list[Logits]:
+    """Logits of each of `fitted`, which are all on `backbone`; the states that they read are computed once.
+
+    Each one's are what it gives alone, bit for bit: the batches depend on the texts only, unless memory runs out.
+    """
+    depths = [one.depth for one in fitted if one.depth is not None]
+    order = batches(encoded)
+    parts: list[list[NDArray[np.float64]]] = [[] for _ in fitted]
+
+    def read(rows: Sequence[int]) -> list[NDArray[np.float64]]:
+        inputs = backbone.collate(encoded, encoded.sequences(rows))
+        states = frozen_states(backbone, inputs, max(depths), encoded.towers) if depths else ()
+        seen = Seen(backbone, inputs, states, encoded.towers)
+        return [one.read(seen).double().cpu().numpy() for one in fitted]  # each (B, C), or (W, C)
+
+    for rows in order:
+        for found in answers_in_halves(rows.tolist(), read):
+            for answered, logits in zip(parts, found, strict=True):
+                answered.append(logits)
+    examples = np.concatenate(order)
+    return [
+        finished(one.facts, encoded, np.concatenate(answered), examples)
+        for one, answered in zip(fitted, parts, strict=True)
+    ]
+
+
+def finished(
+    facts: Mapping[str, Any], encoded: Encoded, logits: NDArray[np.float64], examples: NDArray[np.int64]
+) -> Logits:
+    """The logits of all examples in their order, from those of these `examples` in theirs, the thresholds applied.
+
+    `facts` are those of what answered: `ReadsStates.facts`.
+    """
+    whole, thresholds = encoded.whole(logits, examples, facts.get("blind")), facts.get(THRESHOLDS_FACT)
+    return whole if thresholds is None else added(whole, np.asarray(thresholds, dtype=np.float64))
+
+
+def states_up_to(backbone: Backbone, inputs: Inputs, depth: int, towers: int = 1) -> tuple[Tensor, ...]:
+    """`depth + 1` states or more, without the blocks above where that can be; with two towers bucket by bucket."""
+
+    def states(some: Inputs) -> tuple[Tensor, ...]:
+        return backbone.states_up_to(some, depth) if isinstance(backbone, StopsEarly) else backbone.states(some)
+
+    return states_in_buckets(states, inputs, towers)
+
+
+def frozen_states(backbone: Backbone, inputs: Inputs, depth: int, towers: int) -> tuple[Tensor, ...]:
+    """As `states_up_to`, of a backbone with nothing hung on it: equal sequences go through once."""
+    equals = equals_of(inputs)
+    if equals is None:
+        return states_up_to(backbone, inputs, depth, towers)
+    return tuple(state[equals.places] for state in states_up_to(backbone, equals.once(inputs), depth, towers))

@@ -1,0 +1,164 @@
+"""Checkpoints in a folder: the last one and the one before, each whole or not there, and known by what computed it.
+
+Checkpoint N is `N.safetensors`, the tensors, and `N.json`, the numbers, with the hash of the tensors and one of itself:
+written last, so that its presence means complete. One that is torn is passed over for the one before.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import shutil
+import time
+from collections.abc import Callable, Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from graftwork.core.checkpoint import Checkpoint
+from graftwork.errors import IncompatibleModule, StorageError
+from graftwork.io.files import digest, file_digest, finite, read_json, safe_load, storage_errors, write_json, writing
+from graftwork.io.safetensors_header import Header, end_to_end
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+FORMAT = 1
+KEPT = 2  # the last one, and the one before it
+EVERY_SECONDS = 60.0
+SHARE = 0.01  # of the time that writing may take at most
+ABOUT, TENSORS = ".json", ".safetensors"
+
+log = logging.getLogger("graftwork")  # with no handler set up, a warning is one line on the error stream
+
+
+class Checkpoints:
+    """Those of one run. `arithmetic` gives what it is computed in: what other arithmetic has computed is not gone on
+    with. It is asked once, when they are first read or written."""
+
+    def __init__(self, folder: Path, run: str, arithmetic: Callable[[], Mapping[str, Any]]):
+        self.folder, self.run, self.arithmetic = folder, run, arithmetic
+        self._troubled = False  # one could not be written, and that was said
+
+    @cached_property
+    def computed_in(self) -> Any:
+        """What stands in a checkpoint for its arithmetic, as JSON."""
+        return finite({"format": FORMAT, **self.arithmetic()})
+
+    def try_write(self, checkpoint: Checkpoint) -> None:
+        """As `write`; where none can be written a warning says so, once: checkpoints only save work."""
+        try:
+            self.write(checkpoint)
+        except StorageError as error:
+            if not self._troubled:
+                log.warning("graft: no checkpoint can be written; the run goes on without: %s", error.what)
+            self._troubled = True
+
+    def write(self, checkpoint: Checkpoint) -> None:
+        """Keep one more, and of the earlier ones the last. Raises `StorageError`."""
+        before = self._numbers()
+        number = max(before, default=0) + 1
+        with storage_errors(self.folder):
+            self.folder.mkdir(parents=True, exist_ok=True)
+        about: dict[str, Any] = {"run": self.run, "computed_in": self.computed_in}
+        about["sha256"] = _write_tensors(self._path(number, TENSORS), checkpoint.tensors)
+        about["numbers"] = finite(dict(checkpoint.numbers))
+        write_json(self._path(number, ABOUT), about | {"seal": digest(about)})
+        for old in before[: len(before) + 1 - KEPT]:
+            self._forget(old)
+
+    def read(self, *, follows: bool = False) -> Checkpoint | None:
+        """The last one that is whole; None where none is, or where other arithmetic made it: a warning says so.
+
+        A process that `follows` another takes what that one took. What a killed process left half-written is removed.
+        Raises `IncompatibleModule` for the checkpoints of another run.
+        """
+        here = self.computed_in
+        for part in self.folder.glob(".*"):
+            part.unlink(missing_ok=True)
+        for number in reversed(self._numbers()):
+            about = self._whole(number)
+            if about is None:
+                log.warning("graft: the checkpoint %s is torn, and passed over", self._path(number, ABOUT))
+                self._forget(number)
+                continue
+            self._require_this_run(about)
+            others = [] if follows else sorted(_different(about["computed_in"], here))
+            if not others:
+                return Checkpoint(about["numbers"], safe_load(self._path(number, TENSORS)))
+            told = ", ".join(others)
+            log.warning("graft: the checkpoint in %s was computed otherwise (%s): beginning anew", self.folder, told)
+            return None
+        return None
+
+    def remove(self) -> None:
+        """All of them: the run is finished."""
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def _numbers(self) -> list[int]:
+        return sorted(int(path.stem) for path in self.folder.glob(f"*{ABOUT}") if path.stem.isdecimal())
+
+    def _path(self, number: int, ending: str) -> Path:
+        return self.folder / f"{number}{ending}"
+
+    def _forget(self, number: int) -> None:
+        for ending in (ABOUT, TENSORS):
+            self._path(number, ending).unlink(missing_ok=True)
+
+    def _whole(self, number: int) -> dict[str, Any] | None:
+        """What is said about it, if that and the tensors are as they were written."""
+        try:
+            about = read_json(self._path(number, ABOUT))
+            if not isinstance(about, dict) or about.pop("seal", None) != digest(about):
+                return None
+            return about if file_digest(self._path(number, TENSORS)) == about["sha256"] else None
+        except (StorageError, ValueError, KeyError):
+            return None
+
+    def _require_this_run(self, about: Mapping[str, Any]) -> None:
+        if about["run"] != self.run:
+            raise IncompatibleModule(
+                "the checkpoint is of another configuration",
+                where=str(self.folder),
+                got=f"run {about['run']}",
+                expected=f"run {self.run}",
+                do="give the flags that it was begun with, or move the folder away to begin anew",
+            )
+
+
+class Interval:
+    """When the next checkpoint is due: after so many seconds, or more where writing one takes long; with 0 always."""
+
+    def __init__(self, seconds: float):
+        self.seconds = seconds
+        self._since, self._took = time.monotonic(), 0.0
+
+    def is_due(self) -> bool:
+        """Whether it is."""
+        passed = time.monotonic() - self._since
+        return not self.seconds or passed >= max(self.seconds, self._took / SHARE)
+
+    def wrote(self, seconds: float) -> None:
+        """One was written just now, and took so long."""
+        self._since, self._took = time.monotonic(), seconds
+
+
+def _write_tensors(path: Path, tensors: Mapping[str, Tensor]) -> str:
+    """A safetensors file; returns its sha256. Tensor by tensor: a copy of them all could double a run's memory."""
+    import torch
+
+    order = sorted(tensors, key=lambda name: (-tensors[name].element_size(), name))  # so that all are aligned
+    header = Header(end_to_end((name, tensors[name].dtype, tensors[name].shape) for name in order)).to_bytes()
+    found = hashlib.sha256(header)
+    with writing(path) as stream:
+        stream.write(header)
+        for name in order:
+            flat = tensors[name].detach().cpu().contiguous().reshape(-1)
+            raw = flat.view(torch.uint8).numpy().data
+            stream.write(raw)
+            found.update(raw)
+    return found.hexdigest()
+
+
+def _different(recorded: Mapping[str, Any], here: Mapping[str, Any]) -> set[str]:
+    return {name for name in recorded.keys() | here.keys() if recorded.get(name) != here.get(name)}

@@ -1,0 +1,90 @@
+"""A linear layer on features that a formula makes of an example: what baselines without a backbone are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.nn.functional import linear
+
+from graftwork.core.example import Example
+from graftwork.core.method import Logits, Tally, Workbench
+from graftwork.core.ragged import flat
+from graftwork.errors import IncompatibleModule
+from graftwork.train.linear_fit import LinearFit, fit_best_linear
+
+Formula = Callable[[Example], NDArray[np.float32]]  # an example -> (F,)
+
+
+@dataclass
+class LinearOnFormula:
+    """logits = formula(example) @ weight.T + bias. Implements `Fitted`."""
+
+    formula: Formula
+    weight: Tensor  # (C, F)
+    bias: Tensor  # (C,)
+    facts: Mapping[str, Any]
+
+    @property
+    def trained_parameters(self) -> int:
+        """The linear layer."""
+        return self.weight.numel() + self.bias.numel()
+
+    def logits(self, examples: Sequence[Example]) -> Logits:
+        """(N, C), a row per example."""
+        return linear(made_of(examples, self.formula), self.weight, self.bias).double().numpy()
+
+    def delta(self) -> dict[str, Tensor]:
+        """The linear layer; the formula has nothing to store."""
+        return {"weight": self.weight, "bias": self.bias}
+
+    def flops(self, examples: Sequence[Example]) -> tuple[float, str]:
+        """Two per feature and class; what the formula takes is not counted."""
+        return 2.0 * len(examples) * self.weight.numel(), "model"
+
+
+def made_of(examples: Sequence[Example], formula: Formula) -> Tensor:
+    """(N, F) features of these examples."""
+    return torch.from_numpy(np.stack([formula(example) for example in examples]))
+
+
+def fit_on_formula(bench: Workbench, name: str, formula: Formula) -> LinearOnFormula:
+    """The penalty that is best on validation. No seed decides it: runs share what is called `name`."""
+    setting = bench.setting
+
+    def work(tally: Tally) -> tuple[LinearFit, float]:
+        train, validation = (made_of(split.examples, formula) for split in (bench.train, bench.validation))
+        bench.progress(0.5, "features computed")
+        fit, reached, flops = fit_best_linear(
+            (train, torch.from_numpy(flat(bench.train.targets))),
+            validation,
+            setting.kind,
+            setting.kind.outputs(setting.task),
+            lambda logits: bench.score(logits.double().numpy()),
+        )
+        tally.add_model(flops)
+        return fit, reached
+
+    fit, reached = bench.once(name, work)
+    facts = {"strength": fit.strength, "validation": reached, "features": fit.weight.shape[1]}
+    return LinearOnFormula(formula, fit.weight, fit.bias, facts)
+
+
+def restore_on_formula(
+    formula: Formula, features: int, delta: Mapping[str, Tensor], facts: Mapping[str, Any]
+) -> LinearOnFormula:
+    """From the stored layer. Raises `IncompatibleModule` where it reads another number of features."""
+    weight, bias = delta["weight"], delta["bias"]
+    if weight.shape[-1] != features:
+        raise IncompatibleModule(
+            "it describes another formula than its weights are of",
+            where="module.json",
+            got=f"{features:,} features",
+            expected=f"{weight.shape[-1]:,}",
+        )
+    return LinearOnFormula(formula, weight, bias, facts)

@@ -1,0 +1,345 @@
+"""One pass of the frozen backbone over a split: pooled features of every block, and the states entering one block.
+
+What is frozen is computed once, in eval mode, and shared by epochs, seeds, methods and learning rates; with a
+`PrefixStore` by processes, tasks over the same texts and later days too.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import OrderedDict
+from collections.abc import Sequence
+from functools import partial
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from graftwork.core.backbone import Backbone, Encoded, real_positions
+from graftwork.core.meter import Phase, Stopwatch
+from graftwork.core.method import Tally, Workbench
+from graftwork.core.model import join_towers
+from graftwork.core.task import Split
+from graftwork.machine.memory import Rows, in_halves
+from graftwork.machine.page_release import AT_ONCE, let_go
+from graftwork.train.batches import by_length
+from graftwork.train.flops import StepCounter
+from graftwork.train.prefix_store import Draft, Kept, PrefixStore, Wanted
+
+SECONDS_BETWEEN_LOOKS = 0.1  # at a pass that another process computes
+TOKENS_PER_BATCH = 4096  # padded; bounds the memory of a pass and keeps matrix products large
+MOST_KEPT_BESIDE = 1 << 30  # bytes of states that a pass keeps which needs none itself
+BATCHES_AT_ONCE = 16  # of a pass, before what they filled is let go
+
+_Key = tuple[str, str, str, int | None]  # backbone's revision, data set's digest, split, depth
+
+
+class Pass:
+    """Hidden states of one split, in memory or mapped from a file. Implements `FrozenPass`."""
+
+    def __init__(self, encoded: Encoded, kept: Kept):
+        self.encoded, self.kept = encoded, kept
+        self._lengths = _state_lengths(encoded, kept.states)
+        self._offsets = np.concatenate([[0], np.cumsum(self._lengths)])
+        self._touched = 0  # bytes of states, since pages were let go
+
+    @property
+    def of_sample(self) -> bool:
+        """Whether only `encoded.sampled` went through: where no states are kept, the others are of no use."""
+        return self.kept.states is None and not _all_sampled(self.encoded)
+
+    def pooled(self, block: int) -> Tensor:
+        """(N, P) fp32 after `block` blocks, or (W, P) of the words that are seen of `encoded.sampled`."""
+        joined = join_towers(self.kept.pooled[block], self.encoded.towers)
+        if self.kept.mapped:
+            let_go([self.kept.pooled[block]])
+        return joined
+
+    def entering(self, sequences: Sequence[int], mask: Tensor) -> Tensor:
+        """(S, T, D) laid out as `mask` (S, T) says, whichever side the padding is on; zero at padding.
+
+        The states are moved to the device of `mask` here: of a pass only a batch is ever on an accelerator.
+        """
+        states = self.kept.states
+        assert states is not None, "no depth was asked for"
+        self._touch(states, sequences)
+        if _changed(self.encoded, states):
+            mask = mask.new_ones(len(sequences), int(self._lengths[0]))
+        real = torch.cat([states[self._offsets[row] : self._offsets[row + 1]] for row in sequences])
+        batch = states.new_zeros(*mask.shape, states.shape[1], device=mask.device)
+        batch[mask] = real.to(mask.device)
+        return batch
+
+    def _touch(self, states: Tensor, sequences: Sequence[int]) -> None:
+        """What is mapped from a file stays in memory no longer than it is of use."""
+        self._touched += int(self._lengths[list(sequences)].sum()) * states.shape[1] * states.element_size()
+        if self.kept.mapped and self._touched > AT_ONCE:
+            let_go([states])
+            self._touched = 0
+
+
+class FrozenStore:
+    """The passes of one process, least recently used ones dropped when they hold more memory than `cap_bytes`.
+
+    With `disk` they are looked for there first, and kept there. Every split is tokenised once.
+    """
+
+    def __init__(self, cap_bytes: int = 4 << 30, disk: PrefixStore | None = None):
+        self.cap_bytes, self.disk = cap_bytes, disk
+        self.keeps: int | None = None  # the block whose entering states a pass keeps too that needs none itself
+        self._passes: OrderedDict[_Key, Pass] = OrderedDict()
+        self._encoded: dict[tuple[str, str, str], tuple[Encoded, Phase]] = {}
+
+    def encoded(self, backbone: Backbone, data: str, split: Split) -> Encoded:
+        """The tokens of `split` of the data set `data` (its digest)."""
+        return self._tokens(backbone, data, split)[0]
+
+    def get(self, backbone: Backbone, data: str, split: Split, depth: int | None, bench: Workbench) -> Pass:
+        """The pass over `split` of the data set `data` (its digest); with `depth`, the states entering that block too.
+
+        Work done earlier is charged to `bench` in full: a price tag says what a run would cost alone.
+        """
+        encoded = self._read(backbone, data, split, bench)
+        key = (backbone.card.revision, data, split.name, depth)
+        key = self._held(*key) or key
+        known = self._passes.get(key)
+        if known is None and depth is None and self._keeps_more(backbone, encoded):
+            return self.get(backbone, data, split, self.keeps, bench)
+        if known is None:
+            known = self._passes[key] = self._opened(backbone, encoded, depth, bench)
+        else:
+            bench.charged.add(known.kept.cost)
+        if known.kept.parted:
+            bench.memory.passes[split.name] = known.kept.parted
+        tally = known.kept.tally
+        bench.tally.add(tally.flops, tally.padding_flops / max(tally.flops, 1.0))
+        self._passes.move_to_end(key)
+        while len(self._passes) > 1 and sum(other.kept.bytes for other in self._passes.values()) > self.cap_bytes:
+            self._passes.popitem(last=False)
+        return known
+
+    def _read(self, backbone: Backbone, data: str, split: Split, bench: Workbench) -> Encoded:
+        """The tokens, in the price of a run once: it reads them for the first of its passes, or is charged for that."""
+        key = key_of(backbone, data, split)
+        read_before = key in self._encoded
+        with bench.profile.phase("tokenise"):
+            encoded, reading = self._tokens(backbone, data, split)
+        if read_before and key not in bench.tokenised:
+            bench.charged.add(reading)
+        bench.tokenised.add(key)
+        return encoded
+
+    def forget_all_but(self, data: str) -> None:
+        """Drop from memory the tokens and passes of every other data set than `data` (its digest)."""
+        self._encoded = {key: kept for key, kept in self._encoded.items() if key[1] == data}
+        for key in [key for key in self._passes if key[1] != data]:
+            del self._passes[key]
+
+    def holds(self, backbone: Backbone, data: str, split: Split, depth: int | None) -> bool:
+        """Whether `get` would compute nothing."""
+        if self._held(backbone.card.revision, data, split.name, depth) is not None:
+            return True
+        if self.disk is None:
+            return False
+        return self.disk.find(self._wanted(backbone, self.encoded(backbone, data, split), depth)[0]) is not None
+
+    def _keeps_more(self, backbone: Backbone, encoded: Encoded) -> bool:
+        """Whether a pass without states, which is nowhere yet, keeps some for a later run: it takes no longer.
+
+        Its pooled features are the same, bit for bit, where all examples are sampled.
+        """
+        if self.keeps is None or not _all_sampled(encoded):
+            return False
+        wanted = self._wanted(backbone, encoded, self.keeps)[0]
+        if self.disk is not None and self.disk.find(self._wanted(backbone, encoded, None)[0]) is not None:
+            return False
+        return wanted.tokens * wanted.width * wanted.dtype.itemsize <= MOST_KEPT_BESIDE
+
+    def _held(self, revision: str, data: str, split: str, depth: int | None) -> _Key | None:
+        """The key of a pass in memory that serves: its pooled features are, bit for bit, those of one for this depth.
+
+        A pass that kept states has them as well, in the same batches where all examples are sampled.
+        """
+        for key, known in self._passes.items():
+            serves = key[3] == depth or (depth is None and _all_sampled(known.encoded))
+            if key[:3] == (revision, data, split) and serves:
+                return key
+        return None
+
+    def _opened(self, backbone: Backbone, encoded: Encoded, depth: int | None, bench: Workbench) -> Pass:
+        """A pass from the disk, charged in full; or computed."""
+        wanted, batches = self._wanted(backbone, encoded, depth)
+        waited = Phase()
+
+        def wait() -> None:
+            bench.progress(0.0, "another process computes the same states")
+            watch = Stopwatch()
+            time.sleep(SECONDS_BETWEEN_LOOKS)
+            waited.add(watch.read())
+
+        found = self.disk.obtain(wanted, wait) if self.disk else None
+        bench.charged.add(Phase(-waited.wall_seconds, -waited.cpu_seconds))  # no work: alone the run would not wait
+        if isinstance(found, Kept):
+            bench.charged.add(found.cost)
+            return Pass(encoded, found)
+        with bench.profile.phase("prefix"):
+            return Pass(encoded, self._computed(backbone, encoded, wanted, batches, found))
+
+    def _wanted(
+        self, backbone: Backbone, encoded: Encoded, depth: int | None
+    ) -> tuple[Wanted, list[NDArray[np.int64]]]:
+        """What a pass is looked for by, and the batches that compute it."""
+        batches = batches_of_pass(encoded, depth)
+        return Wanted.of(backbone, encoded, depth, batches, self.disk.numerics() if self.disk else {}), batches
+
+    def _computed(
+        self,
+        backbone: Backbone,
+        encoded: Encoded,
+        wanted: Wanted,
+        batches: list[NDArray[np.int64]],
+        draft: Draft | None,
+    ) -> Kept:
+        watch = Stopwatch()
+        try:
+            tensors = draft.tensors if draft else _in_memory(wanted)
+            pooled, states = tensors["pooled"], tensors.get("states")
+            mapped = draft is not None
+            tally, parted = fill(backbone, encoded, batches, wanted.by_block(pooled), states, wanted.depth, mapped)
+            cost = self._finish(None if parted else draft, watch, tally)
+        finally:
+            if draft:
+                draft.close()
+        return Kept(wanted.by_block(pooled), states, cost, tally, mapped=draft is not None, parted=parted)
+
+    def _finish(self, draft: Draft | None, watch: Stopwatch, tally: Tally) -> Phase:
+        """What the pass took, writing included; the draft is kept, or the disk's trouble told.
+
+        A pass in parts is not kept: it may differ in its last bits from what others would compute.
+        """
+        try:
+            if draft:
+                draft.flush()
+            cost = watch.read()
+            if draft:
+                draft.keep(cost, tally)
+        except OSError as error:
+            assert self.disk is not None
+            self.disk.trouble(error)
+            cost = watch.read()
+        return cost
+
+    def _tokens(self, backbone: Backbone, data: str, split: Split) -> tuple[Encoded, Phase]:
+        key = key_of(backbone, data, split)
+        if key not in self._encoded:
+            watch = Stopwatch()
+            encoded = backbone.encode(split.examples)
+            self._encoded[key] = (encoded, watch.read())
+        return self._encoded[key]
+
+
+def _all_sampled(encoded: Encoded) -> bool:
+    return len(encoded.sampled) == len(encoded)
+
+
+def batches_of_pass(encoded: Encoded, depth: int | None) -> list[NDArray[np.int64]]:
+    """The sequences of every batch of a pass: all of them where states are kept, else those of what is sampled.
+
+    Of equal ones the first.
+    """
+    read = np.array(encoded.sequences(encoded.sampled) if depth is None else range(len(encoded.ids)), dtype=np.int64)
+    read = read[encoded.firsts[read] == read]
+    return [read[batch] for batch in by_length(_lengths(encoded)[read], TOKENS_PER_BATCH)]
+
+
+def key_of(backbone: Backbone, data: str, split: Split) -> tuple[str, str, str]:
+    """What decides the tokens of a split."""
+    return (backbone.card.revision, data, split.name)
+
+
+@torch.no_grad()
+def fill(
+    backbone: Backbone,
+    encoded: Encoded,
+    batches: Sequence[NDArray[np.int64]],
+    pooled: Sequence[Tensor],
+    states: Tensor | None,
+    depth: int | None,
+    mapped: bool = False,
+) -> tuple[Tally, int]:
+    """Run the backbone batch by batch into `pooled`, L + 1 x (F, R), and `states` (tokens, D) at `depth`.
+
+    F features are kept of every block: one per sequence, or one per word of `encoded.sampled`; of equal sequences each
+    has those of the first. A batch that finds no memory goes through in halves: the FLOPs, and how many batches did.
+    What is `mapped` from a file is let go on the way. Raises `OutOfMemory`.
+    """
+    tally = Tally()
+    counter = StepCounter(tally)
+    offsets = np.concatenate([[0], np.cumsum(_state_lengths(encoded, states))])
+    slots, equal = _slots(encoded), _equal(encoded)
+
+    def run(rows: Rows) -> int:
+        inputs = backbone.collate(encoded, rows)
+        mask = inputs["attention_mask"].bool()  # (S, T)
+        hidden = counter.run(mask, partial(backbone.states, inputs))
+        of_features = np.split(np.arange(encoded.read[rows].sum()), np.cumsum(encoded.read[rows])[:-1])
+        found = np.concatenate([own for row, own in zip(rows, of_features, strict=True) for _ in equal[row]])
+        places = np.concatenate([slots[one] for row in rows for one in equal[row]])
+        found, places = found[places >= 0], places[places >= 0]
+        for block, after in enumerate(hidden):
+            read = backbone.pool(after, mask, inputs.get("words")).float()
+            pooled[block][places] = read[found].cpu()
+        if states is not None and depth is not None:
+            marked = real_positions(mask, hidden[depth]).cpu()
+            for row, sequence, real in zip(rows, hidden[depth].cpu(), marked, strict=True):
+                for one in equal[row]:
+                    states[offsets[one] : offsets[one + 1]] = sequence[real]
+        return len(rows)
+
+    filled = [one for one in (*pooled, states) if one is not None and mapped]
+    parts = []
+    for done, batch in enumerate(batches, start=1):
+        parts.append(in_halves(batch.tolist(), run))
+        if done % BATCHES_AT_ONCE == 0 or done == len(batches):
+            let_go(filled)
+    return tally, sum(len(part) > 1 for part in parts)
+
+
+def _slots(encoded: Encoded) -> list[NDArray[np.int64]]:
+    """Where the features of each sequence are kept, in the order in which they are read; -1 for those that aren't."""
+    sampled = np.zeros(len(encoded), dtype=bool)
+    sampled[encoded.sampled] = True
+    read = encoded.read
+    kept = np.repeat(np.repeat(sampled, encoded.sequences_of), read)
+    slots = np.where(kept, np.cumsum(kept) - 1, -1)
+    return np.split(slots, np.cumsum(read)[:-1])
+
+
+def _equal(encoded: Encoded) -> list[NDArray[np.int64]]:
+    """Of each sequence those whose tokens are first met in it, itself among them; none where it repeats another's."""
+    order = np.argsort(encoded.firsts, kind="stable")
+    counts = np.bincount(encoded.firsts, minlength=len(order))
+    return np.split(order, np.cumsum(counts)[:-1])
+
+
+def _in_memory(wanted: Wanted) -> dict[str, Tensor]:
+    return {name: torch.empty(shape, dtype=dtype) for name, (dtype, shape) in wanted.shapes.items()}
+
+
+def _lengths(encoded: Encoded) -> NDArray[np.int64]:
+    """(S,) tokens of each sequence."""
+    return np.array([len(ids) for ids in encoded.ids], dtype=np.int64)
+
+
+def _changed(encoded: Encoded, states: Tensor | None) -> bool:
+    """Whether the states have other positions than the inputs: then as many of every sequence."""
+    return states is not None and len(states) != int(_lengths(encoded).sum())
+
+
+def _state_lengths(encoded: Encoded, states: Tensor | None) -> NDArray[np.int64]:
+    """(S,) positions of each sequence's states."""
+    lengths = _lengths(encoded)
+    if states is None or not _changed(encoded, states):
+        return lengths
+    return np.full(len(lengths), len(states) // len(lengths), dtype=np.int64)

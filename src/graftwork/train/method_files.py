@@ -1,0 +1,57 @@
+"""Files that a method reads, such as word vectors: a run is known by what is in them, its receipt tells their place."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from graftwork.core.method import CONTENT
+from graftwork.core.named_methods import Named, named_from_config
+from graftwork.core.part_settings import BY, chosen_settings
+from graftwork.errors import StorageError
+from graftwork.pretrained.open_backbone import backbone_folder
+from graftwork.registry import methods
+
+
+def lasting_files(config: Mapping[str, Any], known: Mapping[str, Any]) -> dict[str, str]:
+    """The hyper-parameters of `config` that name a file, with its path from every folder, also below another method.
+
+    `known` is the same method as a run is known by it: `Named.identity`.
+    """
+    found: dict[str, str] = {}
+    for name, value in config.items():
+        if name == BY:
+            (below, asked), (_, told) = (chosen_settings(words, methods) for words in (value, known[BY]))
+            inside = lasting_files(asked, told)
+            words = [f"{key}={setting}" for key, setting in (asked | inside).items()]
+            found |= {BY: ":".join([below, *words])} if inside else {}
+        elif value != known.get(name, value):
+            found[name] = str((backbone_folder(value) or Path(value).expanduser()).absolute())
+    return found
+
+
+def method_again(known: Mapping[str, Any], recorded: Mapping[str, Any], files: Mapping[str, str]) -> Named:
+    """The method that a run is `known` by, with its files where its receipt, which `recorded` it, says they are.
+
+    Raises `StorageError` where one is gone, is another file by now, or is not told.
+    """
+    item = named_from_config({name: files.get(name, value) for name, value in known.items()})
+    here = item.identity
+    for name, value in recorded.items():
+        if name in files and here.get(name) != value:
+            raise StorageError(
+                "a file that the method reads is another than it was",
+                where=files[name],
+                got=str(here.get(name)),
+                expected=str(value),
+                do="put it back as it was",
+            )
+        if name not in files and CONTENT in str(value):
+            raise StorageError(
+                "the receipt does not say where the file is that the method reads: it is older than that",
+                where=name,
+                expected=str(value),
+                do="train it again",
+            )
+    return item

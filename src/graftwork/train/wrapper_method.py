@@ -1,0 +1,118 @@
+"""A method over another one, which its field `by` names: what both need to be told, fitted and stored as one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING, Any, cast
+
+from graftwork.core.example import Example
+from graftwork.core.method import (
+    Fitted,
+    FreshWeights,
+    HasRate,
+    HeadStart,
+    KnownBy,
+    Logits,
+    Method,
+    Once,
+    Over,
+    Workbench,
+)
+from graftwork.core.part_settings import BY, chosen_settings
+from graftwork.pretrained.open_backbone import FRESH
+from graftwork.registry import methods
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+    from torch import Tensor
+
+    from graftwork.core.backbone import BackboneCard
+
+OWN_VERSIONS = 1000  # between two versions of the method that is over another
+
+
+def method_by(words: str) -> Method:
+    """The method that `by` names. Raises `UnknownName` or `ConfigError`."""
+    name, settings = chosen_settings(words, methods)
+    return cast(Method, cast(Any, methods.get(name))(**settings))
+
+
+def innermost(method: Method) -> Method:
+    """The method itself, or the one that it is over."""
+    return method_by(method.by) if isinstance(method, Over) else method
+
+
+def takes_a_recipe(method: Method) -> bool:
+    """Whether it, or the method that it is over, is trained at a learning rate for as long as a recipe says; all others
+    take no steps, or have a plan of their own."""
+    return method.uses_backbone and isinstance(innermost(method), HasRate)
+
+
+def beginning(method: Method, card: BackboneCard | None) -> dict[str, bool]:
+    """What a recipe has to know of where training begins.
+
+    "head_start": whether the head is fitted on frozen features first; "pretrained": whether the weights are learnt
+    ones, those of `card`, unless the method draws its own.
+    """
+    below, random = innermost(method), card is not None and card.id.startswith(FRESH)
+    fresh = random or (isinstance(method, FreshWeights) and method.FRESH_WEIGHTS)
+    return {"head_start": not isinstance(below, HeadStart) or below.HEAD_START, "pretrained": not fresh}
+
+
+def version_over(own: int, by: str) -> int:
+    """A version that changes with that of either."""
+    return OWN_VERSIONS * own + method_by(by).VERSION
+
+
+def known_by(by: str) -> dict[str, Any]:
+    """`by` with every hyper-parameter, for a run's identity. Raises `StorageError` for a file that is not there."""
+    method = method_by(by)
+    named = ((item, getattr(method, item.name)) for item in fields(cast(Any, method)))
+    settings = {item.name: value for item, value in named if "later" not in item.metadata or value != item.default}
+    settings |= method.identity() if isinstance(method, KnownBy) else {}
+    name = by.strip().partition(":")[0]
+    return {BY: ":".join([name, *(f"{key}={value}" for key, value in settings.items())])}
+
+
+def unfit_over(by: str) -> str:
+    """Why `by` can't be the method below another, or an empty string."""
+    return f"{by!r} is itself over another method" if isinstance(method_by(by), Over) else ""
+
+
+def apart(bench: Workbench, name: str) -> Workbench:
+    """`bench` for the method below: what it has computed once is kept under another name than that of others."""
+    shared = bench.shared
+    if shared is None:
+        return replace(bench)
+
+    def once(work_name: str, work: Callable[..., Any]) -> Any:
+        return shared(f"{name}: {work_name}", work)
+
+    return replace(bench, shared=cast(Once, once))
+
+
+@dataclass
+class FittedOver:
+    """What the method below has fitted, asked by itself: it shares no pass of a backbone with others."""
+
+    fitted: Fitted
+    shown: Callable[[Example], Example]  # what it is given of an example
+    facts: Mapping[str, Any]
+
+    @property
+    def trained_parameters(self) -> int:
+        """Of the method below."""
+        return self.fitted.trained_parameters
+
+    def logits(self, examples: Sequence[Example]) -> Logits:
+        """(N, C), or (W, C)."""
+        return self.fitted.logits([self.shown(example) for example in examples])
+
+    def delta(self) -> Mapping[str, Tensor | NDArray[Any]]:
+        """Of the method below."""
+        return self.fitted.delta()
+
+    def flops(self, examples: Sequence[Example]) -> tuple[float, str]:
+        """Of the method below."""
+        return self.fitted.flops([self.shown(example) for example in examples])

@@ -1,0 +1,27 @@
+"""Threads as torch counts them, told without it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+TOLD = """
+import sys
+from graftwork.machine.thread_count import threads
+early, free = threads(), "torch" not in sys.modules
+import torch
+print(early, torch.get_num_threads(), free)
+"""
+DECIDING = ("OMP_NUM_THREADS", "MKL_NUM_THREADS")
+
+
+@pytest.mark.parametrize("set_to", [{}, {"OMP_NUM_THREADS": "1"}, {"OMP_NUM_THREADS": "64"}, {"MKL_NUM_THREADS": "1"}])
+def test_as_many_as_torch_begins_with(set_to: dict[str, str]) -> None:
+    clean = {name: value for name, value in os.environ.items() if name not in DECIDING}
+    done = subprocess.run([sys.executable, "-c", TOLD], env=clean | set_to, capture_output=True, text=True, check=True)
+    early, late, free = done.stdout.split()
+    assert early == late
+    assert free == "True" or "MKL_NUM_THREADS" in set_to or sys.platform != "linux" or os.uname().machine != "x86_64"

@@ -1,0 +1,59 @@
+"""What is kept of corpora: listed by use, and cleared."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from graftwork.pretrain.corpus import open_corpus
+from graftwork.pretrain.corpus_cache import clear, corpora_folder, kept
+from graftwork.pretrain.corpus_tokens import tokenise
+from graftwork.pretrain.vocabulary_training import learn
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """A cache with a vocabulary and the tokens of a corpus."""
+    (tmp_path / "a.txt").write_text("some words and some more words\n" * 3)
+    corpus, root = open_corpus([tmp_path / "a.txt"], validation=0), tmp_path / "cache"
+    tokenise(corpus, learn(corpus, "words", root), root / "tokens")
+    return root
+
+
+def test_listed_by_use_with_their_size(root: Path) -> None:
+    [vocabulary] = (root / "vocabularies").iterdir()
+    [tokens] = (root / "tokens").iterdir()
+    assert {one.path for one in kept(root)} == {vocabulary, tokens}
+    for file in vocabulary.iterdir():
+        os.utime(file, (1, 1))
+    first, second = kept(root)
+    assert (first.path, first.used, second.path) == (vocabulary, 1, tokens)
+    assert first.bytes == sum(file.stat().st_size for file in vocabulary.iterdir())
+    assert tokens.stat().st_mode & 0o077 == 0
+
+
+def test_what_was_used_lately_stays(root: Path) -> None:
+    [tokens] = (root / "tokens").iterdir()
+    for file in tokens.iterdir():
+        os.utime(file, (time.time() - 1000,) * 2)
+    assert [one.path for one in clear(root, 500)] == [tokens]
+    assert len(kept(root)) == 1
+    assert len(clear(root)) == 1
+    assert kept(root) == [] == clear(root)
+
+
+def test_using_it_counts(root: Path, tmp_path: Path) -> None:
+    for one in kept(root):
+        for file in one.path.iterdir():
+            os.utime(file, (1, 1))
+    corpus = open_corpus([tmp_path / "a.txt"], validation=0)
+    tokenise(corpus, learn(corpus, "words", root), root / "tokens")
+    assert all(one.used > 1 for one in kept(root))
+
+
+def test_no_cache_is_an_empty_one(tmp_path: Path) -> None:
+    assert kept(corpora_folder(tmp_path / "nowhere")) == []
+    assert clear(corpora_folder(tmp_path / "nowhere")) == []

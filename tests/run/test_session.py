@@ -1,0 +1,71 @@
+"""What a shop's runs are computed in, and what another process that opens it anew is told of that."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from graftwork.core.named_methods import parse_method
+from graftwork.core.task import Task
+from graftwork.machine import environment, faster_precision
+from graftwork.run.session import Shop, open_shop, reopened
+from graftwork.run.sessions import Shops
+from graftwork.run.settings import Setup
+from graftwork.run.worker import Opening
+
+Opened = Callable[..., Shop]
+
+
+@pytest.fixture
+def opened(write: Callable[..., Path], tmp_path: Path) -> Opened:
+    def opening(method: str, **settings: Any) -> Shop:
+        setup = Setup("tiny_text", runs=str(tmp_path / "runs"), **settings)
+        return open_shop(Task.from_file(write()), [parse_method(method)], setup)
+
+    return opening
+
+
+@pytest.fixture
+def found(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """A processor with bf16 products; the list has what every measurement finds, the next one first."""
+    findings = ["fp32"]
+    monkeypatch.setattr(environment, "multiplies_bf16", lambda capabilities: True)
+    monkeypatch.setattr(faster_precision, "faster_precision", lambda machine: findings.pop(0))
+    return findings
+
+
+def test_workers_are_told_the_precision_that_auto_came_to(opened: Opened, found: list[str]) -> None:
+    opened("bitfit", precision="bf16")
+    assert found == ["fp32"], "an explicit precision is measured"
+    found *= 2  # of the runs' arithmetic, and to open the backbone
+    parent = opened("bitfit")
+    assert parent.numerics["precision"] == "fp32"
+    found.clear()  # a worker that measures would fail
+    told = Opening.read(json.loads(json.dumps(Opening.of(Shops(parent)).line())))
+    by = told.shop
+    worker = open_shop(by.task, [parse_method("bitfit")], by.setup, checked=False)
+    assert worker.numerics == parent.numerics
+    specs = [shop.spec(parse_method("bitfit"), by.setup.recipe, 0) for shop in (parent, worker)]
+    assert specs[0].id == specs[1].id
+
+
+def test_without_a_network_nothing_is_measured(opened: Opened, found: list[str]) -> None:
+    found.clear()
+    assert opened("majority").backbone is None
+
+
+def test_a_backbone_that_is_opened_later_is_measured_for(opened: Opened, found: list[str]) -> None:
+    baselines = opened("majority")
+    assert baselines.opened_by is not None and found == ["fp32"]
+    by = replace(baselines.opened_by, methods=(parse_method("bitfit").config,))
+    there = reopened(baselines, by)
+    assert there.numerics["precision"] == "fp32" and there.backbone is not None and found == []
+    assert there.opened_by is not None and there.opened_by.setup.precision == "fp32"
+    module: Any = there.backbone
+    assert next(iter(module.module.parameters())).dtype == torch.float32

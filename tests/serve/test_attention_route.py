@@ -1,0 +1,124 @@
+"""What `POST /v1/attention` answers, and what it refuses."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from graftwork.core.backbone import Backbone
+from graftwork.errors import ConfigError, GraftworkError, IncompatibleModule, StorageError
+from graftwork.machine.memory import OutOfMemory
+from graftwork.pretrained.open_backbone import open_backbone
+from graftwork.serve.attention_route import MOST_WORDS, attention
+
+
+@dataclass
+class WithBackbone:
+    """As much of a bank as attention needs."""
+
+    backbone: Any
+
+    def open_backbone(self) -> Backbone:
+        return self.backbone
+
+
+@pytest.fixture(scope="module")
+def tiny() -> WithBackbone:
+    return WithBackbone(open_backbone("tiny_text", precision="fp32"))
+
+
+def test_words_and_a_share_for_each_pair_of_them(tiny: WithBackbone) -> None:
+    found = attention(tiny, {"text": "my card is lost", "block": 1, "head": 1})
+    assert found["words"] == ["[CLS]", "my", "card", "is", "lost", "[SEP]"]
+    assert found["added"] == [True, False, False, False, False, True]
+    assert [sum(row) for row in found["weights"]] == pytest.approx([1] * 6, abs=1e-4)
+    assert (found["blocks"], found["heads"], found["cut"]) == (2, 2, False)
+    assert attention(tiny, {"text": "my card is lost"}) != found
+
+
+@pytest.mark.parametrize(
+    ("body", "what"),
+    [
+        ([], "the body is not"),
+        ({}, "the body is not"),
+        ({"text": "a", "layer": 1}, "the body is not"),
+        ({"text": 3}, "text is not a text"),
+        ({"text": " \n"}, "text is not a text"),
+        ({"text": "a", "block": "1"}, "block or head is not a number"),
+        ({"text": "a", "head": True}, "block or head is not a number"),
+        ({"text": "a", "block": 9}, "there is no block 9"),
+        ({"text": "a", "head": -1}, "there is no head -1"),
+    ],
+)
+def test_what_is_asked_wrongly(tiny: WithBackbone, body: Any, what: str) -> None:
+    with pytest.raises(ConfigError, match=what):
+        attention(tiny, body)
+
+
+def test_a_picture_has_no_place_for_very_many_words(tiny: WithBackbone, monkeypatch: pytest.MonkeyPatch) -> None:
+    def computed(*given: Any) -> None:
+        raise AssertionError("the words are counted before")
+
+    monkeypatch.setattr("graftwork.pretrained.attention_weights._of_blocks", computed)
+    monkeypatch.setattr("graftwork.serve.attention_route.MOST_WORDS", 4)
+    with pytest.raises(ConfigError, match="too many words") as caught:
+        attention(tiny, {"text": "my card is lost"})
+    assert (caught.value.got, caught.value.expected) == ("6", "at most 4") and MOST_WORDS > 100
+    told = Path(__file__).parents[2] / "docs" / "page.md"  # [CLS] and [SEP] are two of the six
+    assert f"{MOST_WORDS} words, punctuation and added tokens counted" in told.read_text()
+
+
+def test_a_backbone_without_words_says_so() -> None:
+    class Pictures:
+        card = type("Card", (), {"id": "vit", "modality": "image"})
+
+    with pytest.raises(ConfigError, match="no attention over words") as caught:
+        attention(WithBackbone(Pictures()), {"text": "a"})
+    assert caught.value.got == "vit reads images"
+
+
+def test_over_http(running: Any, tiny: WithBackbone) -> None:
+    running.bank.open_backbone = tiny.open_backbone
+    status, found, _ = running.client.ask("POST", "/v1/attention", {"text": "my card is lost"})
+    assert status == 200 and found["words"][1:3] == ["my", "card"]
+    status, found, _ = running.client.ask("POST", "/v1/attention", {"text": "my card", "block": 5})
+    assert status == 422 and found["error"]["expected"] == "0 to 1"
+    assert running.client.ask("POST", "/v1/attention", b"{")[0] == 400
+    running.client.token = "another"
+    assert running.client.ask("POST", "/v1/attention", {"text": "my card is lost"})[0] == 401
+
+
+@pytest.mark.parametrize("kind", [StorageError, IncompatibleModule, OutOfMemory])
+def test_a_backbone_that_can_not_be_had_is_told(running: Any, kind: type[GraftworkError]) -> None:
+    def gone() -> Backbone:
+        raise kind("model.safetensors is another one", where="/models/ours")
+
+    running.bank.open_backbone = gone
+    status, found, headers = running.client.ask("POST", "/v1/attention", {"text": "my card is lost"})
+    assert (status, headers["retry-after"]) == (503, "60")
+    assert found["error"] == {"what": "model.safetensors is another one", "where": "backbone"}
+    assert not any("traceback" in line for line in running.lines())
+
+
+def test_one_picture_at_a_time(running: Any, tiny: WithBackbone) -> None:
+    entered, go_on = threading.Event(), threading.Event()
+
+    def slowly() -> Backbone:
+        entered.set()
+        assert go_on.wait(10)
+        return tiny.backbone
+
+    running.bank.open_backbone = slowly
+    first = threading.Thread(target=running.client.ask, args=("POST", "/v1/attention", {"text": "a"}))
+    first.start()
+    assert entered.wait(10)
+    status, _, headers = running.client.ask("POST", "/v1/attention", {"text": "b"})
+    assert status == 429 and headers["retry-after"] == "1"
+    go_on.set()
+    first.join(10)
+    running.bank.open_backbone = tiny.open_backbone
+    assert running.client.ask("POST", "/v1/attention", {"text": "b"})[0] == 200

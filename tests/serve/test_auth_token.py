@@ -1,0 +1,68 @@
+"""The token: random, or from a file that is one's own; compared whole."""
+
+from __future__ import annotations
+
+import base64
+from pathlib import Path
+
+import pytest
+
+from graftwork.errors import ConfigError, StorageError
+from graftwork.serve.auth_token import make_token, read_token, shows_token
+
+TOKEN = "0123456789abcdef"
+
+
+@pytest.fixture
+def token_file(tmp_path: Path) -> Path:
+    path = tmp_path / "token"
+    path.write_text(f"{TOKEN}\n")
+    path.chmod(0o600)
+    return path
+
+
+def test_random_tokens_differ() -> None:
+    assert len({make_token() for _ in range(20)}) == 20 and len(make_token()) == 32
+
+
+def test_a_token_is_read_without_its_line_end(token_file: Path) -> None:
+    assert read_token(token_file) == TOKEN
+
+
+@pytest.mark.parametrize("mode", [0o640, 0o604, 0o644, 0o660])
+def test_a_file_that_others_can_read_is_refused(token_file: Path, mode: int) -> None:
+    token_file.chmod(mode)
+    with pytest.raises(ConfigError, match=rf"read by others(.|\n)*mode {mode:04o}(.|\n)*chmod 600"):
+        read_token(token_file)
+
+
+@pytest.mark.parametrize("content", ["", "short", "two words of enough", f"{TOKEN}\n{TOKEN}", "é" * 20])
+def test_no_proper_token(token_file: Path, content: str) -> None:
+    token_file.write_text(content)
+    with pytest.raises(ConfigError, match="no proper token"):
+        read_token(token_file)
+
+
+def test_no_file(tmp_path: Path) -> None:
+    with pytest.raises(StorageError, match="no such file"):
+        read_token(tmp_path / "none")
+
+
+@pytest.mark.parametrize(
+    ("header", "password", "shown"),
+    [
+        (f"Bearer {TOKEN}", False, True),
+        (f"bearer  {TOKEN} ", False, True),
+        (f"Bearer {TOKEN}x", False, False),
+        (f"Bearer {TOKEN[:-1]}", False, False),
+        ("Bearer", False, False),
+        (TOKEN, False, False),
+        ("Basic " + base64.b64encode(f"me:{TOKEN}".encode()).decode(), True, True),
+        ("Basic " + base64.b64encode(f"me:{TOKEN}".encode()).decode(), False, False),
+        ("Basic ?", True, False),
+        ("Bearer \xff", True, False),
+    ],
+)
+def test_what_shows_a_token(header: str, password: bool, shown: bool) -> None:
+    assert shows_token(header.encode("latin-1"), TOKEN, password=password) is shown
+    assert shows_token(None, TOKEN, password=password) is False
