@@ -24,11 +24,11 @@ CALLS = {
 MUST_BE_FALSE = {"trust_remote_code", "shell", "allow_pickle"}
 MUST_BE_TRUE = {"weights_only"}
 DOORS: Mapping[str, set[str]] = {  # what opens foreign files -> the modules that may use it
-    "safetensors.torch.load": {"files.py"},
-    "safetensors.torch.load_file": {"files.py"},
+    "safetensors.torch.load": {"io/files.py"},
+    "safetensors.torch.load_file": {"io/files.py"},
     "safetensors.safe_open": set(),
-    "zipfile.ZipFile": {"torch_archive.py"},
-    "pickletools.genops": {"torch_archive.py"},
+    "zipfile.ZipFile": {"io/torch_archive.py"},
+    "pickletools.genops": {"io/torch_archive.py"},
     "h5py.File": {"pretrained/allennlp.py"},
     "tokenizers.Tokenizer.from_buffer": {"pretrained/tokenizer_file.py"},
     "tokenizers.Tokenizer.from_file": set(),

@@ -42,9 +42,9 @@ LONGEST = 4096  # bytes of an input
 WRITTEN = 8  # one input of so many has its bad rows written out, which takes longer than to read it
 BESIDE_A_PROGRAM = {"byteorder": b"little", "data/0": bytes(24), "version": b"3\n"}  # in an archive of tensors
 BETWEEN = b"\n%%%\n"  # files, where an input is several
-LOOKED_AT = ("data", "suites", "pretrain.reading", "files", "limited", "plain_files", "tensor_file", "torch_archive",
-             "core.task", "core.choices", "core.decoding", "core.labels", "kinds", "run.module_files",
-             "run.task_module")  # fmt: skip
+LOOKED_AT = ("data", "suites", "pretrain.text_files", "io.files", "io.json_limits", "io.plain_files",
+             "io.safetensors_header", "io.torch_archive", "core.task", "targets.choices", "pretrained.media_files",
+             "targets.labels", "kinds", "module.module_files", "module.task_module")  # fmt: skip
 WORDS = (  # of which the files are made
     '"', "'", ",", "\t", "\n", "\r\n", "\r", "{", "}", "[", "]", ":", "null", "true", "false", "NaN", "-1", "1e999",
     "0", "1", "2", "text", "label", "tokens", "tags", "O", "B-X", "I-X", "choices", "choice1", "choice2", "query",

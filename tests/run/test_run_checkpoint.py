@@ -156,7 +156,7 @@ def test_batches_that_were_cut_for_want_of_memory_stay_cut(monkeypatch: pytest.M
             raise RuntimeError("DefaultCPUAllocator: can't allocate memory")
         return forward(model, inputs, entering)
 
-    monkeypatch.setattr(Model, "forward", training_state)
+    monkeypatch.setattr(Model, "forward", training)
     one, _ = attempts.fit(tmp_path / "whole")
     attempts.killed(tmp_path / "broken", 4)
     short[0] = False

@@ -9,8 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from graftwork.data.checks.split_checks import cues
-from graftwork.data.checks.split_checks import near_duplicates as near
+from graftwork.data.checks import cues, near_duplicates
 from graftwork.pretrained.known_words import pieces
 from graftwork.targets.words import APART, TOKEN, WORD, apart, cut_words, example_of, word_places
 
@@ -116,7 +115,7 @@ def test_other_texts_are_cut_as_ever() -> None:
         assert re.findall(TOKEN, text) == re.findall(r"(?u)\w+|[^\w\s]", text)
         assert re.findall(WORD, text) == re.findall(r"\w+", text)
         assert cues._TOKEN.findall(text) == re.findall(r"\w+(?:['’]\w+)*|[^\w\s]", text)
-        assert near._WORD.findall(text) == re.findall(r"[^\W\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff]+", text)
+        assert near_duplicates._WORD.findall(text) == re.findall(r"[^\W\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff]+", text)
         assert cut_words(text) == cut_as_before(text)
         assert all(apart(pieces(chunk)) == pieces(chunk) for chunk in text.split())
 

@@ -9,9 +9,9 @@ import pytest
 from PIL import Image
 
 from graftwork.core.media import Media
+from graftwork.data.checks import near_images
 from graftwork.data.checks.near_duplicates import clusters, partners_across
 from graftwork.data.checks.near_images import APART, BITS, sketch_images
-from graftwork.data.checks.split_checks import near_images
 from graftwork.pretrained.media_files import identify
 
 
