@@ -21,8 +21,8 @@ os.environ["TOKENIZERS_PARALLELISM"] = "false"
 import pytest
 import torch
 
-sys.path.insert(0, str(Path(__file__).parent))  # `shops` and `second_device` are importable whatever the import mode
-pytest_plugins = ("shops",)  # fixtures of runs
+sys.path.insert(0, str(Path(__file__).parent))  # `sessions` and `second_device` are importable whatever the import mode
+pytest_plugins = ("sessions",)  # fixtures of runs
 
 CHECKOUT = Path(__file__).resolve().parents[1]
 LOOPBACK = ("127.0.0.1", "::1")

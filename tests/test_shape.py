@@ -128,6 +128,33 @@ def test_public_things_have_docstrings() -> None:
     assert [f"{path}: {name or 'the module'}" for path, (name, node) in public if not ast.get_docstring(node)] == []
 
 
+def twice(named: Iterator[tuple[str, str]]) -> dict[str, list[str]]:
+    """Names that stand in several places, with the places."""
+    places: dict[str, list[str]] = {}
+    for name, place in named:
+        places.setdefault(name, []).append(place)
+    return {name: found for name, found in places.items() if len(found) > 1}
+
+
+def test_a_name_of_a_file_stands_once() -> None:
+    registered = {*PARTS, "objectives", "tokenizers", "checks"}  # a part's file has its registered name
+    commands = {"cli"}  # a command's file has the command's name
+    found = [path for path in FILES if path.stem != "__init__" and path.parent.name not in registered | commands]
+    assert len(found) > 300
+    assert twice((path.stem, name_of(path)) for path in found) == {}
+
+
+def test_a_name_of_a_public_class_stands_once() -> None:
+    classes = [
+        (node.name, name_of(path))
+        for path in FILES
+        for node in tree_of(path).body
+        if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
+    ]
+    assert len(classes) > 300
+    assert twice(iter(classes)) == {}
+
+
 def test_file_names_say_something() -> None:
     assert not [name_of(path) for path in FILES if path.stem.strip("_") in EMPTY_NAMES]
 

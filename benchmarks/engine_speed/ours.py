@@ -31,8 +31,8 @@ from graftwork.core.run import Recipe
 from graftwork.core.task import Split
 from graftwork.pretrained.transformer import TransformerBackbone
 from graftwork.run.execute import workbench
-from graftwork.run.session import Shop, open_shop
-from graftwork.run.settings import Setup
+from graftwork.run.session import Session, open_session
+from graftwork.run.settings import RunSettings
 from graftwork.train.frozen_pass import FrozenStore
 from graftwork.train.loop import Attaches, FittedModel, fit_by_gradient
 
@@ -180,32 +180,32 @@ class Graftwork:
             _pad_to(PADDED)
         if "own_lengths" in self.off:
             length_buckets.AT_LEAST = sys.maxsize  # no cut spares as much
-        self.shop = self._open()
-        assert self.shop.backbone is not None
-        lengths = self.shop.backbone.encode(self.shop.dataset.train.examples).ids
+        self.session = self._open()
+        assert self.session.backbone is not None
+        lengths = self.session.backbone.encode(self.session.dataset.train.examples).ids
         squares = sum(len(ids) ** 2 for ids in lengths)
         self.facts: Answer = {"tokens": sum(map(len, lengths)), "squared_lengths": squares}
 
-    def _open(self) -> Shop:
+    def _open(self) -> Session:
         """The data and the backbone, with an empty cache of its own: nothing is found that was not paid for."""
         os.environ["XDG_CACHE_HOME"] = tempfile.mkdtemp(dir=self.folder)
         precision = "fp32" if "bf16" in self.off else "auto"
-        setup = Setup(self.backbone, runs=str(self.folder / "runs"), precision=precision, device="cpu")
-        shop = open_shop(self.task, [self.named], setup)
-        shop.frozen = FrozenStore(disk=shop.frozen.disk)  # opening tokenised: the first fit is to pay for it
-        return shop
+        setup = RunSettings(self.backbone, runs=str(self.folder / "runs"), precision=precision, device="cpu")
+        session = open_session(self.task, [self.named], setup)
+        session.frozen = FrozenStore(disk=session.frozen.disk)  # opening tokenised: the first fit is to pay for it
+        return session
 
     def about(self) -> Answer:
         """The data as it is trained on, the numerics, and the network's size."""
-        assert self.shop.backbone is not None
-        blocks = self.shop.backbone.sites("block").values()
-        card = self.shop.backbone.card
+        assert self.session.backbone is not None
+        blocks = self.session.backbone.sites("block").values()
+        card = self.session.backbone.card
         return self.facts | {
-            "train_rows": len(self.shop.dataset.train.examples),
-            "test_rows": len(self.shop.dataset.test.examples),
-            "numerics": dict(self.shop.numerics),
+            "train_rows": len(self.session.dataset.train.examples),
+            "test_rows": len(self.session.dataset.test.examples),
+            "numerics": dict(self.session.numerics),
             "method": dict(self.named.config),
-            "own_epochs": self.shop.resolved(self.named, Recipe())["epochs"],
+            "own_epochs": self.session.resolved(self.named, Recipe())["epochs"],
             "block_parameters": sum(weight.numel() for block in blocks for weight in block.parameters()),
             "width": card.width,
             "blocks": card.blocks,
@@ -217,11 +217,11 @@ class Graftwork:
         Where scores are told by epoch, every seed starts anew and opening the backbone is in its start.
         """
         if self.by_epoch or "shared_pass" in self.off:
-            self.shop = self._open()
+            self.session = self._open()
         watch = Watch()
         if self.by_epoch:
-            watch.add(self.shop.load)
-        bench = workbench(self.shop, self.named, Recipe(epochs=epochs), seed)
+            watch.add(self.session.load)
+        bench = workbench(self.session, self.named, Recipe(epochs=epochs), seed)
         if not isinstance(self.named.method, Attaches):
             return self._fit_at_once(bench, epochs, gate, watch)
         method = Switched(self.named.method, self.off)
@@ -246,10 +246,10 @@ class Graftwork:
         return Trained(watch.lap() | self._now(fitted.logits), lambda: self._scores(fitted.logits))
 
     def _now(self, logits: Answers) -> Answer:
-        return {"test_now": self._accuracy(logits, self.shop.dataset.test)} if self.by_epoch else {}
+        return {"test_now": self._accuracy(logits, self.session.dataset.test)} if self.by_epoch else {}
 
     def _scores(self, logits: Answers) -> Answer:
-        splits = self.shop.dataset.splits
+        splits = self.session.dataset.splits
         return {name: self._accuracy(logits, splits[name]) for name in ("validation", "test")}
 
     def _accuracy(self, logits: Answers, split: Split) -> float:

@@ -32,7 +32,7 @@ from scipy import stats
 
 from graftwork.compare.leaderboard_data import RowRuns
 from graftwork.compare.majority_floor import Floor
-from graftwork.compare.statistics import LEVEL, Sample, bootstrap
+from graftwork.compare.statistics import LEVEL, RowSample, bootstrap
 from graftwork.core.run import RunResult
 from graftwork.io.files import write_json
 from graftwork.machine.environment import environment
@@ -136,7 +136,9 @@ def verdicts(found: Pairs, draws: int, seed: int) -> NDArray[np.int64]:
                 for at in range(right.shape[1])
             )
             counted = RowRuns(name, {}, "ok", runs).counted("accuracy", floor)
-            samples += [Sample(f"{name}{pair}", counted)] if counted else []  # none: all failed, the row has no score
+            samples += (
+                [RowSample(f"{name}{pair}", counted)] if counted else []
+            )  # none: all failed, the row has no score
     boot = bootstrap(samples, metrics.get("accuracy"), draws=draws, seed=seed)
     told = {"better": 1, "worse": -1, "cannot tell": 0}
     return np.array([
@@ -222,7 +224,7 @@ def speed(rows: int, seeds: int = 10, examples: int = 2000) -> dict[str, Any]:
     random = np.random.default_rng(0)
     shared = random.random(examples)
     samples = [
-        Sample(
+        RowSample(
             f"row {row}",
             tuple((shared + random.normal(0, 0.1, examples) < 0.8).astype(np.float64)[:, None] for _ in range(seeds)),
         )

@@ -12,7 +12,7 @@ from units import Result, Teller, private
 
 import graftwork as gw
 from graftwork.compare.grid import split_statistics
-from graftwork.compare.statistics import Sample
+from graftwork.compare.statistics import RowSample
 from graftwork.data.load import load
 from graftwork.io.files import read_json
 from graftwork.run.store import read_result
@@ -103,12 +103,12 @@ def method_of(label: str) -> str:
     return ":".join(part for part in label.split(":") if not part.startswith("learning_rate="))
 
 
-def samples(place: Place, asked: gw.Task, runs: dict[str, list[str]]) -> tuple[str, list[Sample]]:
+def samples(place: Place, asked: gw.Task, runs: dict[str, list[str]]) -> tuple[str, list[RowSample]]:
     """The headline metric, and for every name the statistics of its runs on the test split, from their answers."""
     dataset = load(asked)
     metric = dataset.task.metrics[0]
     made = [
-        Sample(name, tuple(split_statistics(dataset, place.work / "runs" / run, "test", [metric])[metric]
+        RowSample(name, tuple(split_statistics(dataset, place.work / "runs" / run, "test", [metric])[metric]
                            for run in listed))
         for name, listed in runs.items()
     ]  # fmt: skip

@@ -16,7 +16,7 @@ from units import Result, Unit
 
 import graftwork as gw
 from graftwork.compare.grid import split_statistics
-from graftwork.compare.statistics import Sample, bootstrap
+from graftwork.compare.statistics import RowSample, bootstrap
 from graftwork.data.load import load
 from graftwork.registry import metrics
 
@@ -127,6 +127,6 @@ def judge(plan: Plan) -> Result:
     for network in NETWORKS:
         for row in plan.bench.result(f"board.{network}.ncbi_disease")["rows"]:
             read = [split_statistics(dataset, plan.place.work / "runs" / run, "test", [metric]) for run in row["runs"]]
-            made.append(Sample(f"{network} {method_of(row['method'])}", tuple(stats[metric] for stats in read)))
+            made.append(RowSample(f"{network} {method_of(row['method'])}", tuple(stats[metric] for stats in read)))
     pairs = [(f"biomedical {method}", f"minilm {method}") for method in METHODS]
     return judged(bootstrap(made, metrics.get(metric)), {"after and before": pairs})

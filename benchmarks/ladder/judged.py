@@ -11,7 +11,7 @@ import numpy as np
 from boards import Place, samples
 from units import Result
 
-from graftwork.compare.statistics import LEVEL, Bootstrap, Row, bootstrap, holm
+from graftwork.compare.statistics import LEVEL, BoardRow, Bootstrap, bootstrap, holm
 from graftwork.registry import metrics
 
 DRAWS = 10_000
@@ -23,7 +23,7 @@ def over_tasks(place: Place, tasks: Sequence[str], runs: Mapping[str, Mapping[st
     Examples and seeds are drawn anew for every task, the same for all rows; a row that lacks a task is left out.
     """
     whole = {name: listed for name, listed in runs.items() if all(listed.get(task) for task in tasks)}
-    parts: dict[str, list[Row]] = {name: [] for name in whole}
+    parts: dict[str, list[BoardRow]] = {name: [] for name in whole}
     if not whole:
         return Bootstrap({})
     for number, task in enumerate(tasks):
@@ -34,9 +34,9 @@ def over_tasks(place: Place, tasks: Sequence[str], runs: Mapping[str, Mapping[st
     return Bootstrap({name: mean_of(rows) for name, rows in parts.items()})
 
 
-def mean_of(rows: Sequence[Row]) -> Row:
+def mean_of(rows: Sequence[BoardRow]) -> BoardRow:
     """The mean of one row's scores on several tasks, draw by draw."""
-    return Row(
+    return BoardRow(
         points=np.mean([row.points for row in rows], axis=0),
         by_seed=np.mean([row.by_seed for row in rows], axis=0),
         drawn=np.mean([row.drawn for row in rows], axis=0),

@@ -25,9 +25,9 @@ from graftwork.data.splits.draws import Drawn, draw, parse_sizes
 from graftwork.io.files import write_json
 from graftwork.machine.environment import environment
 from graftwork.run.execute import workbench
-from graftwork.run.memo import Done
-from graftwork.run.session import Shop, open_shop
-from graftwork.run.settings import Setup
+from graftwork.run.memo import MemoEntry
+from graftwork.run.session import Session, open_session
+from graftwork.run.settings import RunSettings
 from graftwork.train.frozen_pass import FrozenStore
 from run import DRAWS, HERE, SETS, task
 
@@ -61,11 +61,11 @@ class SetFit:
         return heard
 
 
-def ours(shop: Shop, drawn: Drawn, method: str) -> dict[str, Any]:
+def ours(session: Session, drawn: Drawn, method: str) -> dict[str, Any]:
     """A fit and the answers to the test texts; the network is open already, no pass is kept from before."""
     named = parse_method(method.partition(", ")[0])
-    shop = replace(shop, dataset=drawn.dataset, done=Done(), frozen=FrozenStore())
-    bench = workbench(shop, named, Recipe(), drawn.number)
+    session = replace(session, dataset=drawn.dataset, done=MemoEntry(), frozen=FrozenStore())
+    bench = workbench(session, named, Recipe(), drawn.number)
     began = time.perf_counter()
     fitted = named.method.fit(bench)
     trained = time.perf_counter()
@@ -119,24 +119,24 @@ def main() -> None:
             print(f"SetFit is left out ({peer.said['missing']}): pip install setfit, or name another --python")
         for name in chosen.names:
             runs = Path(stack.enter_context(tempfile.TemporaryDirectory()))  # no run is kept
-            shops = {one: opened(name, one, runs) for one in OURS}
-            measure(name, shops, peer, settings, results / f"setfit_{name}.json", chosen)
+            sessions = {one: opened(name, one, runs) for one in OURS}
+            measure(name, sessions, peer, settings, results / f"setfit_{name}.json", chosen)
 
 
-def opened(name: str, contender: str, runs: Path) -> Shop:
-    """A shop for one of ours."""
+def opened(name: str, contender: str, runs: Path) -> Session:
+    """A session for one of ours."""
     method, _, precision = contender.partition(", ")
-    setup = Setup(runs=str(runs), cache_size="0", device="cpu", precision=precision or "auto")
-    return open_shop(task(name), [parse_method(method)], setup)
+    setup = RunSettings(runs=str(runs), cache_size="0", device="cpu", precision=precision or "auto")
+    return open_session(task(name), [parse_method(method)], setup)
 
 
 def measure(
-    name: str, shops: dict[str, Shop], peer: SetFit, settings: list[str], path: Path, chosen: argparse.Namespace
+    name: str, sessions: dict[str, Session], peer: SetFit, settings: list[str], path: Path, chosen: argparse.Namespace
 ) -> None:
     """Every draw at every size: ours and SetFit in turns, who begins changing with the draw."""
     content = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {"rows": []}
     done = {(row["size"], row["draw"], row["contender"]) for row in content["rows"]}
-    dataset = shops[OURS[0]].dataset
+    dataset = sessions[OURS[0]].dataset
     for size in parse_sizes(chosen.sizes, dataset.task):
         for number in range(chosen.draws):
             drawn = draw(dataset, size, number)
@@ -145,7 +145,7 @@ def measure(
                 if (size.word, number, contender) in done:
                     continue
                 answer = (
-                    ours(shops[contender], drawn, contender)
+                    ours(sessions[contender], drawn, contender)
                     if contender in OURS
                     else theirs(peer, drawn, contender.split(", ")[1])
                 )

@@ -66,7 +66,7 @@ def watched(marks: Marks, every: float) -> None:
     from graftwork.train import checkpoint_files
 
     run_checkpoint.EVERY_SECONDS, checkpoint_files.SHARE = every, 1.0  # however long writing takes beside tiny steps
-    steps, checkpoint, close = run_checkpoint.Keeping.steps, Filling.checkpoint, Filling.close
+    steps, checkpoint, close = run_checkpoint.RunCheckpoint.steps, Filling.checkpoint, Filling.close
     done = 0
 
     def step() -> None:
@@ -75,7 +75,7 @@ def watched(marks: Marks, every: float) -> None:
         done += 1
 
     @contextmanager
-    def stepping(self: run_checkpoint.Keeping) -> Iterator[Any]:
+    def stepping(self: run_checkpoint.RunCheckpoint) -> Iterator[Any]:
         with steps(self) as keep:
             yield _Marked(keep, step)
         marks.write(AFTER, done)
@@ -88,7 +88,7 @@ def watched(marks: Marks, every: float) -> None:
         marks.write(AFTER, done)
         close(self)
 
-    run_checkpoint.Keeping.steps = stepping  # type: ignore[method-assign]
+    run_checkpoint.RunCheckpoint.steps = stepping  # type: ignore[method-assign]
     Filling.checkpoint, Filling.close = marked_checkpoint, marked_close  # type: ignore[method-assign]
 
 

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from graftwork.bank import bank as bank_module
-from graftwork.bank.bank import Bank, Changes
+from graftwork.bank.bank import Bank, BankChanges
 from graftwork.errors import ConfigError, GraftworkError, IncompatibleModule, StorageError, UnknownName
 from graftwork.io.files import read_json, write_json
 from graftwork.module import task_module
@@ -156,7 +156,7 @@ def test_tasks_are_opened_when_they_are_asked_and_once(bank: Bank, monkeypatch: 
         again.predict([("probe", "good film"), ("lora", "good film")])
         assert [folder.parent.name for folder in opened] == ["probe", "lora"]
     assert again.load_all() == {} and len(opened) == 5
-    assert again.refresh() == Changes() and len(opened) == 5
+    assert again.refresh() == BankChanges() and len(opened) == 5
 
 
 def test_one_backbone_is_open_for_all(bank: Bank, module: MakeModule, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -331,7 +331,7 @@ def test_what_others_change_is_taken_in(bank: Bank, elsewhere: Bank, module: Mak
     assert bank.predict_all("good film").keys() == {"probe", "lora", "spans", "new"}
     with pytest.raises(UnknownName):
         bank.predict([("always", "x")])
-    assert bank.refresh() == Changes()
+    assert bank.refresh() == BankChanges()
 
 
 def test_a_version_that_can_not_be_opened_leaves_the_old_one_answering(

@@ -24,7 +24,7 @@ from graftwork.errors import ConfigError, DataError, GraftworkError, Incompatibl
 from graftwork.io.files import write_json
 from graftwork.module.task_module import TaskModule
 from graftwork.run import run_checkpoint
-from graftwork.run.session import Opened, open_shared
+from graftwork.run.session import OpenBackbone, open_shared
 from graftwork.run.train import train
 from graftwork.testing import tiny_dataset
 from graftwork.testing.tiny_networks import write_awd_lstm
@@ -191,9 +191,9 @@ def test_a_file_of_an_earlier_task_that_changes_stops_the_stream(tasks: list[Pat
 
 def test_the_last_bits_of_an_answer_count(tasks: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A backbone that is changed by far less than a self-test tolerates."""
-    opened: list[Opened] = []
+    opened: list[OpenBackbone] = []
 
-    def noting(*arguments: Any) -> Opened:
+    def noting(*arguments: Any) -> OpenBackbone:
         opened.append(open_shared(*arguments))
         return opened[-1]
 

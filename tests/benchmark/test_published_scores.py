@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from graftwork.benchmark.published_scores import Entry, best_on_validation, geometric_mean, of_published, over_tasks
+from graftwork.benchmark.published_scores import (
+    PublishedEntry,
+    best_on_validation,
+    geometric_mean,
+    of_published,
+    over_tasks,
+)
 
 
-def entry(scores: dict[str, dict[int, float]], validation: float = 0.5, method: str = "m") -> Entry:
-    return Entry(method, "ok" if scores else "dropped", scores, validation, {})
+def entry(scores: dict[str, dict[int, float]], validation: float = 0.5, method: str = "m") -> PublishedEntry:
+    return PublishedEntry(method, "ok" if scores else "dropped", scores, validation, {})
 
 
 def test_a_task_with_two_scores_counts_once() -> None:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from graftwork.compare.statistics import Sample, bootstrap
+from graftwork.compare.statistics import RowSample, bootstrap
 from graftwork.data.load import load
 from graftwork.io.files import read_json
 from graftwork.registry import metrics
@@ -107,7 +107,7 @@ def test_over_tasks_a_difference_is_paired(ladder: SimpleNamespace) -> None:
         runs = {
             "better": np.maximum(base, draw.random((300, 1)) < 0.2), "worse": base, "same": np.flip(base, axis=0),
         }  # fmt: skip
-        samples = [Sample(name, (stats, stats, stats)) for name, stats in runs.items()]
+        samples = [RowSample(name, (stats, stats, stats)) for name, stats in runs.items()]
         boot = bootstrap(samples, metrics.get("accuracy"), draws=500, seed=number)
         for name in rows:
             rows[name].append(boot.rows[name])

@@ -9,21 +9,21 @@ import pytest
 
 from graftwork.budget.batch_lengths import Lengths
 from graftwork.data.splits.batch_order import bucket
-from graftwork.run.session import Shop
+from graftwork.run.session import Session
 from graftwork.train.batches import by_length
 from graftwork.train.frozen_pass import TOKENS_PER_BATCH
 
 
 @pytest.mark.parametrize("pair", [False, True])
-def test_tokens_are_those_of_the_collated_batches(pair: bool, open_tiny: Callable[..., Shop]) -> None:
-    shop = open_tiny(pair=pair)
-    assert shop.backbone is not None
-    lengths = Lengths(shop.backbone, shop.dataset.splits)
+def test_tokens_are_those_of_the_collated_batches(pair: bool, open_tiny: Callable[..., Session]) -> None:
+    session = open_tiny(pair=pair)
+    assert session.backbone is not None
+    lengths = Lengths(session.backbone, session.dataset.splits)
     encoded = lengths.encoded["train"]
 
     def collated(rows: list[int]) -> int:
-        assert shop.backbone is not None
-        return shop.backbone.collate(encoded, rows)["input_ids"].numel()
+        assert session.backbone is not None
+        return session.backbone.collate(encoded, rows)["input_ids"].numel()
 
     epoch = lengths.of_epoch(8, 5)
     assert [tokens for _, tokens in epoch] == [collated(encoded.sequences(rows.tolist())) for rows, _ in epoch]

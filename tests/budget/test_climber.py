@@ -28,9 +28,9 @@ from graftwork.methods.majority import Constant, Majority
 from graftwork.registry import methods
 from graftwork.run.execute import execute
 from graftwork.run.score_interval import Evidence
-from graftwork.run.session import Shop
+from graftwork.run.session import Session
 
-OpenShop = Callable[..., Shop]
+OpenSession = Callable[..., Session]
 KNOWN = Prior(Sizes(), Experience())  # no earlier board: nothing here hangs on those that the package ships
 DURING: dict[str, Callable[[int, int], None]] = {}  # what a run of so many seconds and this seed does on its way
 
@@ -121,8 +121,8 @@ class Foreseen:
 class Climb:
     """Methods with known scores, and a climb over them on the fake watch."""
 
-    def __init__(self, shop: Shop):
-        self.shop = shop
+    def __init__(self, session: Session):
+        self.session = session
         self.recipe = Recipe()
         self.scores: dict[str, float | Sequence[float]] = {}  # label -> validation score, of each seed or of all
 
@@ -139,7 +139,7 @@ class Climb:
         """That has not begun."""
         purse = Purse(Budget(budget, "s"), Prices(), WATCH)
         known = Foreseen() if forecasts is None else forecasts
-        return Climber(self.shop, purse, known, self.recipe, 0, lambda done, text: None, worth)
+        return Climber(self.session, purse, known, self.recipe, 0, lambda done, text: None, worth)
 
     def __call__(
         self,
@@ -166,12 +166,12 @@ def paid(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def climb(open_tiny: OpenShop, monkeypatch: pytest.MonkeyPatch) -> Climb:
+def climb(open_tiny: OpenSession, monkeypatch: pytest.MonkeyPatch) -> Climb:
     """`climb(budget, {method: score})`."""
     made, really = Climb(open_tiny()), execute
 
-    def timed(shop: Shop, method: Named, *rest: Any) -> tuple[RunResult, bool]:
-        result, reused = really(shop, method, *rest)
+    def timed(session: Session, method: Named, *rest: Any) -> tuple[RunResult, bool]:
+        result, reused = really(session, method, *rest)
         return replace(result, spent=Phase(float(method.config["seconds"]))), reused
 
     monkeypatch.setattr(climbing, "validation_evidence", made.evidence)
@@ -258,9 +258,9 @@ def test_where_a_whole_run_is_not_affordable_a_part_of_it_is_made(
     asked: list[Recipe] = []
     timed = climbing.execute
 
-    def noted(shop: Shop, method: Named, recipe: Recipe, *rest: Any) -> tuple[RunResult, bool]:
+    def noted(session: Session, method: Named, recipe: Recipe, *rest: Any) -> tuple[RunResult, bool]:
         asked.append(recipe)
-        return timed(shop, method, recipe, *rest)
+        return timed(session, method, recipe, *rest)
 
     monkeypatch.setattr(climbing, "execute", noted)
     climber = climb(30, {"paid": 0.5, "tuned:seconds=60": 0.9}, Foreseen(epochs=6))
@@ -326,7 +326,7 @@ def test_a_wrong_forecast_does_not_overrun(sort: str, wrong: float, budget: floa
     ended = [rung for rung in climber.rungs if rung.result is not None]
     labels = {rung.method.label for rung in ended}
     assert {"paid", f"{sort}:seconds=5"} <= labels and not labels & set(list(scores)[2:])
-    store = climber.shop.store
+    store = climber.session.store
     assert len(store.ids()) == len(ended)
     assert {path.name for path in store.root.iterdir()} == set(store.ids())  # nothing half-written
     stopped = [rung for rung in climber.rungs if rung.decision == "interrupted"]

@@ -13,10 +13,10 @@ from graftwork.core.named_methods import parse_method
 from graftwork.core.run import Recipe
 from graftwork.core.task import Task
 from graftwork.run.execute import execute
-from graftwork.run.session import Shop, open_shop
-from graftwork.run.settings import Setup
+from graftwork.run.session import Session, open_session
+from graftwork.run.settings import RunSettings
 
-OpenShop = Callable[..., Shop]
+OpenSession = Callable[..., Session]
 SEVERAL = (
     "majority", "tfidf_svm", "linear_probe", "top_layers:k=1", "adapter", "full", "no_transfer:by=top_layers:k=1",
 )  # fmt: skip
@@ -49,7 +49,7 @@ def test_a_part_of_the_steps_where_the_seconds_do_not_hold_all() -> None:
     assert Forecast({"fit": 9.0}).within(1.0).seconds == 9.0
 
 
-def test_operations_order_the_methods(open_tiny: OpenShop) -> None:
+def test_operations_order_the_methods(open_tiny: OpenSession) -> None:
     forecaster = Forecaster(open_tiny(), Recipe(epochs=3), 0)
     dearer = ("linear_probe", "top_layers:k=1", "bitfit", "full")
     operations = [forecaster.operations(parse_method(words)) for words in dearer]
@@ -62,33 +62,33 @@ def test_operations_order_the_methods(open_tiny: OpenShop) -> None:
 @pytest.mark.parametrize(
     "kind", ["regression", *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("classification", "multilabel"))]
 )
-def test_every_rung_can_be_forecast(kind: str, open_tiny: OpenShop) -> None:
-    shop = open_tiny(kind, pair=kind == "regression")
-    before = sorted(shop.store.root.iterdir())
-    forecaster = Forecaster(shop, Recipe(epochs=1), 0)
+def test_every_rung_can_be_forecast(kind: str, open_tiny: OpenSession) -> None:
+    session = open_tiny(kind, pair=kind == "regression")
+    before = sorted(session.store.root.iterdir())
+    forecaster = Forecaster(session, Recipe(epochs=1), 0)
     for words in SEVERAL:
         forecast = forecaster.forecast(parse_method(words))
         assert forecast.seconds > 0 and min(forecast.parts.values()) >= 0, words
         assert {"evaluation", "saving", "speed"} < forecast.parts.keys()
         assert (forecast.step is not None) == (words in SEVERAL[3:])
-    assert sorted(shop.store.root.iterdir()) == before  # a forecast leaves nothing
+    assert sorted(session.store.root.iterdir()) == before  # a forecast leaves nothing
 
 
-def test_the_first_start_is_of_the_methods_that_leave_blocks_frozen(open_tiny: OpenShop) -> None:
-    shop = open_tiny()
-    forecaster = Forecaster(shop, Recipe(), 0)
-    assert shop.backbone is not None
+def test_the_first_start_is_of_the_methods_that_leave_blocks_frozen(open_tiny: OpenSession) -> None:
+    session = open_tiny()
+    forecaster = Forecaster(session, Recipe(), 0)
+    assert session.backbone is not None
     chosen = [parse_method(one) for one in ("majority", "linear_probe", "full", "top_layers:k=1")]
-    assert forecaster.first_start(chosen) == shop.backbone.card.blocks - 1
+    assert forecaster.first_start(chosen) == session.backbone.card.blocks - 1
     assert forecaster.first_start(chosen[:3]) is None
 
 
-def test_more_epochs_take_longer(open_tiny: OpenShop) -> None:
+def test_more_epochs_take_longer(open_tiny: OpenSession) -> None:
     ticks = iter(range(10**9))  # a clock on which every look takes a second
-    shop = open_tiny()
+    session = open_tiny()
 
     def forecast(epochs: int) -> dict[str, float]:
-        forecaster = Forecaster(shop, Recipe(epochs=epochs), 0, clock=lambda: float(next(ticks)))
+        forecaster = Forecaster(session, Recipe(epochs=epochs), 0, clock=lambda: float(next(ticks)))
         return dict(forecaster.forecast(parse_method("full")).parts)
 
     few, many = forecast(2), forecast(20)
@@ -96,11 +96,11 @@ def test_more_epochs_take_longer(open_tiny: OpenShop) -> None:
     assert many["evaluation"] == few["evaluation"]
 
 
-def test_a_pass_that_is_there_costs_nothing(open_tiny: OpenShop) -> None:
-    shop, method = open_tiny(), parse_method("top_layers:k=1")
-    forecaster = Forecaster(shop, Recipe(epochs=1), 0)
+def test_a_pass_that_is_there_costs_nothing(open_tiny: OpenSession) -> None:
+    session, method = open_tiny(), parse_method("top_layers:k=1")
+    forecaster = Forecaster(session, Recipe(epochs=1), 0)
     assert forecaster.forecast(method).parts["prefix"] > 0
-    execute(shop, method, Recipe(epochs=1), 0, lambda done, text: None)
+    execute(session, method, Recipe(epochs=1), 0, lambda done, text: None)
     assert forecaster.forecast(method).parts["prefix"] == 0
     assert forecaster.forecast(parse_method("linear_probe")).parts["prefix"] == 0  # pooled features came with it
 
@@ -111,14 +111,14 @@ def test_forecasts_come_near_real_runs(tmp_path: object, capsys: pytest.CaptureF
 
     The aim is 15 %: the printed ratios are what to look at.
     """
-    shop = open_shop(Task.from_file("builtin:tickets"), [parse_method("full")], Setup(runs=str(tmp_path)))
+    session = open_session(Task.from_file("builtin:tickets"), [parse_method("full")], RunSettings(runs=str(tmp_path)))
     recipe = Recipe(epochs=1)
-    forecaster = Forecaster(shop, recipe, 0, clock=time.process_time)
+    forecaster = Forecaster(session, recipe, 0, clock=time.process_time)
     for words in ("linear_probe", "top_layers:k=1", "adapter", "full"):
         began = time.process_time()
         forecast = forecaster.forecast(parse_method(words))
         measured = time.process_time() - began
-        result, known = execute(shop, parse_method(words), recipe, 0, lambda done, text: None)
+        result, known = execute(session, parse_method(words), recipe, 0, lambda done, text: None)
         assert not known and result.status == "ok"
         real = time.process_time() - began - measured
         with capsys.disabled():

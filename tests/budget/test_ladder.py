@@ -44,7 +44,7 @@ def in_turn(monkeypatch: pytest.MonkeyPatch) -> None:
     """`majority` is foreseen to be the shortest, and nothing is fitted to find that out."""
 
     class Foreseen:
-        def __init__(self, *shop: Any, **clock: Any):
+        def __init__(self, *session: Any, **clock: Any):
             pass
 
         def operations(self, method: Named) -> float:

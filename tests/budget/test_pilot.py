@@ -9,17 +9,17 @@ import numpy as np
 from graftwork.budget.pilot import fit_pilot
 from graftwork.core.named_methods import parse_method
 from graftwork.core.run import Recipe
-from graftwork.run.session import Shop
+from graftwork.run.session import Session
 
-OpenShop = Callable[..., Shop]
+OpenSession = Callable[..., Session]
 
 
-def test_what_a_fit_asks_for_is_marked_in_order(open_tiny: OpenShop) -> None:
-    shop, method = open_tiny(), parse_method("top_layers:k=1")
+def test_what_a_fit_asks_for_is_marked_in_order(open_tiny: OpenSession) -> None:
+    session, method = open_tiny(), parse_method("top_layers:k=1")
     ticks = iter(range(10**6))
     rows, batches = np.array([3, 1, 4, 5]), [np.array([0, 1]), np.array([2, 3]), np.array([0, 1])]
-    spec = shop.spec(method, Recipe(), 0)
-    fitted, trace = fit_pilot(shop, method, spec, lambda: float(next(ticks)), rows, np.array([0, 2]), batches)
+    spec = session.spec(method, Recipe(), 0)
+    fitted, trace = fit_pilot(session, method, spec, lambda: float(next(ticks)), rows, np.array([0, 2]), batches)
     names = [name for name, _ in trace.marks]
     assert names[:5] == ["began", "asked", "given", "asked", "given"] and names[-1] == "ended"
     steps = names[names.index("went on") :]
@@ -30,4 +30,6 @@ def test_what_a_fit_asks_for_is_marked_in_order(open_tiny: OpenShop) -> None:
     assert trace.last("went on", otherwise=-1) == trace.times("went on")[-1]
     assert trace.last("never", otherwise=-1) == -1
     assert fitted.facts["steps"] == 3
-    assert shop.backbone and not shop.frozen.holds(shop.backbone, shop.dataset.digest, shop.dataset.train, None)
+    assert session.backbone and not session.frozen.holds(
+        session.backbone, session.dataset.digest, session.dataset.train, None
+    )

@@ -22,7 +22,7 @@ Boards = Callable[[str], Any]
 
 
 @pytest.fixture
-def shop(graft: Graft, boards: Boards) -> Path:
+def session(graft: Graft, boards: Boards) -> Path:
     """A bank with two versions of `tickets` and a task without a backbone."""
     board = boards("classification")
     assert graft("bank", "create", "shop.bank").code == 0
@@ -33,31 +33,31 @@ def shop(graft: Graft, boards: Boards) -> Path:
     return Path("shop.bank")
 
 
-def test_a_bank_grows_and_is_listed(graft: Graft, shop: Path, boards: Boards) -> None:
-    lines = graft("bank", "ls", shop).out.splitlines()
+def test_a_bank_grows_and_is_listed(graft: Graft, session: Path, boards: Boards) -> None:
+    lines = graft("bank", "ls", session).out.splitlines()
     assert lines[0].split() == ["task", "version", "kind", "method", "test", "trained", "bytes"]
     assert [line.split()[:4] for line in lines[1:3]] == [
         ["always", "1", "classification", "majority"],
         ["tickets", "2", "classification", "top_layers"],
     ]
     assert lines[-1].startswith("2 tasks, ") and lines[-1].endswith(" in shop.bank")
-    listed = json.loads(graft("bank", "ls", shop, "--json").out)
+    listed = json.loads(graft("bank", "ls", session, "--json").out)
     assert [task["name"] for task in listed] == ["always", "tickets"]
     assert listed[1]["labels"] == ["billing", "delivery", "technical"] and listed[1]["bytes"] > 1000
-    again = graft("bank", "add", shop, boards("classification").run_of("top_layers:k=1"), "--task", "tickets")
+    again = graft("bank", "add", session, boards("classification").run_of("top_layers:k=1"), "--task", "tickets")
     assert "In the bank: tickets, version 2, in shop.bank, already" in again.out and "rollback" not in again.out
 
 
-def test_a_damaged_task_is_listed_as_that_beside_the_others(graft: Graft, shop: Path) -> None:
-    (shop / "tasks" / "always" / "1" / "module.json").write_text("{}")
-    done = graft("bank", "ls", shop)
+def test_a_damaged_task_is_listed_as_that_beside_the_others(graft: Graft, session: Path) -> None:
+    (session / "tasks" / "always" / "1" / "module.json").write_text("{}")
+    done = graft("bank", "ls", session)
     lines = done.out.splitlines()
     assert done.code == 0 and lines[1].split()[:3] == ["always", "1", "damaged"] and lines[2].startswith("tickets")
     assert "always/1: module.json is damaged" in done.out
-    assert "module.json is damaged" in json.loads(graft("bank", "ls", shop, "--json").out)[0]["problem"]
-    assert graft("predict", shop, "tickets", "refund the invoice").code == 0
-    assert "module.json is damaged" in graft("predict", shop, "always", "refund the invoice").err
-    assert graft("bank", "remove", shop, "always").code == 0 and graft("bank", "check", shop).code == 0
+    assert "module.json is damaged" in json.loads(graft("bank", "ls", session, "--json").out)[0]["problem"]
+    assert graft("predict", session, "tickets", "refund the invoice").code == 0
+    assert "module.json is damaged" in graft("predict", session, "always", "refund the invoice").err
+    assert graft("bank", "remove", session, "always").code == 0 and graft("bank", "check", session).code == 0
 
 
 def test_an_empty_bank_is_listed_and_shown(graft: Graft) -> None:
@@ -67,28 +67,28 @@ def test_an_empty_bank_is_listed_and_shown(graft: Graft) -> None:
     assert "tiny_text, revision" in graft("bank", "show", "b").out and "in fp32" in graft("bank", "show", "b").out
 
 
-def test_a_bank_and_its_tasks_are_shown(graft: Graft, shop: Path) -> None:
-    out = graft("bank", "show", shop).out
+def test_a_bank_and_its_tasks_are_shown(graft: Graft, session: Path) -> None:
+    out = graft("bank", "show", session).out
     for words in ("bank       shop.bank", "tiny_text, revision ", "2, ", "always, tickets", "ledger     4 lines"):
         assert words in out
-    assert json.loads(graft("bank", "show", shop, "--json").out)["tasks"]["tickets"]["version"] == 2
-    task = graft("bank", "show", shop, "tickets").out
+    assert json.loads(graft("bank", "show", session, "--json").out)["tasks"]["tickets"]["version"] == 2
+    task = graft("bank", "show", session, "tickets").out
     assert "in bank    tickets, version 2 of 1, 2, added 20" in task and "method     top_layers" in task
     assert "board      none" in task and "predict_latency_seconds" in task
-    assert "method     linear_probe" in graft("bank", "show", shop, "tickets@1").out
-    assert "do:       graft bank show shop.bank" in graft("show", shop).err
-    found = json.loads(graft("bank", "show", shop, "tickets@1", "--json").out)
+    assert "method     linear_probe" in graft("bank", "show", session, "tickets@1").out
+    assert "do:       graft bank show shop.bank" in graft("show", session).err
+    found = json.loads(graft("bank", "show", session, "tickets@1", "--json").out)
     assert (found["version"], found["versions"], found["module"]["method"]["name"]) == (1, [1, 2], "linear_probe")
 
 
-def test_the_board_of_a_comparison_is_kept_with_the_task(graft: Graft, shop: Path, boards: Boards) -> None:
+def test_the_board_of_a_comparison_is_kept_with_the_task(graft: Graft, session: Path, boards: Boards) -> None:
     board = boards("classification")
-    done = graft("bank", "add", shop, board.run_of("tfidf_svm"), "--task", "with_board", "--board", board.folder)
+    done = graft("bank", "add", session, board.run_of("tfidf_svm"), "--task", "with_board", "--board", board.folder)
     assert done.code == 0, done.err
-    assert "leaderboard.json of its comparison" in graft("bank", "show", shop, "with_board").out
-    assert read_json(shop / "tasks" / "with_board" / "1" / "leaderboard.json") == board.board
-    bad = graft("bank", "add", shop, board.run_of("majority"), "--task", "x", "--board", shop / "tasks")
-    assert bad.code == 2 and "leaderboard.json" in bad.err and not (shop / "tasks" / "x").exists()
+    assert "leaderboard.json of its comparison" in graft("bank", "show", session, "with_board").out
+    assert read_json(session / "tasks" / "with_board" / "1" / "leaderboard.json") == board.board
+    bad = graft("bank", "add", session, board.run_of("majority"), "--task", "x", "--board", session / "tasks")
+    assert bad.code == 2 and "leaderboard.json" in bad.err and not (session / "tasks" / "x").exists()
 
 
 def test_the_backbone_that_a_bank_names_is_not_fetched(
@@ -104,83 +104,83 @@ def test_the_backbone_that_a_bank_names_is_not_fetched(
     assert done.code == 2 and "a file that names one starts no download" in done.err
 
 
-def test_versions_go_back_and_differ(graft: Graft, shop: Path) -> None:
-    differing = graft("bank", "diff", shop, "tickets@1", "tickets").out
+def test_versions_go_back_and_differ(graft: Graft, session: Path) -> None:
+    differing = graft("bank", "diff", session, "tickets@1", "tickets").out
     for words in ("method", "name linear_probe → top_layers", "delta", " kB → ", "run"):
         assert words in differing
     assert "labels" not in differing
-    assert graft("bank", "diff", shop, "tickets@2", "tickets").out == "no difference\n"
-    assert graft("bank", "rollback", shop, "tickets").out == "tickets: version 1 answers; version 2 is kept\n"
-    assert graft("bank", "ls", shop).out.splitlines()[2].split()[:4] == [
+    assert graft("bank", "diff", session, "tickets@2", "tickets").out == "no difference\n"
+    assert graft("bank", "rollback", session, "tickets").out == "tickets: version 1 answers; version 2 is kept\n"
+    assert graft("bank", "ls", session).out.splitlines()[2].split()[:4] == [
         "tickets",
         "1",
         "classification",
         "linear_probe",
     ]
-    assert graft("bank", "rollback", shop, "tickets", "--to", "2").code == 0
-    late = graft("bank", "rollback", shop, "tickets", "--to", "7")
+    assert graft("bank", "rollback", session, "tickets", "--to", "2").code == 0
+    late = graft("bank", "rollback", session, "tickets", "--to", "7")
     assert late.code == 2 and "'tickets' has no version 7" in late.err and "one of 1, 2" in late.err
 
 
-def test_banks_differ(graft: Graft, shop: Path, boards: Boards) -> None:
-    shutil.copytree(shop, "other.bank")
-    assert graft("bank", "diff", shop, "other.bank").out == "no difference\n"
+def test_banks_differ(graft: Graft, session: Path, boards: Boards) -> None:
+    shutil.copytree(session, "other.bank")
+    assert graft("bank", "diff", session, "other.bank").out == "no difference\n"
     graft("bank", "rollback", "other.bank", "tickets")
     graft("bank", "rename", "other.bank", "always", "never")
-    lines = graft("bank", "diff", shop, "other.bank").out.splitlines()
+    lines = graft("bank", "diff", session, "other.bank").out.splitlines()
     assert lines[:3] == ["- always   only in the first", "+ never   only in the second", "~ tickets"]
     assert any("name top_layers → linear_probe" in line for line in lines)
-    found = json.loads(graft("bank", "diff", shop, "other.bank", "--json").out)
+    found = json.loads(graft("bank", "diff", session, "other.bank", "--json").out)
     assert found["added"] == ["never"] and found["changed"]["tickets"]["method"][1]["name"] == "linear_probe"
 
 
-def test_tasks_are_renamed_and_removed(graft: Graft, shop: Path) -> None:
-    assert graft("bank", "rename", shop, "tickets", "teams").out == "tickets is teams now\n"
-    assert graft("predict", shop, "teams", "refund the invoice").code == 0
-    assert graft("bank", "remove", shop, "teams").out == "removed teams from shop.bank\n"
-    assert [path.name for path in (shop / "tasks").iterdir()] == ["always"]
-    near = graft("bank", "remove", shop, "allways")
+def test_tasks_are_renamed_and_removed(graft: Graft, session: Path) -> None:
+    assert graft("bank", "rename", session, "tickets", "teams").out == "tickets is teams now\n"
+    assert graft("predict", session, "teams", "refund the invoice").code == 0
+    assert graft("bank", "remove", session, "teams").out == "removed teams from shop.bank\n"
+    assert [path.name for path in (session / "tasks").iterdir()] == ["always"]
+    near = graft("bank", "remove", session, "allways")
     assert near.code == 2 and "did you mean 'always'?" in near.err
-    taken = graft("bank", "rename", shop, "always", "always")
+    taken = graft("bank", "rename", session, "always", "always")
     assert taken.code == 2 and "there is a task 'always' already" in taken.err
-    assert "all is well: the ledger and 1 version" in graft("bank", "check", shop).out
+    assert "all is well: the ledger and 1 version" in graft("bank", "check", session).out
 
 
-def test_check_computes_everything_again(graft: Graft, shop: Path) -> None:
-    done = graft("bank", "check", shop)
+def test_check_computes_everything_again(graft: Graft, session: Path) -> None:
+    done = graft("bank", "check", session)
     assert done.code == 0
     lines = done.out.splitlines()
     assert [line.split()[0] for line in lines[:4]] == ["ledger", "always@1", "tickets@1", "tickets@2"]
     assert lines[0].endswith("whole") and all(line.endswith("the same bits") for line in lines[1:4])
     assert lines[4] == "all is well: the ledger and 3 versions"
-    listed = json.loads(graft("bank", "check", shop, "--json").out)
+    listed = json.loads(graft("bank", "check", session, "--json").out)
     assert [item["difference"] for item in listed] == [None, 0.0, 0.0, 0.0]
 
 
-def test_check_says_what_is_not_as_it_was(graft: Graft, shop: Path) -> None:
-    (shop / "tasks" / "tickets" / "1" / "README.md").write_text("other words")
-    path = shop / "tasks" / "always" / "1" / "selftest.json"
+def test_check_says_what_is_not_as_it_was(graft: Graft, session: Path) -> None:
+    (session / "tasks" / "tickets" / "1" / "README.md").write_text("other words")
+    path = session / "tasks" / "always" / "1" / "selftest.json"
     test = read_json(path)
     write_json(path, test | {"logits": [[value + 1 for value in row] for row in test["logits"]]})
-    done = graft("bank", "check", shop)
+    done = graft("bank", "check", session)
     assert done.code == 2
     assert done.out.count("FAILS") == 2 and done.out.count("a file of this task is not as it was added") == 2
     assert "2 of 4 parts of this bank are not as they were" in done.err and "shop.bank" in done.err
 
 
 def test_predict_takes_a_bank_and_a_task(
-    graft: Graft, shop: Path, boards: Boards, written: Callable[..., Path]
+    graft: Graft, session: Path, boards: Boards, written: Callable[..., Path]
 ) -> None:
     board = boards("classification")
     alone = graft("predict", board.run_of("top_layers:k=1"), "refund the invoice", "my parcel")
-    assert graft("predict", shop, "tickets", "refund the invoice", "my parcel").out == alone.out
+    assert graft("predict", session, "tickets", "refund the invoice", "my parcel").out == alone.out
     source = written("in.csv", ("text",), [("the app",), ("my parcel",)])
-    assert graft("predict", shop, "tickets", "--file", source, "--also", "always", "--out", "out.jsonl").code == 0
+    assert graft("predict", session, "tickets", "--file", source, "--also", "always", "--out", "out.jsonl").code == 0
     answers = [json.loads(line) for line in Path("out.jsonl").read_text().splitlines()]
     assert [set(answer) for answer in answers] == [
         {"text", "label", "probabilities", "always.label", "always.probabilities"}
     ] * 2
-    beside = graft("predict", shop, "tickets", "the app", "--also", board.run_of("tfidf_svm"))
+    beside = graft("predict", session, "tickets", "the app", "--also", board.run_of("tfidf_svm"))
     assert beside.code == 0 and "  data: " in beside.out
 
 
@@ -194,8 +194,8 @@ def test_predict_takes_a_bank_and_a_task(
         (("tickets", "the app", "--also", "alwayz"), "not a task module"),
     ],
 )
-def test_what_a_bank_is_not_asked_rightly(graft: Graft, shop: Path, words: tuple[str, ...], message: str) -> None:
-    done = graft("predict", shop, *words)
+def test_what_a_bank_is_not_asked_rightly(graft: Graft, session: Path, words: tuple[str, ...], message: str) -> None:
+    done = graft("predict", session, *words)
     assert (done.code, done.out) == (2, "") and message in done.err
 
 
@@ -258,7 +258,7 @@ def test_nothing_is_trained_for_a_bank_that_would_not_take_it(
         (("frobnicate",), "No such command 'frobnicate'"),
     ],
 )
-def test_mistakes_are_said(graft: Graft, shop: Path, words: tuple[str, ...], message: str) -> None:
+def test_mistakes_are_said(graft: Graft, session: Path, words: tuple[str, ...], message: str) -> None:
     done = graft("bank", *words)
     assert done.code == 2 and message in done.err
     assert not Path("new").exists() and not Path("nowhere").exists()

@@ -13,7 +13,7 @@ from graftwork.budget import climber
 from graftwork.cli.train import ladder_lines
 from graftwork.core.named_methods import Named
 from graftwork.core.run import RunResult
-from graftwork.run.session import Shop
+from graftwork.run.session import Session
 
 Graft = Callable[..., Any]
 
@@ -170,10 +170,10 @@ def test_a_budget_climbs_prints_its_answer_and_its_ladder_and_leaves_a_module(
 def test_ctrl_c_leaves_the_best_choice_so_far(graft: Graft, tickets: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     execute = climber.execute
 
-    def stopped(shop: Shop, method: Named, *rest: Any) -> tuple[RunResult, bool]:
+    def stopped(session: Session, method: Named, *rest: Any) -> tuple[RunResult, bool]:
         if method.label == "linear_probe":
             raise KeyboardInterrupt
-        return execute(shop, method, *rest)
+        return execute(session, method, *rest)
 
     monkeypatch.setattr(climber, "execute", stopped)
     done = graft("train", tickets, *QUICK, "--budget", "1h", "--out", "l")

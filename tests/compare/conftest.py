@@ -11,12 +11,12 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent))
 
 if TYPE_CHECKING:
-    from graftwork.run.session import Shop
+    from graftwork.run.session import Session
 
 
 @pytest.fixture
-def toy_shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Shop:
+def toy_session(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Session:
     """Where methods answer as well as they are told to: see `toys.py`."""
-    from toys import open_shop
+    from toys import open_session
 
-    return open_shop(tmp_path, monkeypatch)
+    return open_session(tmp_path, monkeypatch)

@@ -16,7 +16,7 @@ from graftwork.compare.search import Outlook
 from graftwork.decision.standing import Standing
 from graftwork.errors import ConfigError, UnknownName
 from graftwork.registry import methods
-from shops import Write
+from sessions import Write
 
 
 def test_methods_as_a_list_or_as_one_string() -> None:

@@ -8,15 +8,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from graftwork.compare.savings import Line, labels_needed, saving, savings, sentence
+from graftwork.compare.savings import MethodCurve, labels_needed, saving, savings, sentence
 
 ROWS = np.array([10.0, 100.0, 1000.0])
 SIZES = ("10%", "30%", "100%")
 
 
-def line(name: str, *means: float, spread: float = 0.0, draws: int = 5) -> Line:
+def line(name: str, *means: float, spread: float = 0.0, draws: int = 5) -> MethodCurve:
     noise = spread * np.linspace(-1, 1, draws)
-    return Line(name, SIZES, ROWS, np.array(means)[:, None] + noise)
+    return MethodCurve(name, SIZES, ROWS, np.array(means)[:, None] + noise)
 
 
 def test_between_two_sizes_on_a_logarithmic_axis() -> None:
@@ -53,7 +53,7 @@ def test_not_reached_and_reached_at_once() -> None:
 
 
 def test_what_few_resamples_reach_has_no_interval() -> None:
-    seldom = Line("svm", SIZES, ROWS, np.array([[0.1] * 5, [0.2] * 5, [0.7, 0.55, 0.55, 0.55, 0.55]]))
+    seldom = MethodCurve("svm", SIZES, ROWS, np.array([[0.1] * 5, [0.2] * 5, [0.7, 0.55, 0.55, 0.55, 0.55]]))
     found = saving(line("probe", 0.66, 0.7, 0.9), 0, seldom)
     assert found.needed is found.low is found.high is None and 0 < found.reached < 0.025  # type: ignore[operator]
     assert f"(it does in {100 * found.reached:.1f} % of the resamples of the draws)" in sentence(vars(found), "f1")
@@ -61,7 +61,7 @@ def test_what_few_resamples_reach_has_no_interval() -> None:
 
 def test_an_interval_that_ends_at_not_reached() -> None:
     """The mean curve just reaches it; many resamples of its draws do not."""
-    noisy = Line("svm", SIZES, ROWS, np.array([[0.1] * 5, [0.3] * 5, [0.4, 0.5, 0.6, 0.7, 0.8]]))
+    noisy = MethodCurve("svm", SIZES, ROWS, np.array([[0.1] * 5, [0.3] * 5, [0.4, 0.5, 0.6, 0.7, 0.8]]))
     found = saving(line("probe", 0.6, 0.7, 0.9), 0, noisy)
     assert found.needed is not None and found.reached is not None and 0.3 < found.reached < 0.9
     assert found.low is not None and found.low < 1000 and found.high is None

@@ -14,22 +14,22 @@ from graftwork.compare import grid
 from graftwork.compare.advice import advice
 from graftwork.compare.run_times import BEFORE_THE_BACKBONE
 from graftwork.compare.search import STARTING, Search
-from graftwork.compare.workers import Finished, Order, Report, one_by_one
+from graftwork.compare.workers import Finished, Report, RunOrder, one_by_one
 from graftwork.core.meter import Phase
 from graftwork.core.run import RunResult
 from graftwork.decision.earlier_boards import Experience
 from graftwork.decision.prior import Prior, Sizes
 from graftwork.run import score_interval
-from graftwork.run.session import Shop
-from graftwork.run.sessions import Shops
+from graftwork.run.session import Session
+from graftwork.run.sessions import Sessions
 from graftwork.run.store import read_logits
 
 ALL = "able,near,fair,probe,poor,simple,majority"
 
 
-def test_baselines_run_first_and_each_once(toy_shop: Shop) -> None:
+def test_baselines_run_first_and_each_once(toy_session: Session) -> None:
     """Those without a backbone before those that read it; what changes the network comes after them."""
-    found = Comparison(toy_shop, ALL)
+    found = Comparison(toy_session, ALL)
     found.search.run()
     labels = [label for label, _ in found.begun]
     assert found.begun[:3] == [("simple", 0), ("majority", 0), ("probe", 0)]
@@ -38,16 +38,16 @@ def test_baselines_run_first_and_each_once(toy_shop: Shop) -> None:
     assert sorted(found.ended) == sorted(labels)
 
 
-def test_a_much_better_method_is_found_however_dear_it_is(toy_shop: Shop) -> None:
-    found = Comparison(toy_shop, "majority,probe,poor,fair,able")
+def test_a_much_better_method_is_found_however_dear_it_is(toy_session: Session) -> None:
+    found = Comparison(toy_session, "majority,probe,poor,fair,able")
     board = found.board(found.search.run())
     assert found.chosen() == board["decision"]["chosen"] == board["rows"][0]["method"] == "able"
     assert advice(board)[0].startswith("Use able: accuracy 9")
 
 
-def test_a_method_that_earlier_looks_leave_no_gain_never_runs(toy_shop: Shop) -> None:
+def test_a_method_that_earlier_looks_leave_no_gain_never_runs(toy_session: Session) -> None:
     """The other rate of a method that is far behind: methods of one name are expected to be alike."""
-    found = Comparison(toy_shop, "majority,probe,poor,poor:learning_rate=0.002,able", seeds=1)
+    found = Comparison(toy_session, "majority,probe,poor,poor:learning_rate=0.002,able", seeds=1)
     made = found.search.run()
     assert found.runs()["poor"] == 1 and made.left == ["poor:learning_rate=0.002"]
     board = found.board(made)
@@ -60,25 +60,25 @@ def test_a_method_that_earlier_looks_leave_no_gain_never_runs(toy_shop: Shop) ->
 
 @pytest.mark.parametrize(("seeds", "made"), [(1, 1), (2, 2), (3, 3), (6, 3)])
 def test_the_chosen_method_runs_with_seeds_that_show_its_spread_and_so_do_cheap_ones(
-    seeds: int, made: int, toy_shop: Shop
+    seeds: int, made: int, toy_session: Session
 ) -> None:
-    found = Comparison(toy_shop, "majority,simple,probe,poor,able", seeds)
+    found = Comparison(toy_session, "majority,simple,probe,poor,able", seeds)
     found.search.run()
     assert found.runs() == {"majority": made, "simple": made, "probe": made, "poor": 1, "able": made}
     assert sorted(seed for label, seed in found.begun if label == "able") == list(range(made))
 
 
-def test_seeds_that_change_the_choice_are_followed_by_more_search(toy_shop: Shop) -> None:
+def test_seeds_that_change_the_choice_are_followed_by_more_search(toy_session: Session) -> None:
     """One whose first run was luck is left, and the one that is chosen instead has as many runs."""
     lucky, other = "fair:skill=0.97:later=0.6", "near:skill=0.85"
-    found = Comparison(toy_shop, f"majority,probe,{other},{lucky}")
+    found = Comparison(toy_session, f"majority,probe,{other},{lucky}")
     found.search.run()
     assert found.chosen() == other
     assert found.runs() == {"majority": 3, "probe": 3, other: 3, lucky: 3}
     assert found.begun.index((lucky, 2)) < found.begun.index((other, 1))
 
 
-def test_no_row_of_test_is_read_while_it_searches(toy_shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_row_of_test_is_read_while_it_searches(toy_session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
     read: list[str] = []
 
     def reading(folder: Any, split: str) -> Any:
@@ -88,15 +88,15 @@ def test_no_row_of_test_is_read_while_it_searches(toy_shop: Shop, monkeypatch: p
 
     for module in (grid, score_interval):
         monkeypatch.setattr(module, "read_logits", reading)
-    found = Comparison(toy_shop, "majority,probe,able,near")
+    found = Comparison(toy_session, "majority,probe,able,near")
     made = found.search.run()
     assert found.chosen() == "able" and set(read) == {"validation"}
     with pytest.raises(AssertionError):
-        made.rows(toy_shop)
+        made.rows(toy_session)
 
 
-def test_what_is_better_on_test_alone_is_not_chosen(toy_shop: Shop) -> None:
-    found = Comparison(toy_shop, "majority,probe,near:on_test=0.4,fair:on_test=0.99")
+def test_what_is_better_on_test_alone_is_not_chosen(toy_session: Session) -> None:
+    found = Comparison(toy_session, "majority,probe,near:on_test=0.4,fair:on_test=0.99")
     board = found.board(found.search.run())
     assert [row["method"] for row in board["rows"]][:2] == ["fair:on_test=0.99", "probe"]
     assert board["decision"]["chosen"] == "near:on_test=0.4"
@@ -105,9 +105,9 @@ def test_what_is_better_on_test_alone_is_not_chosen(toy_shop: Shop) -> None:
 
 @pytest.mark.parametrize(("worth", "chosen"), [(0.0, "able"), (0.005, "able"), (0.03, "near")])
 def test_a_cheaper_method_is_chosen_where_the_difference_does_not_matter(
-    worth: float, chosen: str, toy_shop: Shop
+    worth: float, chosen: str, toy_session: Session
 ) -> None:
-    found = Comparison(toy_shop, "majority,probe,near,able", worth=worth)
+    found = Comparison(toy_session, "majority,probe,near,able", worth=worth)
     board = found.board(found.search.run())
     decision = board["decision"]
     assert (decision["chosen"], decision["worth"], decision["within"]) == (chosen, worth, worth > 0)
@@ -115,18 +115,18 @@ def test_a_cheaper_method_is_chosen_where_the_difference_does_not_matter(
     assert decision["cheaper"]["method"] == {"able": "near", "near": "probe"}[chosen]
 
 
-def test_a_method_that_fails_is_not_chosen(toy_shop: Shop) -> None:
+def test_a_method_that_fails_is_not_chosen(toy_session: Session) -> None:
     failing = "able:fails_from=0"
-    found = Comparison(toy_shop, f"majority,probe,near,{failing}")
+    found = Comparison(toy_session, f"majority,probe,near,{failing}")
     board = found.board(found.search.run())
     assert found.chosen() == "near" and found.begun.count((failing, 0)) == 1
     assert board["rows"][-1]["method"] == failing and board["rows"][-1]["status"] == "failed"
     assert failing not in [one["method"] for one in board["decision"]["methods"]]
 
 
-def test_one_that_fails_while_its_seeds_are_added_is_not_chosen_either(toy_shop: Shop) -> None:
+def test_one_that_fails_while_its_seeds_are_added_is_not_chosen_either(toy_session: Session) -> None:
     failing = "able:fails_from=1"
-    found = Comparison(toy_shop, f"majority,probe,near:skill=0.8,{failing}")
+    found = Comparison(toy_session, f"majority,probe,near:skill=0.8,{failing}")
     board = found.board(found.search.run())
     assert found.chosen() == "near:skill=0.8" and found.runs()["near:skill=0.8"] == 3
     (row,) = [row for row in board["rows"] if row["method"] == failing]
@@ -135,34 +135,34 @@ def test_one_that_fails_while_its_seeds_are_added_is_not_chosen_either(toy_shop:
 
 
 @pytest.mark.parametrize("words", ["able:fails_from=1", "able:fails_from=1,near:fails_from=1"])
-def test_nothing_is_chosen_where_all_fail_while_their_seeds_are_added(words: str, toy_shop: Shop) -> None:
-    found = Comparison(toy_shop, words)
+def test_nothing_is_chosen_where_all_fail_while_their_seeds_are_added(words: str, toy_session: Session) -> None:
+    found = Comparison(toy_session, words)
     board = found.board(found.search.run())
     assert board["decision"] is None and {row["status"] for row in board["rows"]} == {"ok"}
     assert "nothing was chosen" in advice(board)[0]
 
 
 def test_what_was_not_worth_a_run_is_tried_once_all_that_ran_has_failed(
-    toy_shop: Shop, monkeypatch: pytest.MonkeyPatch
+    toy_session: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Methods of one name are alike here, so the second has nothing to gain as long as the first can be chosen."""
     alike = Prior(Sizes(label=1e-4, task_label=1e-4), Experience())
     monkeypatch.setattr(Prior, "load", lambda data="": alike)
-    found = Comparison(toy_shop, "near:fails_from=1,near:learning_rate=0.002", seeds=3)
+    found = Comparison(toy_session, "near:fails_from=1,near:learning_rate=0.002", seeds=3)
     found.search.run()
     assert found.begun[:2] == [("near:fails_from=1", 0), ("near:fails_from=1", 1)]
     assert found.runs()["near:learning_rate=0.002"] == 3 and found.chosen() == "near:learning_rate=0.002"
 
 
-def test_nothing_is_chosen_where_every_method_fails(toy_shop: Shop) -> None:
-    found = Comparison(toy_shop, "simple:fails_from=0,probe:fails_from=0,able:fails_from=0,near:fails_from=0")
+def test_nothing_is_chosen_where_every_method_fails(toy_session: Session) -> None:
+    found = Comparison(toy_session, "simple:fails_from=0,probe:fails_from=0,able:fails_from=0,near:fails_from=0")
     board = found.board(found.search.run())
     assert [seed for _, seed in found.begun] == [0] * 4, "each was tried, and once"
     assert board["decision"] is None and advice(board) == ["No method finished."]
 
 
-def test_a_method_over_another_is_never_chosen_and_runs_beside_the_chosen_one(toy_shop: Shop) -> None:
-    found = Comparison(toy_shop, "majority,probe,over,fair")
+def test_a_method_over_another_is_never_chosen_and_runs_beside_the_chosen_one(toy_session: Session) -> None:
+    found = Comparison(toy_session, "majority,probe,over,fair")
     made = found.search.run()
     board = found.board(made)
     assert board["rows"][0]["method"] == "over" and board["decision"]["chosen"] == "fair" and made.left == []
@@ -171,14 +171,14 @@ def test_a_method_over_another_is_never_chosen_and_runs_beside_the_chosen_one(to
     assert "over" not in [one["method"] for one in board["decision"]["methods"]]
 
 
-def test_methods_over_others_run_where_there_are_no_others(toy_shop: Shop) -> None:
-    found = Comparison(toy_shop, "over")
+def test_methods_over_others_run_where_there_are_no_others(toy_session: Session) -> None:
+    found = Comparison(toy_session, "over")
     board = found.board(found.search.run())
     assert found.runs()["over"] >= 1 and board["decision"] is None
 
 
-def test_nothing_but_the_majority_class(toy_shop: Shop) -> None:
-    found = Comparison(toy_shop, "majority")
+def test_nothing_but_the_majority_class(toy_session: Session) -> None:
+    found = Comparison(toy_session, "majority")
     made = found.search.run()
     board = found.board(made)
     assert found.runs() == {"majority": 3} and made.left == []
@@ -186,25 +186,27 @@ def test_nothing_but_the_majority_class(toy_shop: Shop) -> None:
     assert advice(board)[0].startswith("Use majority: accuracy 50.0 on test")
 
 
-def test_the_majority_class_is_chosen_only_where_nothing_is_above_it(toy_shop: Shop) -> None:
-    below = Comparison(toy_shop, "majority,poor:skill=0.3")
+def test_the_majority_class_is_chosen_only_where_nothing_is_above_it(toy_session: Session) -> None:
+    below = Comparison(toy_session, "majority,poor:skill=0.3")
     below.search.run()
     assert below.chosen() == "majority"
-    above = Comparison(toy_shop, "majority,poor:skill=0.58", worth=0.5)
+    above = Comparison(toy_session, "majority,poor:skill=0.58", worth=0.5)
     above.search.run()
     assert above.chosen() == "poor:skill=0.58", "however little a point is worth"
 
 
-def test_without_baselines_the_quickest_runs_first(toy_shop: Shop) -> None:
-    found = Comparison(toy_shop, "able,near,poor:skill=0.3")
+def test_without_baselines_the_quickest_runs_first(toy_session: Session) -> None:
+    found = Comparison(toy_session, "able,near,poor:skill=0.3")
     found.search.run()
     assert found.begun[0] == ("poor:skill=0.3", 0) and found.chosen() == "able"
     assert all(found.runs().values())
 
 
-def at_once(seen: list[list[str]], shops: Shops, orders: Sequence[Order], report: Report) -> Iterator[Finished]:
+def at_once(
+    seen: list[list[str]], sessions: Sessions, orders: Sequence[RunOrder], report: Report
+) -> Iterator[Finished]:
     """A crew that takes every order at once; noted is what it is at whenever a run ends, which are the last first."""
-    alone, taken, going = partial(one_by_one, shops), 0, list[int]()
+    alone, taken, going = partial(one_by_one, sessions), 0, list[int]()
     while going or taken < len(orders):
         going += range(taken, len(orders))
         taken = len(orders)
@@ -214,15 +216,15 @@ def at_once(seen: list[list[str]], shops: Shops, orders: Sequence[Order], report
             yield place, result, known
 
 
-def test_two_runs_at_once_are_kept_on_their_way_and_no_more(toy_shop: Shop) -> None:
+def test_two_runs_at_once_are_kept_on_their_way_and_no_more(toy_session: Session) -> None:
     """What is on its way counts as if it came out as expected: the second is of another method."""
-    shop, calls = replace(toy_shop, runs_at_once=2), list[list[list[str]]]()
+    session, calls = replace(toy_session, runs_at_once=2), list[list[list[str]]]()
 
-    def crew(orders: Sequence[Order], report: Report) -> Iterator[Finished]:
+    def crew(orders: Sequence[RunOrder], report: Report) -> Iterator[Finished]:
         calls.append([])
-        return at_once(calls[-1], Shops(shop), orders, report)
+        return at_once(calls[-1], Sessions(session), orders, report)
 
-    found = Comparison(shop, "majority,probe,poor,fair,near,able", crew=crew)
+    found = Comparison(session, "majority,probe,poor,fair,near,able", crew=crew)
     found.search.run()
     baselines, search, *_ = calls
     assert baselines == [["probe"]]
@@ -234,18 +236,18 @@ def test_two_runs_at_once_are_kept_on_their_way_and_no_more(toy_shop: Shop) -> N
 
 
 def test_an_interrupted_search_goes_on_where_it_was_and_ends_the_same(
-    toy_shop: Shop, tmp_path_factory: pytest.TempPathFactory
+    toy_session: Session, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     words = "majority,probe,poor,near"
 
-    def interrupt(order: Order) -> None:
+    def interrupt(order: RunOrder) -> None:
         if order.label == "near":
             raise KeyboardInterrupt
 
-    cut = Comparison(toy_shop, words, when_begun=interrupt)
+    cut = Comparison(toy_session, words, when_begun=interrupt)
     with pytest.raises(KeyboardInterrupt):
         cut.search.run()
-    resumed, again = Comparison(toy_shop, words), Comparison(toy_shop, words)
+    resumed, again = Comparison(toy_session, words), Comparison(toy_session, words)
     made = resumed.search.run()
     assert made.reused == len(cut.ended) == len(cut.begun) - 1 == 3 and made.reused < len(made.runs)
     assert resumed.begun[: len(cut.begun)] == cut.begun
@@ -254,26 +256,26 @@ def test_an_interrupted_search_goes_on_where_it_was_and_ends_the_same(
     assert again.begun == resumed.begun and again.board(once_more)["rows"] == resumed.board(made)["rows"]
 
 
-def test_what_it_expects_of_its_time(toy_shop: Shop) -> None:
+def test_what_it_expects_of_its_time(toy_session: Session) -> None:
     """Baselines, the quickest and the slowest trained method once, a middling one twice; at most everything."""
     words, baselines = "majority,probe,poor,near,able", SECONDS["majority"] + SECONDS["probe"]
-    found = Comparison(toy_shop, words, seeds=3)
+    found = Comparison(toy_session, words, seeds=3)
     outlook = found.search.outlook()
     assert outlook.first_seconds == pytest.approx(baselines)
     assert outlook.likely_seconds == found.search.seconds_left() == pytest.approx(baselines + 5 + 2 * 8 + 40)
     assert (outlook.most_seconds, outlook.runs) == (pytest.approx(3 * (baselines + 53)), 15)
-    two = Comparison(replace(toy_shop, runs_at_once=2), words, seeds=3).search.outlook()
+    two = Comparison(replace(toy_session, runs_at_once=2), words, seeds=3).search.outlook()
     assert two.first_seconds == outlook.first_seconds + STARTING, "of the processes"
     assert two.likely_seconds == pytest.approx((outlook.likely_seconds + STARTING) / 2)
     assert two.most_seconds == outlook.most_seconds / 2
-    one = Comparison(toy_shop, words, seeds=1).search.outlook()
+    one = Comparison(toy_session, words, seeds=1).search.outlook()
     assert one.likely_seconds == one.most_seconds == pytest.approx(baselines + 53)
-    only = Comparison(toy_shop, "majority,probe").search.outlook()
+    only = Comparison(toy_session, "majority,probe").search.outlook()
     assert only.likely_seconds == only.first_seconds < only.most_seconds
 
 
-def test_the_time_that_is_left_comes_to_nothing(toy_shop: Shop) -> None:
-    found = Comparison(toy_shop, "majority,probe,able")
+def test_the_time_that_is_left_comes_to_nothing(toy_session: Session) -> None:
+    found = Comparison(toy_session, "majority,probe,able")
     left: list[tuple[str, int, float]] = []
     found.when_begun = lambda order: left.append((order.label, order.seed, found.search.seconds_left()))
     found.search.run()
@@ -283,10 +285,10 @@ def test_the_time_that_is_left_comes_to_nothing(toy_shop: Shop) -> None:
 
 
 def test_what_a_run_takes_is_what_runs_of_its_method_took_else_by_its_operations(
-    toy_shop: Shop, monkeypatch: pytest.MonkeyPatch
+    toy_session: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Search, "seconds", SECONDS_OF)
-    search = Comparison(toy_shop, "majority,probe,near,able").search
+    search = Comparison(toy_session, "majority,probe,near,able").search
     arms = {arm.label: arm for arm in search.entries}
 
     def seconds(label: str) -> float:

@@ -13,7 +13,7 @@ from boards import Share, hits
 
 from graftwork.compare import statistics
 from graftwork.compare.sentences import sentence
-from graftwork.compare.statistics import Sample, Spread, bootstrap, holm, smallest_detectable
+from graftwork.compare.statistics import RowSample, Spread, bootstrap, holm, smallest_detectable
 from graftwork.core.task import Task
 from graftwork.registry import metrics
 
@@ -33,7 +33,7 @@ def test_equal_methods_are_rarely_told_apart(seeds: tuple[int, int], seed_sd: fl
     rng = np.random.default_rng(5)
     told, sims = 0, 400
     for sim in range(sims):
-        a, b = (Sample(name, simulated(rng, n, seed_sd)) for name, n in zip("ab", seeds, strict=True))
+        a, b = (RowSample(name, simulated(rng, n, seed_sd)) for name, n in zip("ab", seeds, strict=True))
         told += bootstrap([a, b], Share(), draws=200, seed=sim).difference("a", "b").verdict != "cannot tell"
     assert told / sims <= 0.08  # 5 % and under three standard errors; the raw bootstrap has up to 15 %
 
@@ -41,14 +41,17 @@ def test_equal_methods_are_rarely_told_apart(seeds: tuple[int, int], seed_sd: fl
 def test_the_interval_of_a_row_covers_the_truth() -> None:
     rng = np.random.default_rng(6)
     scores = [
-        bootstrap([Sample("a", simulated(rng, 5, 0.03))], Share(), draws=200, seed=sim).score("a") for sim in range(120)
+        bootstrap([RowSample("a", simulated(rng, 5, 0.03))], Share(), draws=200, seed=sim).score("a")
+        for sim in range(120)
     ]
     assert 0.89 <= np.mean([score.low <= 0.85 <= score.high for score in scores]) <= 1.0
     assert np.mean([score.high - score.low for score in scores]) < 0.2
 
 
 def test_a_real_difference_is_found() -> None:
-    samples = [Sample(name, tuple(hits(share, seed) for seed in range(5))) for name, share in (("a", 0.9), ("b", 0.7))]
+    samples = [
+        RowSample(name, tuple(hits(share, seed) for seed in range(5))) for name, share in (("a", 0.9), ("b", 0.7))
+    ]
     boot = bootstrap(samples, Share())
     pair = boot.difference("a", "b")
     assert pair.verdict == "better"
@@ -63,22 +66,22 @@ def test_a_real_difference_is_found() -> None:
 def test_pairing_narrows_the_difference() -> None:
     a = tuple(hits(0.80, seed) for seed in range(5))
     b = tuple(hits(0.83, seed) for seed in range(5))
-    boot = bootstrap([Sample("a", a), Sample("b", b)], Share(), draws=2000)
+    boot = bootstrap([RowSample("a", a), RowSample("b", b)], Share(), draws=2000)
     pair, score = boot.difference("b", "a"), boot.score("a")
     assert pair.high - pair.low < 0.7 * (score.high - score.low)
 
 
 def test_equal_rows_tie() -> None:
     runs = tuple(hits(0.8, seed) for seed in range(5))
-    pair = bootstrap([Sample("a", runs), Sample("b", runs)], Share(), draws=200).difference("a", "b")
+    pair = bootstrap([RowSample("a", runs), RowSample("b", runs)], Share(), draws=200).difference("a", "b")
     assert (pair.delta, pair.p_a_better, pair.p, pair.verdict) == (0.0, 0.5, 1.0, "cannot tell")
 
 
 def test_two_runs_say_nothing() -> None:
     samples = [
-        Sample("best", tuple(hits(0.9, seed) for seed in range(5))),
-        Sample("two", tuple(hits(0.3, seed) for seed in range(2))),
-        Sample("three", tuple(hits(0.3, seed) for seed in range(3))),
+        RowSample("best", tuple(hits(0.9, seed) for seed in range(5))),
+        RowSample("two", tuple(hits(0.3, seed) for seed in range(2))),
+        RowSample("three", tuple(hits(0.3, seed) for seed in range(3))),
     ]
     boot = bootstrap(samples, Share(), draws=500)
     two, three = boot.difference("best", "two"), boot.difference("best", "three")
@@ -88,14 +91,16 @@ def test_two_runs_say_nothing() -> None:
 
 
 def test_who_asks_for_fewer_runs_is_answered_over_examples_alone() -> None:
-    samples = [Sample("best", (hits(0.9, 0),)), Sample("worst", (hits(0.3, 0),))]
+    samples = [RowSample("best", (hits(0.9, 0),)), RowSample("worst", (hits(0.3, 0),))]
     assert bootstrap(samples, Share(), draws=200).difference("best", "worst").verdict == "cannot tell"
     pair = bootstrap(samples, Share(), draws=200, fewest_runs=1).difference("best", "worst")
     assert (pair.verdict, pair.p is not None and pair.p < 1e-6) == ("better", True)
 
 
 def test_same_seed_same_numbers() -> None:
-    samples = [Sample(name, tuple(hits(share, seed) for seed in range(3))) for name, share in (("a", 0.8), ("b", 0.82))]
+    samples = [
+        RowSample(name, tuple(hits(share, seed) for seed in range(3))) for name, share in (("a", 0.8), ("b", 0.82))
+    ]
     first, again, other = (bootstrap(samples, Share(), draws=300, seed=seed).differences() for seed in (1, 1, 2))
     assert first == again
     assert first != other
@@ -103,12 +108,12 @@ def test_same_seed_same_numbers() -> None:
 
 def test_draws_are_shared_by_rows() -> None:
     one = tuple(hits(0.8, seed) for seed in range(4))
-    boot = bootstrap([Sample("a", one), Sample("b", one)], Share(), draws=100)
+    boot = bootstrap([RowSample("a", one), RowSample("b", one)], Share(), draws=100)
     assert np.array_equal(boot.rows["a"].drawn, boot.rows["b"].drawn)
 
 
 def test_chunks_do_not_change_the_draws(monkeypatch: pytest.MonkeyPatch) -> None:
-    samples = [Sample("a", tuple(hits(0.8, seed) for seed in range(3)))]
+    samples = [RowSample("a", tuple(hits(0.8, seed) for seed in range(3)))]
     whole = bootstrap(samples, Share(), draws=64).rows["a"].drawn
     monkeypatch.setattr(statistics, "_CHUNK_BYTES", 8 * 200 * 7)
     assert np.allclose(bootstrap(samples, Share(), draws=64).rows["a"].drawn, whole, atol=1e-12)
@@ -131,7 +136,7 @@ def test_what_could_show_nothing_has_no_smallest_difference() -> None:
     assert smallest_detectable(Spread(0.01, 4, examples=5)) is None  # the sign test gives 0.0625 at least
     assert smallest_detectable(Spread(0.0, 1e9)) is None
     runs = (hits(0.8, 0),) * 5
-    pair = bootstrap([Sample("a", runs), Sample("b", runs)], Share(), draws=200).difference("a", "b")
+    pair = bootstrap([RowSample("a", runs), RowSample("b", runs)], Share(), draws=200).difference("a", "b")
     assert sentence(asdict(pair)) == "a and b: cannot tell; they score the same on any of these rows"
 
 
@@ -141,7 +146,7 @@ def test_a_few_examples_that_differ_alike_are_no_certainty() -> None:
         assert Spread(error, 5).p_value(-0.5) == 0.03125
         assert Spread(error, 2).p_value(0.0) == 1.0
     right, wrong = np.ones((3, 1)), np.zeros((3, 1))
-    found = bootstrap([Sample("a", (right,) * 3), Sample("b", (wrong,) * 3)], Share(), draws=200)
+    found = bootstrap([RowSample("a", (right,) * 3), RowSample("b", (wrong,) * 3)], Share(), draws=200)
     assert [pair.verdict for pair in found.differences()] == ["cannot tell"]
 
 
@@ -149,7 +154,7 @@ def test_a_few_examples_that_differ_alike_are_no_certainty() -> None:
 def test_under_six_rows_nothing_is_told_apart(rows: int) -> None:
     right, wrong = np.ones((rows, 1)), np.zeros((rows, 1))
     wrong[0] = 1.0
-    found = bootstrap([Sample("a", (right,) * 5), Sample("b", (wrong,) * 5)], Share()).difference("a", "b")
+    found = bootstrap([RowSample("a", (right,) * 5), RowSample("b", (wrong,) * 5)], Share()).difference("a", "b")
     assert found.p is not None and found.p >= 2 * 0.5**rows and found.verdict == "cannot tell"
     assert sentence(asdict(found)) == "a and b: cannot tell; too few rows of the test split"
     assert -1 <= found.low <= found.delta <= found.high <= 1
@@ -160,7 +165,7 @@ def test_draws_in_which_both_score_the_same_are_ties() -> None:
     one = hits(0.8, 0)
     other = one.copy()
     other[np.flatnonzero(one)[:2]] = 0.0
-    found = bootstrap([Sample("a", (one,) * 5), Sample("b", (other,) * 5)], Share()).difference("a", "b")
+    found = bootstrap([RowSample("a", (one,) * 5), RowSample("b", (other,) * 5)], Share()).difference("a", "b")
     assert found.p_a_better == pytest.approx(1 - np.exp(-2) / 2, abs=0.02)
     assert found.low == 0.0
 
@@ -169,7 +174,7 @@ def test_as_many_rows_for_one_as_for_the_other_are_even() -> None:
     one = hits(0.8, 0)
     other = one.copy()
     other[np.flatnonzero(one)[0]], other[np.flatnonzero(1 - one)[0]] = 0.0, 1.0
-    found = bootstrap([Sample("a", (one,) * 5), Sample("b", (other,) * 5)], Share()).difference("a", "b")
+    found = bootstrap([RowSample("a", (one,) * 5), RowSample("b", (other,) * 5)], Share()).difference("a", "b")
     assert found.delta == 0 and found.p_a_better == pytest.approx(0.5, abs=0.02)
 
 
@@ -177,7 +182,7 @@ def test_as_many_rows_for_one_as_for_the_other_are_even() -> None:
 def test_the_share_of_draws_won_agrees_with_the_interval(luck: float) -> None:
     """Three seeds say little: what they leave open in the interval is no 99 % of the draws."""
     rng = np.random.default_rng(7)
-    rows = [Sample(name, tuple(hits(share + rng.normal(0, luck), seed) for seed in range(3)))
+    rows = [RowSample(name, tuple(hits(share + rng.normal(0, luck), seed) for seed in range(3)))
             for name, share in (("a", 0.86), ("b", 0.8), ("c", 0.77), ("d", 0.83))]  # fmt: skip
     for pair in bootstrap(rows, Share()).differences():
         assert (pair.low > 0) is (pair.p_a_better > 0.975) and (pair.high < 0) is (pair.p_a_better < 0.025)
@@ -186,7 +191,7 @@ def test_the_share_of_draws_won_agrees_with_the_interval(luck: float) -> None:
 def test_the_error_over_a_few_examples_is_unbiased() -> None:
     """Draws out of 6 see five sixths of their variance; over tasks, which are no examples, no sign test bounds p."""
     right = np.array([1.0, 1, 1, 1, 0, 0])[:, None]
-    boot = bootstrap([Sample("a", (right,) * 5), Sample("b", (np.zeros((6, 1)),) * 5)], Share())
+    boot = bootstrap([RowSample("a", (right,) * 5), RowSample("b", (np.zeros((6, 1)),) * 5)], Share())
     spread = statistics._spread_of_difference(boot.rows["a"], boot.rows["b"])
     assert spread.error == pytest.approx(float(right.std(ddof=1)) / 6**0.5, rel=0.02)
     assert Spread(0.001, 3).p_value(1.0) < 0.001 < Spread(0.001, 3, examples=4).p_value(1.0) == 0.125
@@ -201,17 +206,17 @@ def test_intervals_end_where_the_metric_does() -> None:
         tuple(pearson.statistics(targets, sign * targets + rng.normal(0, noise, 12), task) for noise in (0.3, 1, 9))
         for sign in (-1, 1)
     )
-    boot = bootstrap([Sample("low", low), Sample("other", other)], pearson, draws=50)
+    boot = bootstrap([RowSample("low", low), RowSample("other", other)], pearson, draws=50)
     score, pair = boot.score("low"), boot.difference("low", "other")
     assert score.low == -1 < boot.rows["low"].drawn.min()
     assert -2 <= pair.low < -1
-    undeclared = bootstrap([Sample("a", (np.array([[-0.9], [0.1], [-0.5]]),))], Share(), draws=50)
+    undeclared = bootstrap([RowSample("a", (np.array([[-0.9], [0.1], [-0.5]]),))], Share(), draws=50)
     assert undeclared.rows["a"].least == -np.inf
 
 
 def test_different_examples_are_refused() -> None:
     with pytest.raises(ValueError, match="same examples"):
-        bootstrap([Sample("a", (hits(0.5, 0),)), Sample("b", (hits(0.5, 0)[:-1],))], Share())
+        bootstrap([RowSample("a", (hits(0.5, 0),)), RowSample("b", (hits(0.5, 0)[:-1],))], Share())
 
 
 def test_the_error_is_never_below_that_over_examples_alone() -> None:
@@ -219,7 +224,7 @@ def test_the_error_is_never_below_that_over_examples_alone() -> None:
     rng = np.random.default_rng(3)
     fixed = (rng.random(400) < 0.8).astype(np.float64)[:, None]
     other = np.where(rng.random((400, 1)) < 0.2, 1 - fixed, fixed)
-    many = bootstrap([Sample("a", (fixed,) * 5), Sample("b", (other,) * 5)], Share(), draws=2000)
+    many = bootstrap([RowSample("a", (fixed,) * 5), RowSample("b", (other,) * 5)], Share(), draws=2000)
     over_examples = float((fixed - other).std(ddof=1)) / 20
     spread = statistics._spread_of_difference(many.rows["a"], many.rows["b"])
     assert spread.error == pytest.approx(over_examples, rel=0.06)
@@ -233,8 +238,8 @@ def test_seeds_are_each_rows_own() -> None:
     uneven = statistics._combined(0.0, [(1.0, 0.0, 5), (0.0, 0.0, 5)], 500)
     assert uneven.freedom == pytest.approx(3.5)
     runs = tuple(hits(0.8, seed) for seed in range(5))
-    boot = bootstrap([Sample("a", runs), Sample("b", runs)], Share(), draws=500)
-    again = bootstrap([Sample("a", runs), Sample("b", runs[::-1])], Share(), draws=500)
+    boot = bootstrap([RowSample("a", runs), RowSample("b", runs)], Share(), draws=500)
+    again = bootstrap([RowSample("a", runs), RowSample("b", runs[::-1])], Share(), draws=500)
     one, two = (statistics._spread_of_difference(found.rows["a"], found.rows["b"]) for found in (boot, again))
     assert one.error == pytest.approx(two.error)
 
@@ -249,7 +254,7 @@ def test_noise_of_seed_and_example_is_counted_once() -> None:
 
 @pytest.mark.parametrize("rows", [2, pytest.param(8, marks=pytest.mark.slow)])
 def test_ten_seeds_and_two_thousand_examples_are_quick_and_small(rows: int) -> None:
-    samples = [Sample(name, tuple(hits(0.8, seed, 2000) for seed in range(10))) for name in "abcdefgh"[:rows]]
+    samples = [RowSample(name, tuple(hits(0.8, seed, 2000) for seed in range(10))) for name in "abcdefgh"[:rows]]
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     start = time.process_time()
     bootstrap(samples, Share()).differences()

@@ -7,7 +7,7 @@ import pytest
 from scipy.integrate import quad
 from scipy.stats import norm
 
-from graftwork.compare.stochastic_order import Order, _violations, almost_stochastic_order
+from graftwork.compare.stochastic_order import Dominance, _violations, almost_stochastic_order
 
 
 def epsilon(a: list[float] | np.ndarray, b: list[float] | np.ndarray) -> float:
@@ -22,8 +22,8 @@ def integrated(a: np.ndarray, b: np.ndarray, steps: int = 200_000) -> float:
 
 
 def test_one_that_dominates_has_no_violation() -> None:
-    assert almost_stochastic_order([0.9, 0.91, 0.92], [0.8, 0.85, 0.89]) == Order(0.0, 0.0, 0.95)
-    assert almost_stochastic_order([0.8, 0.85, 0.89], [0.9, 0.91, 0.92]) == Order(1.0, 1.0, 0.95)
+    assert almost_stochastic_order([0.9, 0.91, 0.92], [0.8, 0.85, 0.89]) == Dominance(0.0, 0.0, 0.95)
+    assert almost_stochastic_order([0.8, 0.85, 0.89], [0.9, 0.91, 0.92]) == Dominance(1.0, 1.0, 0.95)
 
 
 def test_a_shift_dominates_however_small() -> None:
@@ -39,8 +39,8 @@ def test_the_same_runs_say_nothing() -> None:
 
 
 def test_constants() -> None:
-    assert almost_stochastic_order([0.9] * 5, [0.8] * 5) == Order(0.0, 0.0, 0.95)
-    assert almost_stochastic_order([0.8] * 5, [0.8] * 5) == Order(0.5, 0.5, 0.95)
+    assert almost_stochastic_order([0.9] * 5, [0.8] * 5) == Dominance(0.0, 0.0, 0.95)
+    assert almost_stochastic_order([0.8] * 5, [0.8] * 5) == Dominance(0.5, 0.5, 0.95)
 
 
 def test_equal_means_and_unequal_spreads_violate_by_half() -> None:

@@ -26,7 +26,7 @@ from graftwork.core.task import Task
 from graftwork.errors import ConfigError, GraftworkError, StorageError
 from graftwork.io.files import read_json
 from graftwork.registry import meters, methods, registries
-from graftwork.run.settings import OpenedBy, Setup
+from graftwork.run.settings import OpenedBy, RunSettings
 from graftwork.run.store import RunStore
 from graftwork.run.train import train
 from graftwork.run.worker import Opening, work
@@ -202,7 +202,7 @@ def test_a_worker_that_died_while_it_was_idle_is_given_nothing() -> None:
     crew._held, crew._workers, crew._heard = [], [dead, alive], workers.queue.SimpleQueue()  # type: ignore[list-item]
     crew._seconds, crew.opening = {}, SimpleNamespace(runs_at_once=1)  # type: ignore[assignment]
     crew._heard.put((dead, None))  # type: ignore[arg-type]
-    order = workers.Order("full", None, Recipe(), 0, "")  # type: ignore[arg-type]
+    order = workers.RunOrder("full", None, Recipe(), 0, "")  # type: ignore[arg-type]
     crew._hand_out([(0, order)])
     assert (dead.taken, dead.ended, alive.taken, crew._workers) == (None, True, order, [alive])
     assert crew._hear(lambda place, done, text: None) is None and crew._workers == [alive]
@@ -362,7 +362,7 @@ def opening(data: Path, folder: Path, digest: str = "") -> Opening:
 
         digest = load(task).digest
     places = {"runs": str(folder / "runs"), "cache": str(folder / "cache")}
-    setup = Setup("tiny_text", precision="fp32", cache_size="10MB", device="cpu", **places)
+    setup = RunSettings("tiny_text", precision="fp32", cache_size="10MB", device="cpu", **places)
     return Opening(OpenedBy(task, ({"name": "bitfit", "version": 1},), setup), data=digest, threads=1, runs_at_once=2)
 
 
@@ -419,8 +419,8 @@ def test_what_a_notebook_registered_is_run_in_its_process(
 FOLLOWED = {"known 1": ["c"], "b": ["known 2", "held 2"], "held 1": ["d"], "d": ["e"]}  # by what is ordered then
 
 
-def order(name: str) -> workers.Order:
-    return workers.Order(name, name, Recipe(), 0, "")  # type: ignore[arg-type]
+def order(name: str) -> workers.RunOrder:
+    return workers.RunOrder(name, name, Recipe(), 0, "")  # type: ignore[arg-type]
 
 
 def ended(crew: Crew, *names: str) -> list[tuple[str, bool]]:
@@ -437,7 +437,7 @@ def test_in_one_process_what_is_ordered_meanwhile_is_executed_too(monkeypatch: p
     """Also after the last order, and by what another process had."""
     asked: list[str] = []
 
-    def execute(shop: Any, item: str, *rest: Any) -> tuple[RunResult, bool] | None:
+    def execute(session: Any, item: str, *rest: Any) -> tuple[RunResult, bool] | None:
         asked.append(item)
         held = item.startswith("held") and asked.count(item) < 3
         return None if held else (RunResult(item, 0, "ok"), item.startswith("known"))
@@ -462,7 +462,7 @@ class Obliging:
     def __init__(self, opening: Any, heard: Any):
         self.heard, self.order, self.place = heard, None, -1
 
-    def take(self, place: int, order: workers.Order) -> None:
+    def take(self, place: int, order: workers.RunOrder) -> None:
         self.place, self.order = place, order  # type: ignore[assignment]
         held = order.label.startswith("held") and not order.refused
         self.heard.put((self, json.dumps({"held": None} if held else {"done": order.label, "known": False})))
@@ -474,17 +474,17 @@ def test_workers_execute_what_is_ordered_meanwhile(tmp_path: Path, monkeypatch: 
     monkeypatch.setattr(workers, "SECONDS_BETWEEN_LOOKS", 0.001)
     monkeypatch.setattr(workers, "read_result", lambda path: RunResult(path.parent.name, 0, "ok"))
     monkeypatch.setattr(workers, "repriced", lambda result, prices: result)
-    monkeypatch.setattr(Opening, "of", lambda shops: SimpleNamespace(runs_at_once=2))
+    monkeypatch.setattr(Opening, "of", lambda sessions: SimpleNamespace(runs_at_once=2))
 
     def find(run: str) -> RunResult | None:
         return RunResult(run, 0, "ok") if run.startswith("known") else None
 
-    shop = SimpleNamespace(
+    session = SimpleNamespace(
         store=SimpleNamespace(root=tmp_path, find=find),
         prices=None,
         spec=lambda item, recipe, seed: SimpleNamespace(id=item),
     )
-    crew = workers.Workers(SimpleNamespace(whole=[shop], of=lambda which, drawn: shop))  # type: ignore[arg-type]
+    crew = workers.Workers(SimpleNamespace(whole=[session], of=lambda which, drawn: session))  # type: ignore[arg-type]
     assert ended(crew, "d") == [("d", False), ("e", False)]
     seen = ended(crew, "a", "b", "known 1", "held 1")
     names = [name for name, _ in seen]
@@ -511,7 +511,7 @@ def test_the_longest_of_a_seed_begins_first() -> None:
     crew = object.__new__(workers.Workers)
     crew._seconds = {("full", 0): 90.0, ("majority", 0): 0.1, ("adapter", 0): 60.0}
     names = ("majority", "adapter", "new", "full")
-    orders = [workers.Order(name, None, Recipe(), seed, "") for seed in (0, 1) for name in names]  # type: ignore[arg-type]
+    orders = [workers.RunOrder(name, None, Recipe(), seed, "") for seed in (0, 1) for name in names]  # type: ignore[arg-type]
     waiting = list(enumerate(orders))
     given = [crew._next(waiting)[1] for _ in orders]
     expected = [(name, seed) for seed in (0, 1) for name in ("new", "full", "adapter", "majority")]

@@ -16,9 +16,9 @@ import pytest
 import torch
 
 from graftwork.compare import leaderboard
-from graftwork.compare.grid import Entry, Grid, Runner
+from graftwork.compare.grid import Grid, MethodRuns, Runner
 from graftwork.compare.search import Search
-from graftwork.compare.workers import Crew, Order
+from graftwork.compare.workers import Crew, RunOrder
 from graftwork.config import Prices
 from graftwork.core.example import Example
 from graftwork.core.meter import Phase
@@ -32,7 +32,7 @@ from graftwork.decision.traits import Arm
 from graftwork.pretrained.open_backbone import open_backbone
 from graftwork.registry import methods
 from graftwork.run.score_interval import Evidence
-from graftwork.run.session import Shop
+from graftwork.run.session import Session
 from graftwork.run.store import RunStore
 from graftwork.testing import tiny_dataset
 from graftwork.train.frozen_pass import FrozenStore
@@ -147,7 +147,7 @@ class Over:
         raise AssertionError("nothing is restored here")
 
 
-def open_shop(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Shop:
+def open_session(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Session:
     """With these methods registered, their seconds as `SECONDS` says, and a prior that knows nothing."""
     for name in ("runs", "here"):
         (folder / name).mkdir()
@@ -165,32 +165,32 @@ def open_shop(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Shop:
     monkeypatch.setattr(Search, "seconds", lambda self, arm: SECONDS[arm.name])
     monkeypatch.setattr(Prior, "load", lambda data="": OPEN)
     numerics = {"precision": "fp32", "threads": 1, "device": "cpu"}
-    return Shop(DATA, BACKBONE, 0, Phase(), RunStore(folder / "runs"), FrozenStore(), numerics, Prices())
+    return Session(DATA, BACKBONE, 0, Phase(), RunStore(folder / "runs"), FrozenStore(), numerics, Prices())
 
 
 @dataclass
 class Comparison:
-    """One over a shop, and what it did."""
+    """One over a session, and what it did."""
 
-    shop: Shop
+    session: Session
     words: str  # the methods, separated by commas
     seeds: int = 5
     worth: float = 0.005
     crew: Crew | None = None
     begun: list[tuple[str, int]] = field(default_factory=list)  # (label, seed) of every run, in the order of beginning
     ended: list[str] = field(default_factory=list)  # the label of every run that has ended
-    when_begun: Callable[[Order], None] = lambda order: None
+    when_begun: Callable[[RunOrder], None] = lambda order: None
 
     def __post_init__(self) -> None:
-        self.runner = Runner(self.shop, [parse_method(word) for word in self.words.split(",")], RECIPE, self.crew)
+        self.runner = Runner(self.session, [parse_method(word) for word in self.words.split(",")], RECIPE, self.crew)
         self.search = Search(self.runner, self.seeds, self.worth, self.told, self.has_ended)
 
-    def told(self, order: Order, done: float, text: str) -> None:
+    def told(self, order: RunOrder, done: float, text: str) -> None:
         if text == "starting":
             self.begun.append((order.label, order.seed))
             self.when_begun(order)
 
-    def has_ended(self, entry: Entry) -> None:
+    def has_ended(self, entry: MethodRuns) -> None:
         self.ended.append(entry.item.label)
 
     def chosen(self) -> str:
@@ -203,5 +203,7 @@ class Comparison:
 
     def board(self, grid: Grid) -> dict[str, Any]:
         """What is written of it."""
-        page = leaderboard._Page(self.shop, self.shop.store.root, self.worth, (), ("init", "order", "augmentation"))
-        return page._content(grid, grid.rows(self.shop), 200)
+        page = leaderboard._Page(
+            self.session, self.session.store.root, self.worth, (), ("init", "order", "augmentation")
+        )
+        return page._content(grid, grid.rows(self.session), 200)

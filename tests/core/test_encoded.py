@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from graftwork.core.backbone import Encoded, Words
+from graftwork.core.backbone import Encoded, WordPlaces
 from graftwork.core.example import Example
 from graftwork.core.ragged import Ragged, repeated
 from graftwork.testing import tiny_dataset
@@ -36,7 +36,7 @@ def choices() -> Encoded:
 @pytest.fixture
 def windows() -> Encoded:
     """One text of five words in two windows, of which the fourth word is seen in none; and one of two in one."""
-    words = Words(first=[[1, 2], [1], [1, 3]], seen=[[0, 1], [4], [0, 1]], counts=numbers(5, 2))
+    words = WordPlaces(first=[[1, 2], [1], [1, 3]], seen=[[0, 1], [4], [0, 1]], counts=numbers(5, 2))
     rows = tokens(4, 3, 5)
     return Encoded(rows, rows, towers=1, cut=0, words=words, owned=numbers(2, 1))
 

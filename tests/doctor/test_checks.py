@@ -17,7 +17,7 @@ import torch
 from packaging.requirements import Requirement
 
 from graftwork.doctor import places
-from graftwork.doctor.check import Asked, Finding
+from graftwork.doctor.check import Finding, Intended
 from graftwork.doctor.checks import (
     accelerator,
     backbone,
@@ -55,7 +55,7 @@ def looked(tmp_path: Path) -> Looked:
 
     def look(check: Any, **asked: Any) -> list[Finding]:
         settings = {"runs": tmp_path / "runs", "cache": str(tmp_path / "cache"), "seconds": 0.0} | asked
-        return list(check.look(Asked(**settings)))
+        return list(check.look(Intended(**settings)))
 
     return look
 

@@ -12,7 +12,7 @@ import pytest
 
 import graftwork as gw
 from graftwork.doctor import examine
-from graftwork.doctor.check import GROUPS, Asked, Check, Finding
+from graftwork.doctor.check import GROUPS, Check, Finding, Intended
 from graftwork.registry import checks
 
 CHECKOUT = Path(__file__).resolve().parents[2]
@@ -44,7 +44,7 @@ def test_a_missing_backbone_is_not_well(tmp_path: Path) -> None:
 
 
 def test_a_check_that_breaks_is_told_and_stops_no_other(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    def torn(asked: Asked) -> Iterator[Finding]:
+    def torn(asked: Intended) -> Iterator[Finding]:
         yield Finding("half")
         raise ImportError("libtorch.so: cannot open shared object file")
 

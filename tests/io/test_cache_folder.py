@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from graftwork.io.cache_folder import BeingFilled, CacheFolder, Entry, cache_folder
+from graftwork.io.cache_folder import BeingFilled, CacheEntry, CacheFolder, cache_folder
 from graftwork.io.locks import try_lock
 
 NAME = f"{'0' * 63}%d-pooled.safetensors"
@@ -92,4 +92,4 @@ def test_files_of_others_are_left_alone(tmp_path: Path) -> None:
 def test_no_folder_is_an_empty_cache(tmp_path: Path) -> None:
     folder = CacheFolder(tmp_path / "none")
     assert folder.entries() == [] and folder.clear() == [] and not folder.root.exists()
-    assert Entry(tmp_path / "gone", 0, 0.0).about() == {}
+    assert CacheEntry(tmp_path / "gone", 0, 0.0).about() == {}

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from graftwork.io.json_limits import DATA, MOST_TOML, SMALL, BeyondLimits, Limits, parse_json, parse_toml
+from graftwork.io.json_limits import DATA, MOST_TOML, SMALL, BeyondLimits, JsonLimits, parse_json, parse_toml
 
-TINY = Limits(bytes=200, lists=4, values=10, depth=3, text=8)
+TINY = JsonLimits(bytes=200, lists=4, values=10, depth=3, text=8)
 
 
 @pytest.mark.parametrize(
@@ -43,7 +43,7 @@ def test_what_is_beyond_names_its_rule(text: str, rule: str) -> None:
 
 @pytest.mark.parametrize("limits", [DATA, SMALL])
 @pytest.mark.parametrize("text", ["[" * 100_000, '{"a":' * 100_000, "[" * 100_000 + "]" * 100_000])
-def test_the_deepest_of_texts_is_refused_and_does_no_harm(text: str, limits: Limits) -> None:
+def test_the_deepest_of_texts_is_refused_and_does_no_harm(text: str, limits: JsonLimits) -> None:
     with pytest.raises(BeyondLimits, match="deep"):
         parse_json(text.encode(), replace(limits, lists=10**6))
 

@@ -43,7 +43,7 @@ def spend(powercap: Path) -> None:
 
 
 def read(
-    mark: energy_joules.Mark | energy_joules.Drawn, readings: Readings = SPENT, prices: Prices | None = None
+    mark: energy_joules.Mark | energy_joules.EnergyDrawn, readings: Readings = SPENT, prices: Prices | None = None
 ) -> Cost:
     return meters.get("energy_joules")().end(mark, readings, TOTAL, prices or Prices())
 

@@ -6,7 +6,7 @@ import pytest
 
 from graftwork.kinds.span import Span
 from graftwork.methods.abbreviation_rule import Rule, asked_for, stands_for
-from graftwork.targets.ngrams import Window
+from graftwork.targets.ngrams import AnswerWindow
 from graftwork.targets.passages import Passage, question_of
 from graftwork.testing import tiny_dataset
 
@@ -44,7 +44,7 @@ def test_the_short_form_as_it_stands_before_others() -> None:
 
 
 def test_other_questions_fall_to_the_window() -> None:
-    rule, passage = Rule(Window("behind", 2), 30, {}), Passage.of(TEXT)
+    rule, passage = Rule(AnswerWindow("behind", 2), 30, {}), Passage.of(TEXT)
     asked = [question_of(q, q, passage) for q in ("What does CM stand for?", "Who met the command module?")]
     answers = Span().decode(rule.logits(asked), tiny_dataset("span").task, asked)
     assert [answer["answer"] for answer in answers] == ["command module", "CM"]

@@ -24,7 +24,7 @@ from graftwork.testing import tiny_bench, tiny_dataset
 from graftwork.testing.method_contract import digest_of
 from graftwork.train import accumulation, pair_training
 from graftwork.train.loop import Diverged, FittedModel
-from graftwork.train.pair_training import Plan, batches_of_classes, pair_loss
+from graftwork.train.pair_training import PairPlan, batches_of_classes, pair_loss
 
 BACKBONE = open_backbone("tiny_text", precision="fp32")
 DATA = tiny_dataset(rows=24)
@@ -74,7 +74,7 @@ def test_few_rows_are_one_batch_and_many_are_capped() -> None:
     few = np.arange(10) % 2
     assert [rows.tolist() for rows in batches_of_classes(few, 32, 0, 1)] == [list(range(10))]
     many = np.arange(500) % 4
-    plan = Plan(rate=1e-3, epochs=1000, steps=12, size=64)
+    plan = PairPlan(rate=1e-3, epochs=1000, steps=12, size=64)
     assert len(plan.batches(many, 0)) == 12
     assert len(replace(plan, epochs=1).batches(many, 0)) == 8
 

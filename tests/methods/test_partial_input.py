@@ -14,7 +14,7 @@ from graftwork.errors import UnknownName
 from graftwork.methods.partial_input import PartialInput
 from graftwork.methods.tfidf_svm import TfidfSvm
 from graftwork.pretrained.open_backbone import open_backbone
-from graftwork.run.memo import Done
+from graftwork.run.memo import MemoEntry
 from graftwork.testing import tiny_bench, tiny_dataset
 
 PAIRS = tiny_dataset(pair=True, rows=24)
@@ -41,7 +41,7 @@ def test_it_is_the_method_over_one_text(side: str, role: str, hidden: str) -> No
 
 
 def test_a_probe_sees_one_text_in_one_pass_for_all_seeds() -> None:
-    backbone, done = open_backbone("tiny_text", precision="fp32"), Done()
+    backbone, done = open_backbone("tiny_text", precision="fp32"), MemoEntry()
     fitted = []
     for seed in (0, 1):
         bench = tiny_bench(PAIRS, backbone, seed=seed)

@@ -22,8 +22,8 @@ from graftwork.methods.dan import Dan
 from graftwork.methods.partial_input import PartialInput
 from graftwork.methods.tfidf_svm import TfidfSvm
 from graftwork.registry import kinds
-from graftwork.run.session import open_shop
-from graftwork.run.settings import Setup
+from graftwork.run.session import open_session
+from graftwork.run.settings import RunSettings
 from graftwork.targets.words import FIRST_RULE, RULE, UNSPACED_APART
 from graftwork.testing import tiny_bench, tiny_dataset
 from graftwork.testing.tiny_data import BAD, FILLER, GOOD
@@ -168,8 +168,10 @@ def test_a_run_is_known_by_the_rule_where_that_cuts_otherwise(
     rows[7][0] += f" {extra}"
     path = tmp_path / "rows.csv"
     path.write_text("\n".join(",".join(row) for row in [[*columns, "label"], *rows]), encoding="utf-8")
-    shop = open_shop(Task.from_file(path), [named], Setup("tiny_text", runs=str(tmp_path / "runs"), precision="fp32"))
-    spec = shop.spec(named, Recipe(), 0)
+    session = open_session(
+        Task.from_file(path), [named], RunSettings("tiny_text", runs=str(tmp_path / "runs"), precision="fp32")
+    )
+    spec = session.spec(named, Recipe(), 0)
     marked = otherwise and method not in ("majority", "linear_probe")
     assert spec.content().get("words") == (RULE if marked else None)
     assert (spec.id == replace(spec, words=FIRST_RULE).id) is not marked

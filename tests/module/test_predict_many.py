@@ -21,9 +21,9 @@ from graftwork.module.predict_many import answer_windows, predict_many, windows
 from graftwork.module.task_module import TaskModule
 from graftwork.pretrained.transformer import TransformerBackbone
 from graftwork.run.execute import execute
-from graftwork.run.session import Shop
+from graftwork.run.session import Session
 
-OpenShop = Callable[..., Shop]
+OpenSession = Callable[..., Session]
 TEXTS = [" ".join(["good", "bad", "film", "so"][i % (n % 4 + 1)] for i in range(n % 9 + 1)) for n in range(40)]
 
 
@@ -38,13 +38,13 @@ def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def load(open_tiny: OpenShop, kept: Path) -> Callable[..., TaskModule]:
+def load(open_tiny: OpenSession, kept: Path) -> Callable[..., TaskModule]:
     def loaded(method: str, kind: str = "classification", pair: bool = False, precision: str = "fp32") -> TaskModule:
         home = kept / f"{method.replace(':', '_')}-{kind}-{pair}-{precision}"
         if not home.exists():
-            shop = open_tiny(kind, pair, precision)
-            result, _ = execute(shop, parse_method(method), Recipe(epochs=1), 0, lambda done, text: None)
-            shutil.copytree(shop.store.root / result.id / "module", home)
+            session = open_tiny(kind, pair, precision)
+            result, _ = execute(session, parse_method(method), Recipe(epochs=1), 0, lambda done, text: None)
+            shutil.copytree(session.store.root / result.id / "module", home)
         return TaskModule.load(home)
 
     return loaded

@@ -22,9 +22,9 @@ from graftwork.module.task_module import TaskModule, _answers
 from graftwork.pretrained.open_backbone import open_backbone
 from graftwork.registry import kinds
 from graftwork.run.execute import execute
-from graftwork.run.session import Shop
+from graftwork.run.session import Session
 
-OpenShop = Callable[..., Shop]
+OpenSession = Callable[..., Session]
 
 
 @pytest.fixture(scope="module")
@@ -35,16 +35,16 @@ def kept(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, bool], Pat
 
 @pytest.fixture
 def trained(
-    open_tiny: OpenShop, kept: dict[tuple[str, bool], Path], tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
+    open_tiny: OpenSession, kept: dict[tuple[str, bool], Path], tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Callable[..., Path]:
     """A module folder of the test's own, to spoil."""
 
     def make(kind: str = "classification", pair: bool = False) -> Path:
         if (kind, pair) not in kept:
-            shop = open_tiny(kind, pair)
-            result, _ = execute(shop, parse_method("lora"), Recipe(epochs=1), 0, lambda done, text: None)
+            session = open_tiny(kind, pair)
+            result, _ = execute(session, parse_method("lora"), Recipe(epochs=1), 0, lambda done, text: None)
             home = tmp_path_factory.mktemp("kept") / "module"
-            kept[kind, pair] = Path(shutil.copytree(shop.store.root / result.id / "module", home))
+            kept[kind, pair] = Path(shutil.copytree(session.store.root / result.id / "module", home))
         return Path(shutil.copytree(kept[kind, pair], tmp_path / "module"))
 
     return make

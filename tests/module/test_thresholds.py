@@ -16,8 +16,8 @@ from graftwork.errors import UnknownName
 from graftwork.module.predict_many import predict_many
 from graftwork.module.task_module import TaskModule
 from graftwork.run.execute import execute
-from graftwork.run.session import open_shop
-from graftwork.run.settings import Setup
+from graftwork.run.session import open_session
+from graftwork.run.settings import RunSettings
 from graftwork.run.store import read_logits
 
 METHODS = ("majority", "tfidf_svm", "lora", "no_transfer:by=lora")
@@ -37,8 +37,10 @@ def several(tmp_path: Path) -> Path:
 def scores(path: Path, runs: Path, method: str, thresholds: str | None) -> tuple[dict[str, float], Path]:
     task = Task.from_file(path, kind="multilabel", thresholds=thresholds)
     named = parse_method(method)
-    shop = open_shop(task, [named], Setup("tiny_text", runs=str(runs), precision="fp32", cache_size="0", device="cpu"))
-    result, known = execute(shop, named, Recipe(epochs=1), 0, lambda done, text: None)
+    session = open_session(
+        task, [named], RunSettings("tiny_text", runs=str(runs), precision="fp32", cache_size="0", device="cpu")
+    )
+    result, known = execute(session, named, Recipe(epochs=1), 0, lambda done, text: None)
     assert result.status == "ok" and not known, result.error
     return dict(result.validation), runs / result.id
 

@@ -7,12 +7,12 @@ import pytest
 import torch
 
 from graftwork.errors import DataError
-from graftwork.pretrain.corpus_tokens import Tokens
-from graftwork.pretrain.packing import Packed, Streams, shuffled
+from graftwork.pretrain.corpus_tokens import SplitTokens
+from graftwork.pretrain.packing import PackedRows, Streams, shuffled
 
 
-def tokens(count: int) -> Tokens:
-    return Tokens(np.arange(count, dtype=np.uint16), np.array([0, count]), bytes=4 * count, words=count)
+def tokens(count: int) -> SplitTokens:
+    return SplitTokens(np.arange(count, dtype=np.uint16), np.array([0, count]), bytes=4 * count, words=count)
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 4, 5, 16, 17, 1000, 4097])
@@ -37,7 +37,7 @@ def test_shuffled_needs_no_memory_of_the_size() -> None:
 
 
 def test_every_row_once_per_epoch_in_another_order_every_time() -> None:
-    packed = Packed(tokens(1005), 10)
+    packed = PackedRows(tokens(1005), 10)
     assert len(packed) == 100
     assert packed.steps(8) == 12
     first = torch.cat([packed.rows(0, step, 8) for step in range(25)])  # two epochs: batches run over the border
@@ -49,9 +49,9 @@ def test_every_row_once_per_epoch_in_another_order_every_time() -> None:
 
 
 def test_rows_are_a_pure_function_of_seed_and_step() -> None:
-    packed = Packed(tokens(1000), 10)
+    packed = PackedRows(tokens(1000), 10)
     later = packed.rows(3, 7, 4)
-    assert torch.equal(later, Packed(tokens(1000), 10).rows(3, 7, 4))
+    assert torch.equal(later, PackedRows(tokens(1000), 10).rows(3, 7, 4))
     assert not torch.equal(later, packed.rows(4, 7, 4))
     halves = torch.cat([packed.rows(3, 14, 2), packed.rows(3, 15, 2)])
     assert torch.equal(later, halves)  # the order is of rows, not of batches
@@ -59,17 +59,17 @@ def test_rows_are_a_pure_function_of_seed_and_step() -> None:
 
 
 def test_start_and_end_stand_round_the_text() -> None:
-    rows = Packed(tokens(100), 10, start=500, end=501).at(np.array([0, 1]))
+    rows = PackedRows(tokens(100), 10, start=500, end=501).at(np.array([0, 1]))
     assert rows.tolist() == [[500, *range(8), 501], [500, *range(8, 16), 501]]
-    assert Packed(tokens(100), 10, end=501).at(np.array([1]))[0].tolist() == [*range(9, 18), 501]
+    assert PackedRows(tokens(100), 10, end=501).at(np.array([1]))[0].tolist() == [*range(9, 18), 501]
 
 
 def test_a_corpus_smaller_than_a_batch() -> None:
     with pytest.raises(DataError, match="smaller than one batch") as caught:
-        Packed(tokens(50), 10).rows(0, 0, 6)
+        PackedRows(tokens(50), 10).rows(0, 0, 6)
     assert "at least 60: 6 rows of 10" in caught.value.expected
     with pytest.raises(DataError, match="smaller than one batch"):
-        Packed(tokens(5), 10).rows(0, 0, 1)
+        PackedRows(tokens(5), 10).rows(0, 0, 1)
     with pytest.raises(DataError, match="smaller than one batch"):
         Streams(tokens(50), 10).rows(0, 0, 6)
 

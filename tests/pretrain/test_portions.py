@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from graftwork.pretrain.corpus_tokens import Tokens
+from graftwork.pretrain.corpus_tokens import SplitTokens
 from graftwork.pretrain.portions import portions
 
 STARTS = np.array([0, 5, 6, 30, 31, 40])
-TOKENS = Tokens(np.arange(40, dtype=np.uint16), STARTS, bytes=40, words=40)
+TOKENS = SplitTokens(np.arange(40, dtype=np.uint16), STARTS, bytes=40, words=40)
 
 
 def seen(seed: int, count: int, size: int) -> list[int]:

@@ -18,7 +18,7 @@ from graftwork.pretrain.objectives.causal import Causal
 from graftwork.pretrain.objectives.masked import Masked
 from graftwork.pretrain.objectives.replaced_token import ReplacedToken
 from graftwork.pretrain.pretrain_checkpoint import Reached
-from graftwork.pretrain.pretrain_loop import Course, Keeping, Training, go_on
+from graftwork.pretrain.pretrain_loop import LoopHooks, PretrainPlan, PretrainState, go_on
 from graftwork.pretrain.validation_loss import Held
 from graftwork.pretrain.vocabulary import Vocabulary
 from graftwork.train.checkpoint_files import Checkpoints
@@ -29,15 +29,15 @@ STEPS = 6
 
 def training(
     tokens: TokenisedCorpus, vocabulary: Vocabulary, objective: ByGradient, size: dict[str, Any], **changes: Any
-) -> Training:
+) -> PretrainState:
     recipe = replace(objective.recipe, batch=8, length=24, **changes)
     rows = objective.packed(tokens.train, 24, vocabulary)
     held = Held(objective.packed(tokens.validation, 24, vocabulary), tokens.validation, 8, 24)
-    course = Course(objective, vocabulary, recipe, 0, {24: rows}, {"validation": held})
-    return Training(course, objective.network(objective.sizes["tiny"] | size, vocabulary, 24, 0))
+    course = PretrainPlan(objective, vocabulary, recipe, 0, {24: rows}, {"validation": held})
+    return PretrainState(course, objective.network(objective.sizes["tiny"] | size, vocabulary, 24, 0))
 
 
-def weights(training: Training) -> dict[str, torch.Tensor]:
+def weights(training: PretrainState) -> dict[str, torch.Tensor]:
     return {name: weight.detach().clone() for name, weight in training.network.named_parameters()}
 
 
@@ -103,7 +103,7 @@ def test_it_learns_and_counts(tokens: TokenisedCorpus, vocabulary: Vocabulary) -
     assert seconds > 0
     logged: list[dict[str, Any]] = []
     progress = Reached(steps=STEPS)
-    nothing = Keeping(
+    nothing = LoopHooks(
         lambda line: logged.append(dict(line)), lambda p, t, now: None, lambda p, loss: None, lambda: False
     )
     go_on(made, progress, 3, nothing)
@@ -124,7 +124,7 @@ def test_a_trial_pass_is_timed_to_its_end(
     made, seen = training(tokens, vocabulary, Causal(), {}), list[str]()
     made.course = replace(made.course, device="cuda")
     monkeypatch.setattr(Batch, "to", lambda self, device: self)
-    monkeypatch.setattr(Training, "_pass", lambda *_: seen.append("pass"))
+    monkeypatch.setattr(PretrainState, "_pass", lambda *_: seen.append("pass"))
     monkeypatch.setattr(torch.cuda, "synchronize", lambda: seen.append("end"))
     monkeypatch.setattr(pretrain_loop.time, "perf_counter", lambda: float(len(seen)))
     assert made.count(0, STEPS)[1] == 2 and seen == ["pass", "end", "pass", "end"]
@@ -132,7 +132,7 @@ def test_a_trial_pass_is_timed_to_its_end(
 
 def test_a_budget_that_is_spent_ends_it(tokens: TokenisedCorpus, vocabulary: Vocabulary) -> None:
     made, progress = training(tokens, vocabulary, Masked(), {}), Reached(steps=STEPS)
-    go_on(made, progress, 3, Keeping(lambda line: None, lambda p, t, now: None, lambda p, loss: None, lambda: True))
+    go_on(made, progress, 3, LoopHooks(lambda line: None, lambda p, t, now: None, lambda p, loss: None, lambda: True))
     assert (progress.step, progress.steps, progress.planned) == (1, 1, STEPS)
     assert "1 of 6 steps" in progress.facts["stopped"]
 
@@ -141,7 +141,7 @@ def test_a_budget_that_is_spent_by_the_last_step_stopped_nothing(
     tokens: TokenisedCorpus, vocabulary: Vocabulary
 ) -> None:
     made, progress = training(tokens, vocabulary, Masked(), {}), Reached(steps=1)
-    go_on(made, progress, 3, Keeping(lambda line: None, lambda p, t, now: None, lambda p, loss: None, lambda: True))
+    go_on(made, progress, 3, LoopHooks(lambda line: None, lambda p, t, now: None, lambda p, loss: None, lambda: True))
     assert (progress.step, progress.steps, progress.planned) == (1, 1, 1)
     assert "stopped" not in progress.facts
 
@@ -170,7 +170,7 @@ def test_a_signal_waits_for_the_end_of_a_step_and_its_checkpoint(
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         with pytest.raises(KeyboardInterrupt):
-            go_on(made, progress, 3, Keeping(lambda line: None, keep, tell, lambda: False))
+            go_on(made, progress, 3, LoopHooks(lambda line: None, keep, tell, lambda: False))
     finally:
         signal.signal(signal.SIGTERM, before)
     assert kept == {1: False, 2: False, 3: True}
@@ -179,7 +179,9 @@ def test_a_signal_waits_for_the_end_of_a_step_and_its_checkpoint(
 def test_a_signal_in_a_validation_gives_it_up_and_it_comes_anew(
     tokens: TokenisedCorpus, vocabulary: Vocabulary, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def gone_through(made: Training, progress: Reached, lines: list[Any]) -> list[tuple[Reached, dict[str, Any], Any]]:
+    def gone_through(
+        made: PretrainState, progress: Reached, lines: list[Any]
+    ) -> list[tuple[Reached, dict[str, Any], Any]]:
         kept: list[tuple[Reached, dict[str, Any], Any]] = []
 
         def keep(progress: Reached, tensors: Any, now: bool) -> None:
@@ -187,12 +189,12 @@ def test_a_signal_in_a_validation_gives_it_up_and_it_comes_anew(
                 kept.append((Reached.of(progress.checkpoint({})), clones(tensors()), list(lines)))
 
         with suppress(KeyboardInterrupt):
-            go_on(made, progress, 3, Keeping(lines.append, keep, lambda p, loss: None, lambda: False))
+            go_on(made, progress, 3, LoopHooks(lines.append, keep, lambda p, loss: None, lambda: False))
         return kept
 
-    validated, until = Training.validated, [0]
+    validated, until = PretrainState.validated, [0]
 
-    def interrupted(self: Training) -> dict[str, dict[str, float]]:
+    def interrupted(self: PretrainState) -> dict[str, dict[str, float]]:
         until[0] -= 1
         if until[0] == 0:
             signal.raise_signal(signal.SIGINT)
@@ -200,7 +202,7 @@ def test_a_signal_in_a_validation_gives_it_up_and_it_comes_anew(
 
     whole: list[Any] = []
     assert gone_through(training(tokens, vocabulary, Causal(), {}), Reached(steps=STEPS), whole) == []
-    monkeypatch.setattr(Training, "validated", interrupted)
+    monkeypatch.setattr(PretrainState, "validated", interrupted)
     for number, step in ((1, 0), (2, 3), (3, STEPS)):
         until[0], lines = number, list[Any]()
         [(progress, tensors, so_far)] = gone_through(

@@ -18,7 +18,7 @@ from graftwork.errors import ConfigError
 from graftwork.meters import energy_joules
 from graftwork.pretrain import pretraining
 from graftwork.pretrain.parallel import Peers
-from graftwork.pretrain.training_text import Asked, Texts, open_texts
+from graftwork.pretrain.training_text import Corpora, TextChoice, open_texts
 
 SIZE = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 32}
 
@@ -72,7 +72,7 @@ def test_what_was_spent_before_the_first_step_is_of_the_budget(
     (tmp_path / "max_energy_range_uj").write_text("1" + 20 * "0")
     monkeypatch.setattr(energy_joules, "read_zones", lambda: dict(microjoules))
 
-    def dear(asked: Asked) -> Texts:
+    def dear(asked: TextChoice) -> Corpora:
         microjoules[tmp_path] += 40_000_000
         return open_texts(asked)
 

@@ -13,12 +13,12 @@ import pytest
 
 from graftwork.errors import DataError, StorageError
 from graftwork.pretrain import text_files
-from graftwork.pretrain.text_files import Part, lines, parts
+from graftwork.pretrain.text_files import DocumentPart, lines, parts
 
 TEXT = "one\n  two  \r\n\nthree\n\n\nfour"
 
 
-def read(path: Path, unit: str = "line", field: str = "text", encoding: str = "utf-8") -> list[Part]:
+def read(path: Path, unit: str = "line", field: str = "text", encoding: str = "utf-8") -> list[DocumentPart]:
     return list(parts(path, unit, field, encoding))
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from graftwork.errors import ConfigError, DataError, UnknownName
 from graftwork.pretrain.corpus import Corpus, open_corpus
-from graftwork.pretrain.vocabulary_training import Sample, learn
+from graftwork.pretrain.vocabulary_training import TextSample, learn
 from graftwork.registry import tokenizers
 
 
@@ -74,12 +74,12 @@ def test_a_corpus_that_changes_is_not_kept(corpus: Corpus, tmp_path: Path) -> No
 
 
 def test_only_the_train_split_is_looked_at(corpus: Corpus) -> None:
-    assert list(Sample(corpus)) == [document.text for document in corpus.documents("train")]
+    assert list(TextSample(corpus)) == [document.text for document in corpus.documents("train")]
 
 
 def test_of_a_large_corpus_a_share_is_looked_at(corpus: Corpus) -> None:
-    share = list(Sample(corpus, limit=corpus.bytes_about() // 4))
+    share = list(TextSample(corpus, limit=corpus.bytes_about() // 4))
     train = [document.text for document in corpus.documents("train")]
     assert 0.2 < len(share) / len(train) < 0.3
     assert share == [text for text in train if text in set(share)]
-    assert share == list(Sample(corpus, limit=corpus.bytes_about() // 4))
+    assert share == list(TextSample(corpus, limit=corpus.bytes_about() // 4))

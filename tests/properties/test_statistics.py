@@ -9,35 +9,35 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graftwork.compare.statistics import Bootstrap, Sample, bootstrap, holm
+from graftwork.compare.statistics import Bootstrap, RowSample, bootstrap, holm
 from graftwork.registry import metrics
 
 DRAWS = 200
 
 
 @st.composite
-def two_rows(draw: st.DrawFn) -> tuple[Sample, Sample]:
+def two_rows(draw: st.DrawFn) -> tuple[RowSample, RowSample]:
     """Runs of two methods over the same examples, right or wrong."""
     examples, seed = draw(st.integers(2, 60)), draw(st.integers(0, 2**32 - 1))
     random = np.random.default_rng(seed)
     hard = random.random(examples)
     return tuple(
-        Sample(name, tuple((random.random((examples, 1)) < (hard[:, None] + draw(st.floats(-0.5, 0.5)))).astype(float)
+        RowSample(name, tuple((random.random((examples, 1)) < hard[:, None] + draw(st.floats(-0.5, 0.5))).astype(float)
                            for _ in range(draw(st.integers(1, 6)))))
         for name in "ab"
     )  # type: ignore[return-value]  # fmt: skip
 
 
-def drawn(*rows: Sample) -> Bootstrap:
+def drawn(*rows: RowSample) -> Bootstrap:
     return bootstrap(rows, metrics.get("accuracy"), draws=DRAWS)
 
 
-def changed(row: Sample, scale: float, shift: float) -> Sample:
-    return Sample(row.name, tuple(scale * run + shift for run in row.runs))
+def changed(row: RowSample, scale: float, shift: float) -> RowSample:
+    return RowSample(row.name, tuple(scale * run + shift for run in row.runs))
 
 
 @given(rows=two_rows())
-def test_a_difference_turned_round_is_the_same(rows: tuple[Sample, Sample]) -> None:
+def test_a_difference_turned_round_is_the_same(rows: tuple[RowSample, RowSample]) -> None:
     found = drawn(*rows)
     one, other = found.difference("a", "b"), found.difference("b", "a")
     assert one.delta == -other.delta
@@ -51,7 +51,7 @@ def test_a_difference_turned_round_is_the_same(rows: tuple[Sample, Sample]) -> N
 
 @given(rows=two_rows(), scale=st.floats(0.1, 1), shift=st.floats(-0.5, 0))
 def test_scale_and_shift_move_the_difference_and_not_the_verdict(
-    rows: tuple[Sample, Sample], scale: float, shift: float
+    rows: tuple[RowSample, RowSample], scale: float, shift: float
 ) -> None:
     plain = drawn(*rows).difference("a", "b")
     moved = drawn(*(changed(row, scale, shift) for row in rows)).difference("a", "b")
@@ -68,8 +68,8 @@ def test_scale_and_shift_move_the_difference_and_not_the_verdict(
 
 
 @given(rows=two_rows())
-def test_a_method_beside_itself_is_not_told_apart(rows: tuple[Sample, Sample]) -> None:
-    found = drawn(rows[0], Sample("b", rows[0].runs)).difference("a", "b")
+def test_a_method_beside_itself_is_not_told_apart(rows: tuple[RowSample, RowSample]) -> None:
+    found = drawn(rows[0], RowSample("b", rows[0].runs)).difference("a", "b")
     assert found.delta == 0 and found.verdict == "cannot tell" and found.p_a_better == pytest.approx(0.5)
     assert found.low <= 0 <= found.high
 

@@ -25,26 +25,26 @@ from graftwork.machine.environment import DECIDING, VARIABLES
 from graftwork.machine.memory import Cut
 from graftwork.pretrained.transformer import TransformerBackbone
 from graftwork.receipts import verify
-from graftwork.receipts.checklist import Row, paragraph
+from graftwork.receipts.checklist import RunGroup, paragraph
 from graftwork.receipts.verify import DIFFERENT, EQUAL, HERE, IN_BAND, IN_TOLERANCE, Moved, Verification, keep, verifier
 from graftwork.run.execute import execute
 from graftwork.run.receipt import sealed
-from graftwork.run.session import Shop
+from graftwork.run.session import Session
 from graftwork.train import answer as answering
 
-OpenShop = Callable[..., Shop]
+OpenSession = Callable[..., Session]
 SHORT = Recipe(epochs=1, batch_size=8)
 
 
-def run(shop: Shop, method: str = "majority", seed: int = 0, recipe: Recipe = SHORT) -> Path:
-    result, _ = execute(shop, parse_method(method), recipe, seed, lambda done, text: None)
-    return shop.store.root / result.id
+def run(session: Session, method: str = "majority", seed: int = 0, recipe: Recipe = SHORT) -> Path:
+    result, _ = execute(session, parse_method(method), recipe, seed, lambda done, text: None)
+    return session.store.root / result.id
 
 
 @pytest.fixture
-def lora(kept_shop: OpenShop, tmp_path: Path) -> Path:
+def lora(kept_session: OpenSession, tmp_path: Path) -> Path:
     """A run that a test may change."""
-    kept = run(kept_shop(), "lora")
+    kept = run(kept_session(), "lora")
     return Path(shutil.copytree(kept, tmp_path / "runs" / kept.name))
 
 
@@ -79,8 +79,8 @@ def rewrite(path: Path, edit: Callable[[list[list[str]]], Any]) -> None:
 
 
 @pytest.mark.parametrize("method", ["majority", "tfidf_svm", "linear_probe", "lora", "full"])
-def test_a_run_is_equal_to_the_last_bit(method: str, kept_shop: OpenShop) -> None:
-    found = verified(run(kept_shop(), method))
+def test_a_run_is_equal_to_the_last_bit(method: str, kept_session: OpenSession) -> None:
+    found = verified(run(kept_session(), method))
     assert (found.verdict, found.differences, found.executed, found.band) == (EQUAL, (), True, None)
     assert found.predictions["equal"] == found.predictions["rows"] > 4
     assert found.predictions["largest_logit_difference"] == 0.0
@@ -89,14 +89,14 @@ def test_a_run_is_equal_to_the_last_bit(method: str, kept_shop: OpenShop) -> Non
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["regression", "multilabel"])
-def test_other_kinds_and_a_part_of_a_run(kind: str, open_tiny: OpenShop) -> None:
-    shop = open_tiny(kind)
-    assert verified(run(shop, "linear_probe")).verdict == EQUAL
-    assert verified(run(shop, "lora", recipe=replace(SHORT, epochs=20, part=0.3))).verdict == EQUAL
+def test_other_kinds_and_a_part_of_a_run(kind: str, open_tiny: OpenSession) -> None:
+    session = open_tiny(kind)
+    assert verified(run(session, "linear_probe")).verdict == EQUAL
+    assert verified(run(session, "lora", recipe=replace(SHORT, epochs=20, part=0.3))).verdict == EQUAL
 
 
 @pytest.mark.slow
-def test_a_run_in_parts_is_cut_again_where_it_was(open_tiny: OpenShop) -> None:
+def test_a_run_in_parts_is_cut_again_where_it_was(open_tiny: OpenSession) -> None:
     folder = run(replace(open_tiny(), cuts=[Cut(1, 40, "no memory")]), "lora")
     receipt = read_json(folder / "receipt.json")
     assert receipt["numerics"]["accumulation"] > 1 and receipt["numerics"]["cuts"][0]["step"] == 1
@@ -105,7 +105,7 @@ def test_a_run_in_parts_is_cut_again_where_it_was(open_tiny: OpenShop) -> None:
     assert verified(folder).verdict != EQUAL, "whole batches round otherwise"
 
 
-def test_a_run_that_went_beyond_its_bound_does_so_again(open_tiny: OpenShop) -> None:
+def test_a_run_that_went_beyond_its_bound_does_so_again(open_tiny: OpenSession) -> None:
     folder = run(replace(open_tiny(), max_memory=1000), "lora")
     receipt = read_json(folder / "receipt.json")
     assert (receipt["outcome"]["status"], receipt["numerics"]["max_memory"]) == ("out_of_memory", 1000)
@@ -114,7 +114,7 @@ def test_a_run_that_went_beyond_its_bound_does_so_again(open_tiny: OpenShop) -> 
     assert verified(folder).verdict == DIFFERENT, "a receipt of before says nothing of it"
 
 
-def test_a_pass_in_parts_is_told_and_may_round(open_tiny: OpenShop, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_pass_in_parts_is_told_and_may_round(open_tiny: OpenSession, monkeypatch: pytest.MonkeyPatch) -> None:
     real = TransformerBackbone.states
 
     def short(self: TransformerBackbone, inputs: Any) -> Any:
@@ -133,7 +133,7 @@ def test_a_pass_in_parts_is_told_and_may_round(open_tiny: OpenShop, monkeypatch:
 
 @pytest.mark.parametrize(("method", "phases"), [("lora", ["fit", "evaluate", "save"]), ("linear_probe", None)])
 def test_answers_in_parts_are_told_and_may_round(
-    method: str, phases: list[str] | None, open_tiny: OpenShop, monkeypatch: pytest.MonkeyPatch
+    method: str, phases: list[str] | None, open_tiny: OpenSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What goes through in halves has other last bits here, as batches of another size may have."""
     real, asked, halved = Model.forward, answering.frozen_states, list[int]()
@@ -167,7 +167,7 @@ def test_answers_in_parts_are_told_and_may_round(
 
 
 def test_memory_that_is_short_when_it_is_verified_may_round(
-    open_tiny: OpenShop, monkeypatch: pytest.MonkeyPatch
+    open_tiny: OpenSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder, real = run(open_tiny(), "linear_probe"), answering.frozen_states
 
@@ -181,7 +181,7 @@ def test_memory_that_is_short_when_it_is_verified_may_round(
     assert found.holds and {("surroundings", "memory"), ("outcome", "predictions")} <= named(found)
 
 
-def test_a_failed_run_fails_again(open_tiny: OpenShop) -> None:
+def test_a_failed_run_fails_again(open_tiny: OpenSession) -> None:
     folder = run(open_tiny(), "adapter:learning_rate=1e30", recipe=Recipe(epochs=2, batch_size=8))
     receipt = read_json(folder / "receipt.json")
     assert receipt["outcome"]["failure"]["class"] == "Diverged"
@@ -192,9 +192,9 @@ def test_a_failed_run_fails_again(open_tiny: OpenShop) -> None:
     assert named(verified(folder)) == {("outcome", "failure")}
 
 
-def test_a_failed_run_in_parts_is_cut_again_where_it_was(open_tiny: OpenShop) -> None:
-    shop = replace(open_tiny(), cuts=[Cut(0, 40, "no memory")])
-    folder = run(shop, "adapter:learning_rate=1e30", recipe=Recipe(epochs=2, batch_size=8))
+def test_a_failed_run_in_parts_is_cut_again_where_it_was(open_tiny: OpenSession) -> None:
+    session = replace(open_tiny(), cuts=[Cut(0, 40, "no memory")])
+    folder = run(session, "adapter:learning_rate=1e30", recipe=Recipe(epochs=2, batch_size=8))
     receipt = read_json(folder / "receipt.json")
     assert receipt["outcome"]["failure"]["class"] == "Diverged" and receipt["numerics"]["accumulation"] > 1
     assert verified(folder).verdict == EQUAL
@@ -202,12 +202,12 @@ def test_a_failed_run_in_parts_is_cut_again_where_it_was(open_tiny: OpenShop) ->
 
 @pytest.mark.parametrize("words", ["dan:vectors=words.txt:epochs=2", "partial_input:by=dan:vectors=words.txt:epochs=2"])
 def test_a_method_s_file_is_read_again_where_it_was(
-    words: str, open_tiny: OpenShop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    words: str, open_tiny: OpenSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    vectors, shop = tmp_path / "words.txt", open_tiny(pair=words.startswith("partial_input"))
+    vectors, session = tmp_path / "words.txt", open_tiny(pair=words.startswith("partial_input"))
     vectors.write_text("".join(f"{word} {0.1 * place} 1.0\n" for place, word in enumerate(["a", "good", "bad"])))
     monkeypatch.chdir(tmp_path)
-    folder = run(shop, words)
+    folder = run(session, words)
     monkeypatch.chdir("/")
     assert (found := verified(folder)).verdict == EQUAL and not found.differences
     whole = read_json(folder / "receipt.json")
@@ -224,7 +224,7 @@ def test_a_method_s_file_is_read_again_where_it_was(
 
 
 def test_a_run_that_is_called_by_a_dot_is_held_against_its_row(
-    open_tiny: OpenShop, monkeypatch: pytest.MonkeyPatch
+    open_tiny: OpenSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder, asked = run(open_tiny(), "lora"), []
     monkeypatch.setattr(verify, "row_of", lambda root, spec: asked.append(root) or [])
@@ -255,9 +255,9 @@ def line_ends(path: Path) -> None:
         ("texts", lambda rows: rows[1].__setitem__(0, rows[1][0] + "!")),
     ],
 )
-def test_what_changed_in_the_data_is_named(about: str, edit: Callable[[Any], Any], open_tiny: OpenShop) -> None:
-    shop = open_tiny()
-    folder, path = run(shop), shop.dataset.task.data
+def test_what_changed_in_the_data_is_named(about: str, edit: Callable[[Any], Any], open_tiny: OpenSession) -> None:
+    session = open_tiny()
+    folder, path = run(session), session.dataset.task.data
     rewrite(path, edit)
     found = verified(folder)
     assert (found.verdict, found.executed) == (DIFFERENT, False)
@@ -266,7 +266,7 @@ def test_what_changed_in_the_data_is_named(about: str, edit: Callable[[Any], Any
 
 @pytest.mark.parametrize(("method", "cuts"), [("tfidf_svm", True), ("majority", False)])
 def test_a_rule_that_cuts_the_words_of_these_texts_otherwise_is_named(
-    method: str, cuts: bool, open_tiny: OpenShop, monkeypatch: pytest.MonkeyPatch
+    method: str, cuts: bool, open_tiny: OpenSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = run(open_tiny(), method)
     monkeypatch.setattr("graftwork.run.session.rule_of", lambda texts: 2)
@@ -275,19 +275,19 @@ def test_a_rule_that_cuts_the_words_of_these_texts_otherwise_is_named(
     assert found.verdict == (DIFFERENT if cuts else EQUAL)
 
 
-def test_the_same_rows_in_other_bytes_are_said_and_no_fault(open_tiny: OpenShop) -> None:
-    shop = open_tiny()
-    folder = run(shop)
-    line_ends(shop.dataset.task.data)
+def test_the_same_rows_in_other_bytes_are_said_and_no_fault(open_tiny: OpenSession) -> None:
+    session = open_tiny()
+    folder = run(session)
+    line_ends(session.dataset.task.data)
     found = verified(folder)
     assert found.verdict == EQUAL and named(found) == {("surroundings", "data file of train")}
 
 
 @pytest.mark.usefixtures("unhashed")
-def test_the_same_rows_in_other_bytes_excuse_no_other_bits(open_tiny: OpenShop) -> None:
-    shop = open_tiny()
-    folder = run(shop)
-    line_ends(shop.dataset.task.data)
+def test_the_same_rows_in_other_bytes_excuse_no_other_bits(open_tiny: OpenSession) -> None:
+    session = open_tiny()
+    folder = run(session)
+    line_ends(session.dataset.task.data)
     reseal(folder, lambda content: content["outcome"]["predictions"].update(sha256="0" * 64))
     found = verified(folder)
     assert found.verdict == DIFFERENT
@@ -361,7 +361,7 @@ def test_what_changed_in_the_record_is_named_and_the_run_repeats(
     assert named(found) == {("record", about)}
 
 
-def test_torn_predictions_are_named_and_not_compared(open_tiny: OpenShop) -> None:
+def test_torn_predictions_are_named_and_not_compared(open_tiny: OpenSession) -> None:
     folder = run(open_tiny())
     path = folder / "predictions.jsonl"
     path.write_bytes(path.read_bytes()[:-20])
@@ -371,14 +371,14 @@ def test_torn_predictions_are_named_and_not_compared(open_tiny: OpenShop) -> Non
 
 
 @pytest.mark.parametrize("edit", [lambda content: content.pop("scores"), lambda content: content.update(spent=None)])
-def test_a_result_that_lacks_a_part_is_named(edit: Callable[[Any], Any], open_tiny: OpenShop) -> None:
+def test_a_result_that_lacks_a_part_is_named(edit: Callable[[Any], Any], open_tiny: OpenSession) -> None:
     folder = run(open_tiny())
     change(folder / "result.json", edit)
     with pytest.raises(StorageError, match=r"result\.json: not the result of a run"):
         verified(folder)
 
 
-def test_a_receipt_from_before_a_field_is_read_as_ever(open_tiny: OpenShop) -> None:
+def test_a_receipt_from_before_a_field_is_read_as_ever(open_tiny: OpenSession) -> None:
     folder = run(open_tiny(), "tfidf_svm")
     reseal(folder, lambda content: content["outcome"]["weights"].pop("files"))
     reseal(folder, lambda content: content["outcome"].pop("facts"))
@@ -389,7 +389,7 @@ def test_a_receipt_from_before_a_field_is_read_as_ever(open_tiny: OpenShop) -> N
 
 
 @pytest.mark.slow
-def test_a_wrong_score_that_stands_everywhere_is_found_by_executing(open_tiny: OpenShop) -> None:
+def test_a_wrong_score_that_stands_everywhere_is_found_by_executing(open_tiny: OpenSession) -> None:
     folder = run(open_tiny(), "lora")
     change(folder / "result.json", lambda content: content["scores"].update(accuracy=0.125))
     reseal(folder, lambda content: content["outcome"]["scores"].update(accuracy=0.125))
@@ -397,7 +397,7 @@ def test_a_wrong_score_that_stands_everywhere_is_found_by_executing(open_tiny: O
     assert found.verdict == DIFFERENT and named(found) == {("outcome", "scores")}
 
 
-def test_the_seeds_of_other_purposes_belong_to_the_seed(open_tiny: OpenShop) -> None:
+def test_the_seeds_of_other_purposes_belong_to_the_seed(open_tiny: OpenSession) -> None:
     folder = run(open_tiny())
     reseal(folder, lambda content: content["randomness"]["derived"].update(order=5))
     assert named(verified(folder)) == {("record", "seed")}
@@ -413,7 +413,7 @@ def test_the_seeds_of_other_purposes_belong_to_the_seed(open_tiny: OpenShop) -> 
     ],
 )
 def test_what_is_other_around_the_run_is_named_and_the_bits_decide(
-    about: str, edit: Callable[[Any], Any], open_tiny: OpenShop
+    about: str, edit: Callable[[Any], Any], open_tiny: OpenSession
 ) -> None:
     folder = run(open_tiny())
     reseal(folder, edit)
@@ -421,7 +421,9 @@ def test_what_is_other_around_the_run_is_named_and_the_bits_decide(
     assert found.verdict == EQUAL and named(found) == {("surroundings", about)}
 
 
-def test_a_variable_that_picks_the_routines_is_recorded(open_tiny: OpenShop, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_variable_that_picks_the_routines_is_recorded(
+    open_tiny: OpenSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("MKL_CBWR", "COMPATIBLE")
     folder = run(open_tiny())
     monkeypatch.delenv("MKL_CBWR")
@@ -437,26 +439,26 @@ def on_a_gpu(content: dict[str, Any]) -> None:
 
 @pytest.mark.usefixtures("unhashed")
 def test_a_run_without_a_backbone_is_one_of_the_processor_beside_a_gpu(
-    open_tiny: OpenShop, monkeypatch: pytest.MonkeyPatch
+    open_tiny: OpenSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    shop = open_tiny()
+    session = open_tiny()
     with monkeypatch.context() as patched:
         patched.setattr(torch.cuda, "get_device_name", lambda: "a GPU")
         patched.setattr(torch.cuda, "is_initialized", lambda: True)
         patched.setattr(torch.cuda, "max_memory_allocated", lambda: 0)
         patched.setattr(torch.cuda, "reset_peak_memory_stats", lambda: None)
-        folder = run(replace(shop, numerics={**shop.numerics, "device": "cuda"}), "tfidf_svm")
+        folder = run(replace(session, numerics={**session.numerics, "device": "cuda"}), "tfidf_svm")
     numerics = read_json(folder / "receipt.json")["numerics"]
     assert (numerics["device"], numerics["accelerator"], numerics["cuda"]) == ("cpu", None, None)
     assert (found := verified(folder)).verdict == EQUAL and not found.differences
     reseal(folder, on_a_gpu)
     assert (found := verified(folder)).verdict == EQUAL and not found.differences
-    assert "a GPU" not in paragraph(Row([read_json(folder / "receipt.json")]))
+    assert "a GPU" not in paragraph(RunGroup([read_json(folder / "receipt.json")]))
     reseal(folder, lambda content: content["outcome"]["weights"].update(sha256="0" * 64))
     assert verified(folder).verdict == DIFFERENT, "nothing that it used may round"
 
 
-def test_a_run_that_fails_elsewhere_in_the_same_way_is_true(open_tiny: OpenShop) -> None:
+def test_a_run_that_fails_elsewhere_in_the_same_way_is_true(open_tiny: OpenSession) -> None:
     folder = run(open_tiny(), "adapter:learning_rate=1e30", recipe=Recipe(epochs=2, batch_size=8))
     reseal(folder, lambda content: content["outcome"]["log"]["first_losses"].__setitem__(0, 0.5))
     assert verified(folder).verdict == DIFFERENT
@@ -494,9 +496,9 @@ def unhashed(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("unhashed")
-def test_other_bits_on_another_processor_are_held_against_the_other_seeds(open_tiny: OpenShop) -> None:
-    shop = open_tiny()
-    folders = [run(shop, "lora", seed) for seed in range(5)]
+def test_other_bits_on_another_processor_are_held_against_the_other_seeds(open_tiny: OpenSession) -> None:
+    session = open_tiny()
+    folders = [run(session, "lora", seed) for seed in range(5)]
     true = read_json(folders[0] / "result.json")["scores"]["accuracy"]
     reseal(folders[0], elsewhere)
     found = verified(folders[0])
@@ -509,9 +511,9 @@ def test_other_bits_on_another_processor_are_held_against_the_other_seeds(open_t
 
 
 @pytest.mark.usefixtures("unhashed")
-def test_one_score_of_a_row_that_is_false_is_found_by_the_others(open_tiny: OpenShop) -> None:
-    shop = open_tiny()
-    folders = [run(shop, seed=seed) for seed in range(5)]
+def test_one_score_of_a_row_that_is_false_is_found_by_the_others(open_tiny: OpenSession) -> None:
+    session = open_tiny()
+    folders = [run(session, seed=seed) for seed in range(5)]
     true = read_json(folders[0] / "result.json")["scores"]["accuracy"]
     for place, folder in enumerate(folders):
         forged(folder, true + 0.001 * place)
@@ -524,7 +526,7 @@ def test_one_score_of_a_row_that_is_false_is_found_by_the_others(open_tiny: Open
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("unhashed")
-def test_with_few_seeds_no_band_is_known(open_tiny: OpenShop) -> None:
+def test_with_few_seeds_no_band_is_known(open_tiny: OpenSession) -> None:
     folder = run(open_tiny(), "lora")
     reseal(folder, elsewhere)
     found = verified(folder)
@@ -541,23 +543,23 @@ def test_other_bits_where_nothing_else_is_other_are_no_rounding(lora: Path) -> N
     assert found.verdict == DIFFERENT and {group for group, _ in named(found)} == {"outcome"}
 
 
-def test_threads_that_are_not_there_are_said_and_run(open_tiny: OpenShop) -> None:
-    shop = open_tiny()
-    folder = run(replace(shop, numerics={**shop.numerics, "threads": 64}))
+def test_threads_that_are_not_there_are_said_and_run(open_tiny: OpenSession) -> None:
+    session = open_tiny()
+    folder = run(replace(session, numerics={**session.numerics, "threads": 64}))
     found = verified(folder)
     assert found.verdict == EQUAL and named(found) == {("surroundings", "threads")}
     assert "64" in found.differences[0].recorded
 
 
-def test_another_engine_is_named(open_tiny: OpenShop, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_engine_is_named(open_tiny: OpenSession, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = run(open_tiny())
     monkeypatch.setattr(verify, "ENGINE", 99)
     assert named(verified(folder)) == {("input", "engine")}
 
 
-def test_data_that_is_gone_is_missed_with_its_hash_and_found_where_it_was_moved(open_tiny: OpenShop) -> None:
-    shop = open_tiny()
-    folder, path = run(shop), shop.dataset.task.data
+def test_data_that_is_gone_is_missed_with_its_hash_and_found_where_it_was_moved(open_tiny: OpenSession) -> None:
+    session = open_tiny()
+    folder, path = run(session), session.dataset.task.data
     moved = path.rename(path.with_name("moved.csv"))
     with pytest.raises(StorageError, match="the train data of this run is gone") as caught:
         verified(folder)
@@ -565,7 +567,7 @@ def test_data_that_is_gone_is_missed_with_its_hash_and_found_where_it_was_moved(
     assert verified(folder, Moved(data=str(moved))).verdict == EQUAL
 
 
-def test_a_receipt_that_is_missing_or_not_whole_is_an_error(open_tiny: OpenShop) -> None:
+def test_a_receipt_that_is_missing_or_not_whole_is_an_error(open_tiny: OpenSession) -> None:
     folder = run(open_tiny())
     change(folder / "receipt.json", lambda content: content["data"].pop("digest"))
     with pytest.raises(StorageError, match="not whole") as caught:
@@ -579,7 +581,7 @@ def test_a_receipt_that_is_missing_or_not_whole_is_an_error(open_tiny: OpenShop)
         verified(folder)
 
 
-def test_a_verdict_is_kept_beside_the_run_which_stays_as_old(open_tiny: OpenShop) -> None:
+def test_a_verdict_is_kept_beside_the_run_which_stays_as_old(open_tiny: OpenSession) -> None:
     folder = run(open_tiny())
     age = folder.stat().st_mtime_ns
     for _ in range(2):
@@ -611,7 +613,7 @@ def fetched(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return asked
 
 
-def test_a_name_in_a_receipt_starts_no_download(open_tiny: OpenShop, fetched: list[str]) -> None:
+def test_a_name_in_a_receipt_starts_no_download(open_tiny: OpenSession, fetched: list[str]) -> None:
     folder = run(open_tiny(), "linear_probe")
     reseal(folder, lambda content: content["rerun"].update(backbone="hf:somebody/network"))
     with pytest.raises(StorageError, match="starts no download"):

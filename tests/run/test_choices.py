@@ -24,8 +24,8 @@ from graftwork.module.predict_file import answer_file
 from graftwork.module.predict_many import predict_many
 from graftwork.module.task_module import TaskModule
 from graftwork.run.execute import execute
-from graftwork.run.session import Shop, open_shop
-from graftwork.run.settings import Setup
+from graftwork.run.session import Session, open_session
+from graftwork.run.settings import RunSettings
 from graftwork.run.store import read_logits
 from graftwork.testing import tiny_dataset
 
@@ -45,34 +45,34 @@ def write(folder: Path, kind: str, rows: int = 60) -> Path:
     return path
 
 
-def open_on(folder: Path, kind: str) -> Shop:
+def open_on(folder: Path, kind: str) -> Session:
     task = Task.from_file(write(folder, kind), kind=kind)
-    setup = Setup("tiny_text", runs=str(folder / "runs"), precision="fp32")
-    return open_shop(task, [parse_method("lora")], setup)
+    setup = RunSettings("tiny_text", runs=str(folder / "runs"), precision="fp32")
+    return open_session(task, [parse_method("lora")], setup)
 
 
 @pytest.fixture(scope="module")
-def shops(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Shop]:
-    """Kind -> a shop, the same every time: a run may be there already, and nobody changes one."""
+def sessions(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Session]:
+    """Kind -> a session, the same every time: a run may be there already, and nobody changes one."""
     return functools.cache(lambda kind: open_on(tmp_path_factory.mktemp(kind), kind))
 
 
 @pytest.fixture
-def shop(shops: Callable[[str], Shop]) -> Shop:
-    return shops("choice")
+def session(sessions: Callable[[str], Session]) -> Session:
+    return sessions("choice")
 
 
-def run(shop: Shop, method: str, epochs: int = 1) -> tuple[Any, Path]:
-    result, _ = execute(shop, parse_method(method), Recipe(epochs=epochs), 0, lambda done, text: None)
+def run(session: Session, method: str, epochs: int = 1) -> tuple[Any, Path]:
+    result, _ = execute(session, parse_method(method), Recipe(epochs=epochs), 0, lambda done, text: None)
     assert result.status == "ok", result.error
-    return result, shop.store.root / result.id
+    return result, session.store.root / result.id
 
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("method", METHODS)
-def test_every_method_leaves_a_module_that_answers(shops: Callable[[str], Shop], kind: str, method: str) -> None:
-    shop = shops(kind)
-    result, folder = run(shop, method)
+def test_every_method_leaves_a_module_that_answers(sessions: Callable[[str], Session], kind: str, method: str) -> None:
+    session = sessions(kind)
+    result, folder = run(session, method)
     assert list(result.scores) == KINDS[kind]
     lines = [json.loads(line) for line in (folder / "predictions.jsonl").read_text().splitlines()]
     test = [line for line in lines if line["split"] == "test"]
@@ -81,7 +81,7 @@ def test_every_method_leaves_a_module_that_answers(shops: Callable[[str], Shop],
     assert [len(line["target"]) for line in test] == logits.counts.tolist()
     module = TaskModule.load(folder)
     assert module.roles == ("text", "choices")
-    inputs = dict(shop.dataset.test.examples[0].inputs)
+    inputs = dict(session.dataset.test.examples[0].inputs)
     (by_name,) = module.predict([inputs])
     assert module.predict([(inputs["text"], list(inputs["choices"]))]) == [by_name]
     if kind == "choice":
@@ -93,8 +93,10 @@ def test_every_method_leaves_a_module_that_answers(shops: Callable[[str], Shop],
         assert order[0] == order[1] and sorted(order[0]) == list(range(len(inputs["choices"])))
 
 
-def test_the_toy_task_is_learnt(shop: Shop) -> None:
-    scores = {name: run(shop, name, epochs=12)[0].scores["accuracy"] for name in ("majority", "full", "linear_probe")}
+def test_the_toy_task_is_learnt(session: Session) -> None:
+    scores = {
+        name: run(session, name, epochs=12)[0].scores["accuracy"] for name in ("majority", "full", "linear_probe")
+    }
     assert scores["linear_probe"] > scores["majority"] + 0.2 and scores["full"] > scores["majority"] + 0.2
 
 
@@ -115,9 +117,9 @@ def test_compare_makes_a_board(tmp_path: Path) -> None:
     assert board.content["data_report"]["choices"]["train"]["choices"]["most"] == 4
 
 
-def test_modules_over_the_same_choices_share_a_pass(shop: Shop) -> None:
-    modules = [TaskModule.load(run(shop, method)[1]) for method in ("top_layers:k=1", "linear_probe")]
-    texts = [dict(example.inputs) for example in shop.dataset.test.examples]
+def test_modules_over_the_same_choices_share_a_pass(session: Session) -> None:
+    modules = [TaskModule.load(run(session, method)[1]) for method in ("top_layers:k=1", "linear_probe")]
+    texts = [dict(example.inputs) for example in session.dataset.test.examples]
     assert predict_many(modules, texts) == [module.predict(texts) for module in modules]
 
 
@@ -132,8 +134,8 @@ def test_modules_over_the_same_choices_share_a_pass(shop: Shop) -> None:
         ({"text": " ", "choices": ["b", "c"]}, "an empty text or choice"),
     ],
 )
-def test_wrong_inputs(shop: Shop, given: Any, what: str) -> None:
-    module = TaskModule.load(run(shop, "bm25")[1])
+def test_wrong_inputs(session: Session, given: Any, what: str) -> None:
+    module = TaskModule.load(run(session, "bm25")[1])
     with pytest.raises(ConfigError, match=what):
         module.predict([given])
 
@@ -147,8 +149,8 @@ FILES = [
 
 
 @pytest.mark.parametrize(("name", "content", "columns"), FILES)
-def test_files(shop: Shop, tmp_path: Path, name: str, content: str, columns: dict[str, str]) -> None:
-    module = TaskModule.load(run(shop, "bm25")[1])
+def test_files(session: Session, tmp_path: Path, name: str, content: str, columns: dict[str, str]) -> None:
+    module = TaskModule.load(run(session, "bm25")[1])
     (tmp_path / name).write_text(content)
     lines: list[str] = []
     answer_file([module], tmp_path / name, None, lines.append, columns=columns)
@@ -161,8 +163,8 @@ def test_files(shop: Shop, tmp_path: Path, name: str, content: str, columns: dic
     assert (tmp_path / "out.csv").read_text().startswith("text,choices,choice,index,probabilities")
 
 
-def test_bad_files(shop: Shop, tmp_path: Path) -> None:
-    module, path = TaskModule.load(run(shop, "bm25")[1]), tmp_path / "in.csv"
+def test_bad_files(session: Session, tmp_path: Path) -> None:
+    module, path = TaskModule.load(run(session, "bm25")[1]), tmp_path / "in.csv"
     for content, what in (
         ("text,choice1,choice2\na,b,\n", "choice 2 of 2 is empty"),
         ("text,label\na,b\n", "no column of"),

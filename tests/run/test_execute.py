@@ -26,33 +26,33 @@ from graftwork.io.files import file_digest, read_json, safe_load
 from graftwork.meters import energy_joules
 from graftwork.module.task_module import TaskModule
 from graftwork.pretrained.transformer import TransformerBackbone
-from graftwork.receipts.checklist import Row, paragraph
+from graftwork.receipts.checklist import RunGroup, paragraph
 from graftwork.registry import kinds, meters, metrics
 from graftwork.run import execute as module
 from graftwork.run.execute import execute
 from graftwork.run.receipt import read_receipt
 from graftwork.run.receipt_fields import problems
-from graftwork.run.session import Shop
+from graftwork.run.session import Session
 from graftwork.run.store import read_logits, read_result
 from graftwork.train import recipe
 from graftwork.train.shared_features import PooledOnce
 
-OpenShop = Callable[..., Shop]
+OpenSession = Callable[..., Session]
 During = dict[str, Callable[[Workbench], None]]
 SHORT = Recipe(epochs=2, batch_size=8)
 CASES = [("classification", False), ("classification", True), ("multilabel", False), ("regression", False)]
 
 
-def run(shop: Shop, method: str, seed: int = 0, recipe: Recipe = SHORT) -> tuple[RunResult, Path]:
-    result, known = execute(shop, parse_method(method), recipe, seed, lambda done, text: None)
+def run(session: Session, method: str, seed: int = 0, recipe: Recipe = SHORT) -> tuple[RunResult, Path]:
+    result, known = execute(session, parse_method(method), recipe, seed, lambda done, text: None)
     assert not known
-    return result, shop.store.root / result.id
+    return result, session.store.root / result.id
 
 
-def ran(shop: Shop, method: str, seed: int = 0) -> tuple[RunResult, Path]:
-    """As `run`, of a kept shop."""
-    result, _ = execute(shop, parse_method(method), SHORT, seed, lambda done, text: None)
-    return result, shop.store.root / result.id
+def ran(session: Session, method: str, seed: int = 0) -> tuple[RunResult, Path]:
+    """As `run`, of a kept session."""
+    result, _ = execute(session, parse_method(method), SHORT, seed, lambda done, text: None)
+    return result, session.store.root / result.id
 
 
 def lines(path: Path) -> list[dict[str, Any]]:
@@ -61,9 +61,9 @@ def lines(path: Path) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize(("kind", "pair"), CASES)
 @pytest.mark.parametrize("method", ["lora", "linear_probe", "tfidf_svm"])
-def test_a_run_leaves_a_whole_receipt(kind: str, pair: bool, method: str, kept_shop: OpenShop) -> None:
-    shop = kept_shop(kind, pair)
-    result, folder = ran(shop, method)
+def test_a_run_leaves_a_whole_receipt(kind: str, pair: bool, method: str, kept_session: OpenSession) -> None:
+    session = kept_session(kind, pair)
+    result, folder = ran(session, method)
     assert result.status == "ok", result.error
     assert {path.name for path in folder.iterdir()} == {
         "spec.json", "log.jsonl", "predictions.jsonl", "receipt.json", "result.json", "module",
@@ -71,7 +71,7 @@ def test_a_run_leaves_a_whole_receipt(kind: str, pair: bool, method: str, kept_s
     assert {path.name for path in (folder / "module").iterdir()} == {
         "module.json", "delta.safetensors", "selftest.json", "README.md",
     }  # fmt: skip
-    assert read_result(folder / "result.json") == shop.store.find(result.id) == result
+    assert read_result(folder / "result.json") == session.store.find(result.id) == result
     assert read_receipt(folder)["outcome"]["interval"] == (list(result.interval) if result.interval else None)
     assert set(result.costs) == set(meters.names())
     assert result.costs["stored_bytes"].value and result.costs["predict_latency_seconds"].value
@@ -79,10 +79,12 @@ def test_a_run_leaves_a_whole_receipt(kind: str, pair: bool, method: str, kept_s
 
 
 @pytest.mark.parametrize(("kind", "pair"), CASES)
-def test_predictions_are_those_of_the_scores_and_of_the_module(kind: str, pair: bool, kept_shop: OpenShop) -> None:
-    shop = kept_shop(kind, pair)
-    data, part = shop.dataset, kinds.get(kind)
-    result, folder = ran(shop, "lora")
+def test_predictions_are_those_of_the_scores_and_of_the_module(
+    kind: str, pair: bool, kept_session: OpenSession
+) -> None:
+    session = kept_session(kind, pair)
+    data, part = session.dataset, kinds.get(kind)
+    result, folder = ran(session, "lora")
     listed = lines(folder / "predictions.jsonl")
     examples = (*data.validation.examples, *data.test.examples)
     assert [line["id"] for line in listed] == [example.id for example in examples]
@@ -106,10 +108,10 @@ def test_predictions_are_those_of_the_scores_and_of_the_module(kind: str, pair: 
      ("ulmfit", "bf16")],
 )  # fmt: skip
 def test_the_same_spec_gives_the_same_bytes(
-    method: str, precision: str, kept_shop: OpenShop, open_tiny: OpenShop
+    method: str, precision: str, kept_session: OpenSession, open_tiny: OpenSession
 ) -> None:
-    """In another process's shop, and in one that has already run other methods over its shared backbone."""
-    used, fresh = kept_shop(precision=precision), open_tiny(precision=precision)
+    """In another process's session, and in one that has already run other methods over its shared backbone."""
+    used, fresh = kept_session(precision=precision), open_tiny(precision=precision)
     ran(used, "adapter:size=3", seed=5)
     (first, one), (second, two) = ran(used, method), run(fresh, method)
     assert first.id == second.id and first.scores == second.scores
@@ -118,10 +120,10 @@ def test_the_same_spec_gives_the_same_bytes(
     assert first.facts == second.facts
 
 
-def test_a_method_with_a_schedule_of_its_own_has_it_in_the_receipt(open_tiny: OpenShop) -> None:
-    shop = open_tiny()
+def test_a_method_with_a_schedule_of_its_own_has_it_in_the_receipt(open_tiny: OpenSession) -> None:
+    session = open_tiny()
     names = ("ulmfit:ratio=8", "no_transfer:by=ulmfit:ratio=8", "full")
-    slanted, over, linear = (shop.spec(parse_method(name), SHORT, 0).recipe for name in names)
+    slanted, over, linear = (session.spec(parse_method(name), SHORT, 0).recipe for name in names)
     assert (slanted["schedule"], slanted["cut_frac"], slanted["ratio"]) == ("slanted triangular", 0.1, 8.0)
     assert (linear["schedule"], linear["warm_up"]) == ("linear", 0.1)
     assert linear.keys() - slanted.keys() == {"warm_up"}
@@ -132,15 +134,15 @@ def test_a_method_with_a_schedule_of_its_own_has_it_in_the_receipt(open_tiny: Op
     }
 
 
-def test_another_seed_is_another_run(kept_shop: OpenShop) -> None:
-    (first, one), (second, two) = (ran(kept_shop(), "lora", seed) for seed in (0, 1))
+def test_another_seed_is_another_run(kept_session: OpenSession) -> None:
+    (first, one), (second, two) = (ran(kept_session(), "lora", seed) for seed in (0, 1))
     assert first.id != second.id
     assert file_digest(one / "predictions.jsonl") != file_digest(two / "predictions.jsonl")
 
 
-def test_a_finished_run_is_not_run_again(open_tiny: OpenShop, during: During) -> None:
-    shop = open_tiny()
-    first, folder = run(shop, "staged")
+def test_a_finished_run_is_not_run_again(open_tiny: OpenSession, during: During) -> None:
+    session = open_tiny()
+    first, folder = run(session, "staged")
     before = {path: path.stat().st_mtime_ns for path in folder.rglob("*")}
 
     def refuse(bench: Workbench) -> None:
@@ -148,35 +150,35 @@ def test_a_finished_run_is_not_run_again(open_tiny: OpenShop, during: During) ->
 
     during["nothing"] = refuse
     again, known = execute(open_tiny(), parse_method("staged"), SHORT, 0, lambda done, text: None)
-    assert known and again == shop.store.find(first.id)
+    assert known and again == session.store.find(first.id)
     assert again.scores == first.scores and {path: path.stat().st_mtime_ns for path in folder.rglob("*")} == before
 
 
-def test_the_id_is_of_what_decides_the_result(open_tiny: OpenShop) -> None:
-    shop, other_data, half = open_tiny(), open_tiny(pair=True), open_tiny(precision="bf16")
+def test_the_id_is_of_what_decides_the_result(open_tiny: OpenSession) -> None:
+    session, other_data, half = open_tiny(), open_tiny(pair=True), open_tiny(precision="bf16")
     lora, svm = parse_method("lora"), parse_method("tfidf_svm")
     ids = [
-        shop.spec(lora, SHORT, 0).id,
-        shop.spec(lora, SHORT, 1).id,
-        shop.spec(parse_method("lora:rank=4"), SHORT, 0).id,
-        shop.spec(lora, Recipe(epochs=3, batch_size=8), 0).id,
+        session.spec(lora, SHORT, 0).id,
+        session.spec(lora, SHORT, 1).id,
+        session.spec(parse_method("lora:rank=4"), SHORT, 0).id,
+        session.spec(lora, Recipe(epochs=3, batch_size=8), 0).id,
         other_data.spec(lora, SHORT, 0).id,
         half.spec(lora, SHORT, 0).id,
-        shop.spec(svm, SHORT, 0).id,
+        session.spec(svm, SHORT, 0).id,
     ]
     assert len(set(ids)) == len(ids)
-    assert shop.spec(parse_method("lora:rank=8"), SHORT, 0).id == ids[0]
+    assert session.spec(parse_method("lora:rank=8"), SHORT, 0).id == ids[0]
     assert half.spec(svm, Recipe(epochs=7), 0).id == ids[-1]  # no backbone, no recipe: neither decides anything
 
 
-def test_a_source_that_is_held_has_another_seed_and_another_id(open_tiny: OpenShop) -> None:
-    shop, lora = open_tiny(), parse_method("lora")
+def test_a_source_that_is_held_has_another_seed_and_another_id(open_tiny: OpenSession) -> None:
+    session, lora = open_tiny(), parse_method("lora")
     held = dataclasses.replace(SHORT, varied=("init",))
-    assert shop.spec(lora, held, 0) == shop.spec(lora, SHORT, 0)
-    assert shop.spec(lora, held, 1).id != shop.spec(lora, SHORT, 1).id
-    assert "held" not in shop.spec(lora, SHORT, 1).content()
+    assert session.spec(lora, held, 0) == session.spec(lora, SHORT, 0)
+    assert session.spec(lora, held, 1).id != session.spec(lora, SHORT, 1).id
+    assert "held" not in session.spec(lora, SHORT, 1).content()
     first, other, still = (
-        module.workbench(shop, lora, recipe_, seed) for recipe_, seed in ((SHORT, 0), (SHORT, 1), (held, 1))
+        module.workbench(session, lora, recipe_, seed) for recipe_, seed in ((SHORT, 0), (SHORT, 1), (held, 1))
     )
     assert [bench.seed_of("init") for bench in (first, other, still)] == [0, 1, 1]
     assert [bench.seed_of("order") for bench in (first, other, still)] == [0, 1, 0]
@@ -186,13 +188,13 @@ def test_a_source_that_is_held_has_another_seed_and_another_id(open_tiny: OpenSh
 
 
 @pytest.mark.slow
-def test_a_source_that_is_held_is_drawn_as_by_seed_0(open_tiny: OpenShop) -> None:
+def test_a_source_that_is_held_is_drawn_as_by_seed_0(open_tiny: OpenSession) -> None:
     """A learning rate of almost nothing leaves the weights as they were drawn."""
-    shop, held = open_tiny(), dataclasses.replace(SHORT, varied=("order",))
+    session, held = open_tiny(), dataclasses.replace(SHORT, varied=("order",))
     still = "adapter:size=2:learning_rate=1e-30"
     drawn = {}
     for name, recipe_, seed in (("zero", SHORT, 0), ("one", SHORT, 1), ("held", held, 1)):
-        result, folder = run(shop, still, seed, recipe_)
+        result, folder = run(session, still, seed, recipe_)
         (weights,) = [
             weight
             for at, weight in safe_load(folder / "module" / "delta.safetensors").items()
@@ -201,60 +203,61 @@ def test_a_source_that_is_held_is_drawn_as_by_seed_0(open_tiny: OpenShop) -> Non
         drawn[name] = weights, result
     assert torch.allclose(drawn["zero"][0], drawn["held"][0]) and not torch.allclose(drawn["zero"][0], drawn["one"][0])
     seeds = {
-        name: read_receipt(shop.store.root / result.id)["randomness"]["derived"] for name, (_, result) in drawn.items()
+        name: read_receipt(session.store.root / result.id)["randomness"]["derived"]
+        for name, (_, result) in drawn.items()
     }
     assert seeds["held"]["init"] == seeds["zero"]["init"] and seeds["held"]["order"] == seeds["one"]["order"]
     assert len({result.id for _, result in drawn.values()}) == 3
-    assert read_json(shop.store.root / drawn["held"][1].id / "spec.json")["held"] == ["init", "augmentation"]
+    assert read_json(session.store.root / drawn["held"][1].id / "spec.json")["held"] == ["init", "augmentation"]
 
 
-def test_shared_work_is_charged_to_each_run_in_full(open_tiny: OpenShop) -> None:
-    shop = open_tiny()
-    first, second = (run(shop, "linear_probe", seed)[0] for seed in (0, 1))
+def test_shared_work_is_charged_to_each_run_in_full(open_tiny: OpenSession) -> None:
+    session = open_tiny()
+    first, second = (run(session, "linear_probe", seed)[0] for seed in (0, 1))
     flops = [result.costs["train_flops"].value for result in (first, second)]
     assert flops[0] == pytest.approx(flops[1], rel=0.2)  # only the mix differs with the seed
     alone = run(open_tiny(runs="alone"), "linear_probe", seed=1)[0]
     assert alone.costs["train_flops"] == second.costs["train_flops"]
 
 
-def test_the_shared_work_and_the_opening_stand_beside_what_was_spent(open_tiny: OpenShop, during: During) -> None:
-    shop = dataclasses.replace(open_tiny(), load=Phase(5.0, 3.0))
+def test_the_shared_work_and_the_opening_stand_beside_what_was_spent(open_tiny: OpenSession, during: During) -> None:
+    session = dataclasses.replace(open_tiny(), load=Phase(5.0, 3.0))
     during["charge"] = lambda bench: bench.charged.add(Phase(7.0, 6.0))  # as a pass that is there does
-    found = run(shop, "staged:act=charge")[0]
+    found = run(session, "staged:act=charge")[0]
     assert (found.shared, found.opening) == (Phase(7.0, 6.0), Phase())  # it has no use for a backbone
-    probe = run(shop, "linear_probe", seed=0)[0]
-    assert probe.opening == shop.load and probe.shared.wall_seconds < 0.5
-    again = read_result(shop.store.root / probe.id / "result.json")
+    probe = run(session, "linear_probe", seed=0)[0]
+    assert probe.opening == session.load and probe.shared.wall_seconds < 0.5
+    again = read_result(session.store.root / probe.id / "result.json")
     assert (again.spent, again.shared, again.opening) == (probe.spent, probe.shared, probe.opening)
 
 
 def test_a_test_pass_of_an_earlier_run_is_charged_and_not_measured(
-    open_tiny: OpenShop, monkeypatch: pytest.MonkeyPatch
+    open_tiny: OpenSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    shop, seen = open_tiny(), []
-    assert shop.backbone is not None
-    shop.tested = PooledOnce(shop.backbone, shop.dataset.test.examples)
-    run(shop, "linear_probe", seed=0)
-    shop.tested._cost = Phase(50.0, 40.0)
+    session, seen = open_tiny(), []
+    assert session.backbone is not None
+    session.tested = PooledOnce(session.backbone, session.dataset.test.examples)
+    run(session, "linear_probe", seed=0)
+    session.tested._cost = Phase(50.0, 40.0)
     real = module.read_costs
     monkeypatch.setattr(
         module, "read_costs", lambda marks, told, prices: seen.append(told) or real(marks, told, prices)
     )
-    found = run(shop, "linear_probe", seed=1)[0]
+    found = run(session, "linear_probe", seed=1)[0]
     assert seen[0].charged_evaluate == Phase(50.0, 40.0) and seen[0].phases["evaluate"].wall_seconds < 40
     assert found.costs["total_seconds"].value > 50 and found.shared.wall_seconds >= 50
 
 
-def test_rates_by_depth_are_another_run_only_where_depth_is_not_the_order(open_tiny: OpenShop) -> None:
-    shop = open_tiny()
-    assert isinstance(shop.backbone, TransformerBackbone)
-    elsewhere = shop.backbone.copy()
+def test_rates_by_depth_are_another_run_only_where_depth_is_not_the_order(open_tiny: OpenSession) -> None:
+    session = open_tiny()
+    assert isinstance(session.backbone, TransformerBackbone)
+    elsewhere = session.backbone.copy()
     elsewhere.learns_like = {"embeddings.LayerNorm": "encoder.layer.0"}
-    moved = dataclasses.replace(shop, backbone=elsewhere)
+    moved = dataclasses.replace(session, backbone=elsewhere)
 
     def other(words: str) -> bool:
         method = parse_method(words)
-        return shop.spec(method, SHORT, 0).id != moved.spec(method, SHORT, 0).id
+        return session.spec(method, SHORT, 0).id != moved.spec(method, SHORT, 0).id
 
     decaying = ("full", "ulmfit", "contrastive:decay=0.5", "no_transfer:by=full")
     assert [other(words) for words in decaying] == [True] * 4
@@ -265,7 +268,7 @@ def test_rates_by_depth_are_another_run_only_where_depth_is_not_the_order(open_t
     receipt = read_receipt(folder)
     assert receipt["method"]["recipe"] == {"rates": "of all parts by depth"} and not problems(receipt)
     assert result.status == "ok" and not any(line.startswith("recipe") for line in run_lines(folder))
-    assert "Training took 2 steps, as the method has them" in paragraph(Row([receipt]))
+    assert "Training took 2 steps, as the method has them" in paragraph(RunGroup([receipt]))
 
 
 @pytest.fixture
@@ -285,7 +288,7 @@ def draw(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[int], Non
 
 
 def test_counted_energy_is_that_of_the_phases_and_not_of_the_metering(
-    open_tiny: OpenShop, during: During, draw: Callable[[int], None], monkeypatch: pytest.MonkeyPatch
+    open_tiny: OpenSession, during: During, draw: Callable[[int], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def while_it(name: str, joules: int) -> None:
         real = getattr(module, name)
@@ -295,8 +298,8 @@ def test_counted_energy_is_that_of_the_phases_and_not_of_the_metering(
     while_it("write_predictions", 2)
     for metering in ("predict_speed", "evidence_of", "environment", "write_receipt"):
         while_it(metering, 1000)
-    shop = open_tiny()
-    found = run(shop, "staged:act=draw")[0]
+    session = open_tiny()
+    found = run(session, "staged:act=draw")[0]
     assert found.costs["energy_joules"] == Cost(42.0, "J", "counter")
     assert found.costs["predict_latency_seconds"].value is not None
 
@@ -305,34 +308,34 @@ def test_counted_energy_is_that_of_the_phases_and_not_of_the_metering(
         raise RuntimeError("no more")
 
     during["fail"] = fail
-    failed = run(shop, "staged:act=fail")[0]
+    failed = run(session, "staged:act=fail")[0]
     assert (failed.status, failed.costs["energy_joules"]) == ("failed", Cost(7.0, "J", "counter"))
 
 
-def test_the_log_has_a_line_per_step(kept_shop: OpenShop) -> None:
-    result, folder = ran(kept_shop(), "lora")
+def test_the_log_has_a_line_per_step(kept_session: OpenSession) -> None:
+    result, folder = ran(kept_session(), "lora")
     steps = [line["step"] for line in lines(folder / "log.jsonl") if "step" in line]
     assert steps == list(range(result.facts["steps"])) and len(steps) > 4
 
 
-def test_progress_ends_at_one(open_tiny: OpenShop) -> None:
+def test_progress_ends_at_one(open_tiny: OpenSession) -> None:
     seen: list[float] = []
     execute(open_tiny(), parse_method("lora"), SHORT, 0, lambda done, text: seen.append(done))
     assert seen[-1] == 1.0 and min(seen) >= 0 and len(seen) > 4
 
 
-def test_the_test_split_never_reaches_a_method(open_tiny: OpenShop, during: During) -> None:
-    shop = open_tiny()
-    held = {example.inputs["text"] for example in shop.dataset.test.examples}
+def test_the_test_split_never_reaches_a_method(open_tiny: OpenSession, during: During) -> None:
+    session = open_tiny()
+    held = {example.inputs["text"] for example in session.dataset.test.examples}
 
     def look(bench: Workbench) -> None:
         reach = [*bench.train.examples, *bench.validation.examples]
         assert not held & {example.inputs["text"] for example in reach}
         assert bench.train.name == "train" and bench.validation.name == "validation"
-        assert not any(value is shop.dataset or value is shop.dataset.test for value in vars(bench).values())
+        assert not any(value is session.dataset or value is session.dataset.test for value in vars(bench).values())
 
     during["look"] = look
-    assert run(shop, "staged:act=look")[0].status == "ok"
+    assert run(session, "staged:act=look")[0].status == "ok"
 
 
 def raising(error: BaseException) -> Callable[[Workbench], None]:
@@ -354,11 +357,11 @@ def raising(error: BaseException) -> Callable[[Workbench], None]:
     ],
 )
 def test_a_failure_is_a_result_with_a_price_tag(
-    error: Exception, status: str, open_tiny: OpenShop, during: During
+    error: Exception, status: str, open_tiny: OpenSession, during: During
 ) -> None:
     during["fail"] = raising(error)
-    shop = open_tiny()
-    result, folder = run(shop, "staged:act=fail")
+    session = open_tiny()
+    result, folder = run(session, "staged:act=fail")
     assert (result.status, result.error) == (status, str(error) or "MemoryError")
     assert set(result.costs) == set(meters.names())
     assert result.costs["train_flops"].value == 1e6 and (result.costs["total_seconds"].value or 0) > 0
@@ -367,34 +370,36 @@ def test_a_failure_is_a_result_with_a_price_tag(
     assert read_result(folder / "result.json").status == status and not (folder / "module").exists()
 
 
-def test_divergence_is_a_failure_that_says_where(kept_shop: OpenShop, open_tiny: OpenShop) -> None:
-    shop = open_tiny()
-    result, folder = run(shop, "adapter:learning_rate=1e30", recipe=Recipe(epochs=4, batch_size=8))
+def test_divergence_is_a_failure_that_says_where(kept_session: OpenSession, open_tiny: OpenSession) -> None:
+    session = open_tiny()
+    result, folder = run(session, "adapter:learning_rate=1e30", recipe=Recipe(epochs=4, batch_size=8))
     assert result.status == "diverged" and "training diverged at step" in result.error
     assert read_receipt(folder)["randomness"]["derived"].keys() == {"init", "order", "augmentation"}
     assert (result.costs["train_flops"].value or 0) > 0
     assert not any("traceback" in line for line in lines(folder / "log.jsonl"))
-    after, alone = run(shop, "lora")[1], ran(kept_shop(), "lora")[1]
+    after, alone = run(session, "lora")[1], ran(kept_session(), "lora")[1]
     assert file_digest(after / "predictions.jsonl") == file_digest(alone / "predictions.jsonl")
 
 
-def test_a_failed_run_is_tried_again_and_replaced(open_tiny: OpenShop, during: During) -> None:
-    shop = open_tiny()
+def test_a_failed_run_is_tried_again_and_replaced(open_tiny: OpenSession, during: During) -> None:
+    session = open_tiny()
     during["fail"] = raising(ValueError("once"))
-    failed, folder = run(shop, "staged:act=fail")
+    failed, folder = run(session, "staged:act=fail")
     del during["fail"]
-    result, again = run(shop, "staged:act=fail")
+    result, again = run(session, "staged:act=fail")
     assert again == folder and (failed.status, result.status) == ("failed", "ok")
     assert read_result(folder / "result.json").status == "ok"
-    assert [path.name for path in shop.store.root.iterdir()] == [result.id]
+    assert [path.name for path in session.store.root.iterdir()] == [result.id]
 
 
-def test_facts_that_are_no_json_are_a_failure_and_not_half_a_module(open_tiny: OpenShop, during: During) -> None:
+def test_facts_that_are_no_json_are_a_failure_and_not_half_a_module(open_tiny: OpenSession, during: During) -> None:
     result, _ = run(open_tiny(), "staged:act=odd facts")
     assert result.status == "failed" and "JSON" in result.error
 
 
-def test_a_failure_while_speed_is_measured_is_a_failure(open_tiny: OpenShop, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failure_while_speed_is_measured_is_a_failure(
+    open_tiny: OpenSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def fail(*args: Any) -> None:
         raise ZeroDivisionError("no clock")
 
@@ -406,40 +411,42 @@ def test_a_failure_while_speed_is_measured_is_a_failure(open_tiny: OpenShop, mon
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), SystemExit(1), StorageError("the disk is full")])
 def test_an_interrupt_leaves_nothing_and_the_next_call_completes(
-    error: BaseException, open_tiny: OpenShop, during: During
+    error: BaseException, open_tiny: OpenSession, during: During
 ) -> None:
-    shop = open_tiny()
+    session = open_tiny()
     during["stop"] = raising(error)
     with pytest.raises(type(error)):
-        run(shop, "staged:act=stop")
-    assert list(shop.store.root.iterdir()) == []
+        run(session, "staged:act=stop")
+    assert list(session.store.root.iterdir()) == []
     del during["stop"]
-    assert run(shop, "staged:act=stop")[0].status == "ok"
+    assert run(session, "staged:act=stop")[0].status == "ok"
 
 
-def test_an_interrupted_gradient_method_leaves_the_backbone_as_it_was(kept_shop: OpenShop, open_tiny: OpenShop) -> None:
-    shop = open_tiny()
+def test_an_interrupted_gradient_method_leaves_the_backbone_as_it_was(
+    kept_session: OpenSession, open_tiny: OpenSession
+) -> None:
+    session = open_tiny()
 
     def stop(done: float, text: str) -> None:
         if done > 0.5:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        execute(shop, parse_method("adapter"), SHORT, 0, stop)
-    assert list(shop.store.root.iterdir()) == []
-    one, two = run(shop, "lora")[1], ran(kept_shop(), "lora")[1]
+        execute(session, parse_method("adapter"), SHORT, 0, stop)
+    assert list(session.store.root.iterdir()) == []
+    one, two = run(session, "lora")[1], ran(kept_session(), "lora")[1]
     assert file_digest(one / "predictions.jsonl") == file_digest(two / "predictions.jsonl")
 
 
 def test_a_run_that_another_process_executes_is_waited_for(
-    open_tiny: OpenShop, during: During, monkeypatch: pytest.MonkeyPatch
+    open_tiny: OpenSession, during: During, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """`attempt` says so at once; `execute` comes back, and takes what the other has found, a failure too."""
     here, there, method = open_tiny(), open_tiny(), parse_method("staged:act=meanwhile")
     told: list[str] = []
 
-    def arguments(shop: Shop) -> Any:
-        return shop, method, SHORT, 0, lambda done, text: told.append(text)
+    def arguments(session: Session) -> Any:
+        return session, method, SHORT, 0, lambda done, text: told.append(text)
 
     def meanwhile(bench: Workbench) -> None:
         during.clear()
@@ -466,7 +473,7 @@ def test_what_is_held_is_come_back_to(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_of_a_run_that_two_processes_executed_the_first_stays(
-    open_tiny: OpenShop, during: During, monkeypatch: pytest.MonkeyPatch
+    open_tiny: OpenSession, during: During, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As on a file system where nothing can be locked."""
     monkeypatch.setattr(locks, "try_lock", lambda handle: None)
@@ -487,7 +494,7 @@ def test_of_a_run_that_two_processes_executed_the_first_stays(
 
 @pytest.mark.parametrize("first_fails", [True, False])
 def test_two_processes_of_which_one_fails(
-    first_fails: bool, open_tiny: OpenShop, during: During, monkeypatch: pytest.MonkeyPatch
+    first_fails: bool, open_tiny: OpenSession, during: During, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A good result is never replaced by a failure, and always replaces one; also where nothing can be locked."""
     monkeypatch.setattr(locks, "try_lock", lambda handle: None)
@@ -531,21 +538,21 @@ def test_two_processes_on_one_store_do_not_disturb_each_other(write: Callable[..
 
 @pytest.mark.parametrize("method", ["lora", "ulmfit"])
 def test_a_run_with_a_part_of_its_steps_trains_on_a_part_of_the_epoch(
-    method: str, open_tiny: OpenShop, monkeypatch: pytest.MonkeyPatch
+    method: str, open_tiny: OpenSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(recipe, "STEPS_OF_A_PART", 1)
-    shop = open_tiny()
+    session = open_tiny()
     short = Recipe(epochs=2, batch_size=2, part=1 / 4)
-    result, folder = run(shop, method, recipe=short)
+    result, folder = run(session, method, recipe=short)
     resolved = read_json(folder / "spec.json")["recipe"]
     assert (resolved["epochs"], resolved["part"]) == (1, 1 / 4)
     assert result.facts["steps"] == resolved["steps"] == resolved["batches_per_epoch"]
     steps = [line for line in lines(folder / "log.jsonl") if "step" in line]
     assert len(steps) == resolved["steps"] > 1
-    assert result.scores.keys() == result.validation.keys() == set(shop.dataset.task.metrics)
+    assert result.scores.keys() == result.validation.keys() == set(session.dataset.task.metrics)
     assert (folder / "module").is_dir() and result.costs["train_flops"].value
-    assert result.id != shop.spec(parse_method(method), Recipe(epochs=2, batch_size=2), 0).id
-    again, known = execute(shop, parse_method(method), short, 0, lambda done, text: None)
+    assert result.id != session.spec(parse_method(method), Recipe(epochs=2, batch_size=2), 0).id
+    again, known = execute(session, parse_method(method), short, 0, lambda done, text: None)
     assert known and again == result
 
 
@@ -557,22 +564,24 @@ def test_a_run_with_a_part_of_its_steps_trains_on_a_part_of_the_epoch(
         ("lora", "computes in full"),
     ],
 )
-def test_the_receipt_says_how_frozen_blocks_were_run(method: str, says: str, kept_shop: OpenShop) -> None:
-    result, _ = ran(kept_shop(), method)
+def test_the_receipt_says_how_frozen_blocks_were_run(method: str, says: str, kept_session: OpenSession) -> None:
+    result, _ = ran(kept_session(), method)
     assert result.facts["frozen"].startswith("in eval mode") and says in result.facts["frozen"]
 
 
-def test_blocks_that_share_their_weights_are_computed_in_full(open_tiny: OpenShop) -> None:
-    shop = open_tiny()
-    assert isinstance(shop.backbone, TransformerBackbone)
-    shop.backbone = dataclasses.replace(shop.backbone, card=dataclasses.replace(shop.backbone.card, shared_blocks=True))
-    result, _ = run(shop, "top_layers:k=1")  # `compare` and `train` would say first that it does not fit
+def test_blocks_that_share_their_weights_are_computed_in_full(open_tiny: OpenSession) -> None:
+    session = open_tiny()
+    assert isinstance(session.backbone, TransformerBackbone)
+    session.backbone = dataclasses.replace(
+        session.backbone, card=dataclasses.replace(session.backbone.card, shared_blocks=True)
+    )
+    result, _ = run(session, "top_layers:k=1")  # `compare` and `train` would say first that it does not fit
     assert result.status == "ok" and result.facts["start_block"] == 0
     assert "computes in full: the blocks share their weights" in result.facts["frozen"]
 
 
 def test_every_split_is_tokenised_once_before_it_is_answered(
-    open_tiny: OpenShop, monkeypatch: pytest.MonkeyPatch
+    open_tiny: OpenSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     real, read = TransformerBackbone.encode, []
 
@@ -581,20 +590,20 @@ def test_every_split_is_tokenised_once_before_it_is_answered(
         return real(self, examples)
 
     monkeypatch.setattr(TransformerBackbone, "encode", counted)
-    shop = open_tiny()
-    splits = [len(split.examples) for split in shop.dataset.splits.values()]
+    session = open_tiny()
+    splits = [len(split.examples) for split in session.dataset.splits.values()]
     assert read == splits
     for method in ("linear_probe", "top_layers:k=1"):
-        run(shop, method)
+        run(session, method)
     assert read.count(splits[0]) == 1  # of the others, predictions read the texts as a user's
 
 
-def test_the_receipt_says_where_the_time_went(open_tiny: OpenShop) -> None:
-    shop = open_tiny()
+def test_the_receipt_says_where_the_time_went(open_tiny: OpenSession) -> None:
+    session = open_tiny()
     told: set[str] = set()
     untold = []
     for seed in range(3):  # another program may hold up one of them anywhere
-        result, folder = run(shop, "full", seed)
+        result, folder = run(session, "full", seed)
         profile = read_json(folder / "result.json")["profile"]
         assert sum(profile.values()) == pytest.approx(result.spent.wall_seconds, rel=0.02)
         told |= set(profile)  # what one run computed, the next finds

@@ -14,8 +14,8 @@ from graftwork.core.task import Task
 from graftwork.errors import ConfigError
 from graftwork.pretrained.open_backbone import open_backbone
 from graftwork.run.receipt import read_receipt
-from graftwork.run.session import open_shop
-from graftwork.run.settings import Setup
+from graftwork.run.session import open_session
+from graftwork.run.settings import RunSettings
 from graftwork.run.store import read_logits
 from graftwork.testing.tiny_media import write_folder, write_sound
 from graftwork.testing.tiny_networks import write_network
@@ -100,5 +100,5 @@ def test_a_backbone_of_texts_takes_no_images(tmp_path: Path) -> None:
     rows = "\n".join(f"number {i}\t{'ab'[i % 2]}" for i in range(20))
     (tmp_path / "t.tsv").write_text(f"text\tlabel\n{rows}\n")
     with pytest.raises(ConfigError, match="reads images, and the data are texts"):
-        setup = Setup(f"hf:{folder}", runs=str(tmp_path / "r"), precision="fp32")
-        open_shop(Task.from_file(tmp_path / "t.tsv"), [parse_method("linear_probe")], setup)
+        setup = RunSettings(f"hf:{folder}", runs=str(tmp_path / "r"), precision="fp32")
+        open_session(Task.from_file(tmp_path / "t.tsv"), [parse_method("linear_probe")], setup)

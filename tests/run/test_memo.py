@@ -7,12 +7,12 @@ from dataclasses import replace
 
 from graftwork.core.meter import Phase
 from graftwork.core.method import Tally
-from graftwork.run.memo import Done
+from graftwork.run.memo import MemoEntry
 from graftwork.testing import tiny_bench, tiny_dataset
 
 
 def test_the_second_run_does_no_work_and_pays_for_it() -> None:
-    done, calls = Done(), []
+    done, calls = MemoEntry(), []
 
     def work(tally: Tally) -> str:
         calls.append(tally)

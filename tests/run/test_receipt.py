@@ -22,24 +22,28 @@ from graftwork.registry import meters
 from graftwork.run import execute as executing
 from graftwork.run import recorded_code, recorded_data
 from graftwork.run.execute import execute
-from graftwork.run.receipt import NOTHING_TRIED, Search, read_receipt, sealed
+from graftwork.run.receipt import NOTHING_TRIED, SearchRecord, read_receipt, sealed
 from graftwork.run.receipt_fields import FIELDS, OF_TORCH, missing, problems
 from graftwork.run.recorded_code import diff_digest, imported, other_versions, source_digest
 from graftwork.run.recorded_data import recorded_file
-from graftwork.run.session import Shop, open_shop
-from graftwork.run.settings import Setup
+from graftwork.run.session import Session, open_session
+from graftwork.run.settings import RunSettings
 from graftwork.run.store import read_result
 from graftwork.train.seeds import derive
 
-OpenShop = Callable[..., Shop]
+OpenSession = Callable[..., Session]
 SHORT = Recipe(epochs=1, batch_size=8)
 
 
 def run(
-    shop: Shop, method: str = "majority", seed: int = 0, recipe: Recipe = SHORT, search: Search = NOTHING_TRIED
+    session: Session,
+    method: str = "majority",
+    seed: int = 0,
+    recipe: Recipe = SHORT,
+    search: SearchRecord = NOTHING_TRIED,
 ) -> Path:
-    result, _ = execute(shop, parse_method(method), recipe, seed, lambda done, text: None, search)
-    return shop.store.root / result.id
+    result, _ = execute(session, parse_method(method), recipe, seed, lambda done, text: None, search)
+    return session.store.root / result.id
 
 
 def paths(value: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
@@ -64,13 +68,13 @@ def receipts(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, An
     folder = tmp_path_factory.mktemp("receipts")
     rows = [f"{'good' if row % 2 else 'bad'} film number {row},{'yes' if row % 2 else 'no'}" for row in range(30)]
     (folder / "films.csv").write_text("\n".join(["text,label", *rows]) + "\n", encoding="utf-8")
-    setup = Setup("tiny_text", runs=str(folder / "runs"), precision="fp32")
-    shop = open_shop(Task.from_file(folder / "films.csv"), [parse_method("lora")], setup)
+    setup = RunSettings("tiny_text", runs=str(folder / "runs"), precision="fp32")
+    session = open_session(Task.from_file(folder / "films.csv"), [parse_method("lora")], setup)
     folders = {
-        "baseline": run(shop),
-        "trained": run(shop, "lora"),
-        "short": run(shop, "lora", recipe=replace(SHORT, epochs=20, part=0.3)),
-        "failed": run(shop, "adapter:learning_rate=1e30", recipe=replace(SHORT, epochs=4)),
+        "baseline": run(session),
+        "trained": run(session, "lora"),
+        "short": run(session, "lora", recipe=replace(SHORT, epochs=20, part=0.3)),
+        "failed": run(session, "adapter:learning_rate=1e30", recipe=replace(SHORT, epochs=4)),
     }
     return {name: read_receipt(folder) for name, folder in folders.items()}
 
@@ -153,15 +157,15 @@ def test_it_says_what_was_run(receipts: dict[str, dict[str, Any]]) -> None:
     assert receipts["short"]["method"]["recipe"]["part"] == 0.3 and receipts["short"]["outcome"]["scores"]
 
 
-def test_its_hashes_are_those_of_the_files(open_tiny: OpenShop) -> None:
-    shop = open_tiny()
-    folder = run(shop, "lora")
+def test_its_hashes_are_those_of_the_files(open_tiny: OpenSession) -> None:
+    session = open_tiny()
+    folder = run(session, "lora")
     outcome, data = read_receipt(folder)["outcome"], read_receipt(folder)["data"]
     assert outcome["predictions"]["sha256"] == file_digest(folder / "predictions.jsonl")
     assert outcome["log"]["sha256"] == file_digest(folder / "log.jsonl")
     assert outcome["weights"]["sha256"] == file_digest(folder / "module" / "delta.safetensors")
-    assert data["files"]["train"]["sha256"] == file_digest(shop.dataset.task.data)
-    assert Path(data["files"]["train"]["path"]) == shop.dataset.task.data.resolve()
+    assert data["files"]["train"]["sha256"] == file_digest(session.dataset.task.data)
+    assert Path(data["files"]["train"]["path"]) == session.dataset.task.data.resolve()
     assert outcome["scores"] == read_result(folder / "result.json").scores
 
 
@@ -169,28 +173,30 @@ def test_nothing_of_it_is_part_of_the_id() -> None:
     assert RunSpec({}, "data", None, {"name": "majority"}, {}, 0, {}).id == "29374d523faa"
 
 
-def test_what_was_tried_before_is_told(open_tiny: OpenShop) -> None:
-    folder = run(open_tiny(), search=Search({"learning_rate": [0.1, 0.2]}, ("aaa", "bbb")))
+def test_what_was_tried_before_is_told(open_tiny: OpenSession) -> None:
+    folder = run(open_tiny(), search=SearchRecord({"learning_rate": [0.1, 0.2]}, ("aaa", "bbb")))
     search = read_receipt(folder)["method"]["search"]
     assert search == {"space": {"learning_rate": [0.1, 0.2]}, "tried": ["aaa", "bbb"], "trials": 2}
-    assert Search.read(json.loads(json.dumps(search))) == Search({"learning_rate": [0.1, 0.2]}, ("aaa", "bbb"))
+    assert SearchRecord.read(json.loads(json.dumps(search))) == SearchRecord(
+        {"learning_rate": [0.1, 0.2]}, ("aaa", "bbb")
+    )
 
 
-def test_the_files_are_those_that_were_read_whatever_becomes_of_them_during_the_run(open_tiny: OpenShop) -> None:
-    shop = open_tiny()
-    source = shop.dataset.task.data
+def test_the_files_are_those_that_were_read_whatever_becomes_of_them_during_the_run(open_tiny: OpenSession) -> None:
+    session = open_tiny()
+    source = session.dataset.task.data
     before = file_digest(source)
 
     def remove(done: float, text: str) -> None:
         source.unlink(missing_ok=True)
 
-    result, _ = execute(shop, parse_method("lora"), SHORT, 0, remove)
-    receipt = read_receipt(shop.store.root / result.id)
+    result, _ = execute(session, parse_method("lora"), SHORT, 0, remove)
+    receipt = read_receipt(session.store.root / result.id)
     assert not source.exists() and receipt["data"]["files"]["train"]["sha256"] == before
 
 
 @pytest.mark.parametrize("method", ["linear_probe", "prototype", "contrastive", "partial_input:by=linear_probe"])
-def test_a_method_that_takes_no_recipe_has_none(open_tiny: OpenShop, method: str) -> None:
+def test_a_method_that_takes_no_recipe_has_none(open_tiny: OpenSession, method: str) -> None:
     pair = method.startswith("partial")
     folder = run(open_tiny(pair=True) if pair else open_tiny(), method)
     told = read_receipt(folder)["method"]
@@ -198,7 +204,7 @@ def test_a_method_that_takes_no_recipe_has_none(open_tiny: OpenShop, method: str
     assert not problems(read_receipt(folder))
 
 
-def test_it_is_small_and_takes_no_time(open_tiny: OpenShop, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_is_small_and_takes_no_time(open_tiny: OpenSession, monkeypatch: pytest.MonkeyPatch) -> None:
     seconds: list[float] = []
     write = executing.write_receipt
 
@@ -208,13 +214,13 @@ def test_it_is_small_and_takes_no_time(open_tiny: OpenShop, monkeypatch: pytest.
         seconds.append(time.process_time() - began)
 
     monkeypatch.setattr(executing, "write_receipt", timed)
-    shop = open_tiny()
-    folders = [run(shop, seed=seed) for seed in range(3)]
+    session = open_tiny()
+    folders = [run(session, seed=seed) for seed in range(3)]
     assert max((folder / "receipt.json").stat().st_size for folder in folders) < 20_000
     assert min(seconds) < 0.1
 
 
-def test_an_old_run_has_none_and_is_still_read(open_tiny: OpenShop) -> None:
+def test_an_old_run_has_none_and_is_still_read(open_tiny: OpenSession) -> None:
     folder = run(open_tiny())
     (folder / "receipt.json").unlink()
     content = read_json(folder / "result.json")

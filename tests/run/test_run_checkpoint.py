@@ -30,7 +30,7 @@ from graftwork.machine.signals import ending_cleanly
 from graftwork.pretrained.open_backbone import open_backbone
 from graftwork.run import run_checkpoint
 from graftwork.run.execute import execute
-from graftwork.run.run_checkpoint import Keeping
+from graftwork.run.run_checkpoint import RunCheckpoint
 from graftwork.testing import tiny_bench, tiny_dataset
 from graftwork.testing.tiny_media import tiny_media
 from graftwork.testing.tiny_networks import write_network
@@ -38,7 +38,7 @@ from graftwork.train import flops, loop, training_state
 from graftwork.train.checkpoint_files import FORMAT, Checkpoints
 
 SHORT = Recipe(epochs=3, batch_size=8)
-OpenShop = Callable[..., Any]
+OpenSession = Callable[..., Any]
 
 
 class Killed(BaseException):
@@ -69,7 +69,7 @@ class Attempts:
             if steps == kill_at:
                 raise Killed
 
-        bench.progress, bench.keeper = progress, Keeping(Checkpoints(folder, "run", dict), lines, bench)
+        bench.progress, bench.keeper = progress, RunCheckpoint(Checkpoints(folder, "run", dict), lines, bench)
         return self.method.fit(bench), lines
 
     def killed(self, folder: Path, kill_at: int) -> None:
@@ -178,17 +178,17 @@ def test_augmented_images_are_shown_again_as_they_were(method: str, tmp_path: Pa
 
 
 class Board:
-    """Runs of a shop over toy data, by `execute`, as a command makes them."""
+    """Runs of a session over toy data, by `execute`, as a command makes them."""
 
-    def __init__(self, open_tiny: OpenShop):
+    def __init__(self, open_tiny: OpenSession):
         self.open_tiny = open_tiny
 
     def run(self, runs: str, method: str = "full", progress: Callable[[float, str], None] = lambda *_: None) -> Path:
-        """The folder of the finished run; the shop is opened anew, as by another process."""
-        shop = self.open_tiny(runs=runs)
-        result, known = execute(shop, parse_method(method), SHORT, 0, progress)
+        """The folder of the finished run; the session is opened anew, as by another process."""
+        session = self.open_tiny(runs=runs)
+        result, known = execute(session, parse_method(method), SHORT, 0, progress)
         assert not known and result.status == "ok", result.error
-        return Path(shop.store.root / result.id)
+        return Path(session.store.root / result.id)
 
     def stopped(self, runs: str, at: float, act: Callable[[], None], method: str = "full") -> None:
         def progress(done: float, text: str) -> None:
@@ -200,7 +200,7 @@ class Board:
 
 
 @pytest.fixture
-def board(open_tiny: OpenShop) -> Board:
+def board(open_tiny: OpenSession) -> Board:
     return Board(open_tiny)
 
 

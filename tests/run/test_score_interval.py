@@ -16,8 +16,16 @@ from graftwork.core.task import Task
 from graftwork.registry import metrics
 from graftwork.run import score_interval
 from graftwork.run.execute import execute
-from graftwork.run.score_interval import DRAWS, Evidence, Tally, evidence_of, validation_evidence, weigh, weigh_together
-from graftwork.run.session import Shop
+from graftwork.run.score_interval import (
+    DRAWS,
+    Evidence,
+    RowTally,
+    evidence_of,
+    validation_evidence,
+    weigh,
+    weigh_together,
+)
+from graftwork.run.session import Session
 from graftwork.run.store import read_logits
 
 ROWS = 200
@@ -84,7 +92,7 @@ def test_draws_are_those_of_the_rows_themselves(block: int, monkeypatch: pytest.
     """Of counts to the last bit, however many draws are held at once and whatever else is drawn with them."""
     monkeypatch.setattr(score_interval, "BLOCK_BYTES", block)
     statistics = scored(150)
-    together = weigh_together([(Tally.of(rows), metrics.get(name)) for name, rows in statistics.items()])
+    together = weigh_together([(RowTally.of(rows), metrics.get(name)) for name, rows in statistics.items()])
     for found, (name, rows) in zip(together, statistics.items(), strict=True):
         assert np.array_equal(found.draws, weigh(rows, metrics.get(name)).draws)
         assert found.score == float(metrics.get(name).value(rows.mean(axis=0)))
@@ -94,11 +102,11 @@ def test_draws_are_those_of_the_rows_themselves(block: int, monkeypatch: pytest.
 
 def test_rows_that_are_alike_are_kept_once() -> None:
     statistics = scored(20_000)["macro_f1"]
-    tally = Tally.of(statistics)
+    tally = RowTally.of(statistics)
     assert len(tally.rows) <= 25 and np.array_equal(tally.rows[tally.places], statistics)
     random = np.random.default_rng(0)
     other = np.where(random.random((20_000, 1)) < 0.2, statistics[::-1], statistics)
-    assert np.array_equal(tally.differing(Tally.of(other)), (statistics != other).any(axis=1))
+    assert np.array_equal(tally.differing(RowTally.of(other)), (statistics != other).any(axis=1))
 
 
 def test_wide_statistics_cost_no_more_than_narrow_ones() -> None:
@@ -111,12 +119,12 @@ def test_wide_statistics_cost_no_more_than_narrow_ones() -> None:
     assert seconds["macro_f1"] < 10 * seconds["accuracy"]
 
 
-def test_it_is_of_the_rows_of_a_split(open_tiny: Callable[..., Shop]) -> None:
-    shop = open_tiny()
-    result, _ = execute(shop, parse_method("majority"), Recipe(), 0, lambda done, text: None)
-    found = validation_evidence(shop.dataset, shop.store.root / result.id)
-    assert found.score == result.validation[shop.dataset.task.metrics[0]]
-    tested = evidence_of(shop.dataset, "test", read_logits(shop.store.root / result.id, "test"))
-    assert tested.score == result.scores[shop.dataset.task.metrics[0]]
+def test_it_is_of_the_rows_of_a_split(open_tiny: Callable[..., Session]) -> None:
+    session = open_tiny()
+    result, _ = execute(session, parse_method("majority"), Recipe(), 0, lambda done, text: None)
+    found = validation_evidence(session.dataset, session.store.root / result.id)
+    assert found.score == result.validation[session.dataset.task.metrics[0]]
+    tested = evidence_of(session.dataset, "test", read_logits(session.store.root / result.id, "test"))
+    assert tested.score == result.scores[session.dataset.task.metrics[0]]
     assert result.interval == tested.spread is not None
-    assert len(shop.dataset.test.examples) != len(shop.dataset.validation.examples)
+    assert len(session.dataset.test.examples) != len(session.dataset.validation.examples)

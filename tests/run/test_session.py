@@ -1,4 +1,4 @@
-"""What a shop's runs are computed in, and what another process that opens it anew is told of that."""
+"""What a session's runs are computed in, and what another process that opens it anew is told of that."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ import torch
 from graftwork.core.named_methods import parse_method
 from graftwork.core.task import Task
 from graftwork.machine import environment, faster_precision
-from graftwork.run.session import Shop, open_shop, reopened
-from graftwork.run.sessions import Shops
-from graftwork.run.settings import Setup
+from graftwork.run.session import Session, open_session, reopened
+from graftwork.run.sessions import Sessions
+from graftwork.run.settings import RunSettings
 from graftwork.run.worker import Opening
 
-Opened = Callable[..., Shop]
+Opened = Callable[..., Session]
 
 
 @pytest.fixture
 def opened(write: Callable[..., Path], tmp_path: Path) -> Opened:
-    def opening(method: str, **settings: Any) -> Shop:
-        setup = Setup("tiny_text", runs=str(tmp_path / "runs"), **settings)
-        return open_shop(Task.from_file(write()), [parse_method(method)], setup)
+    def opening(method: str, **settings: Any) -> Session:
+        setup = RunSettings("tiny_text", runs=str(tmp_path / "runs"), **settings)
+        return open_session(Task.from_file(write()), [parse_method(method)], setup)
 
     return opening
 
@@ -47,11 +47,11 @@ def test_workers_are_told_the_precision_that_auto_came_to(opened: Opened, found:
     parent = opened("bitfit")
     assert parent.numerics["precision"] == "fp32"
     found.clear()  # a worker that measures would fail
-    told = Opening.read(json.loads(json.dumps(Opening.of(Shops(parent)).line())))
-    by = told.shop
-    worker = open_shop(by.task, [parse_method("bitfit")], by.setup, checked=False)
+    told = Opening.read(json.loads(json.dumps(Opening.of(Sessions(parent)).line())))
+    by = told.session
+    worker = open_session(by.task, [parse_method("bitfit")], by.setup, checked=False)
     assert worker.numerics == parent.numerics
-    specs = [shop.spec(parse_method("bitfit"), by.setup.recipe, 0) for shop in (parent, worker)]
+    specs = [session.spec(parse_method("bitfit"), by.setup.recipe, 0) for session in (parent, worker)]
     assert specs[0].id == specs[1].id
 
 

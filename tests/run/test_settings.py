@@ -19,14 +19,14 @@ from graftwork.compare.compare_tasks import compare_tasks
 from graftwork.compare.curve import curve
 from graftwork.compare.leaderboard import compare
 from graftwork.core.run import Recipe
-from graftwork.run.settings import WHAT, Given, Setup, over
+from graftwork.run.settings import WHAT, GivenSettings, RunSettings, over
 from graftwork.run.train import train
 
-NAMES = [item.name for item in fields(Setup)]
+NAMES = [item.name for item in fields(RunSettings)]
 
 
 def test_what_can_be_given_is_what_there_is() -> None:
-    assert list(Given.__annotations__) == NAMES
+    assert list(GivenSettings.__annotations__) == NAMES
 
 
 @pytest.mark.parametrize("command", ["compare", "curve", "train", "stream", "benchmark"])
@@ -45,7 +45,7 @@ def test_every_one_is_an_argument_of_whatever_makes_runs(function: Callable[...,
 def test_help_tells_every_one_of_them(function: Callable[..., Any]) -> None:
     parameters = inspect.signature(function).parameters
     told = function.__doc__.partition("Settings of its runs:\n")[2].splitlines()
-    for item in fields(Setup):
+    for item in fields(RunSettings):
         assert parameters[item.name].kind is inspect.Parameter.KEYWORD_ONLY
         assert parameters[item.name].default == item.default
         assert f"    {item.name}: {WHAT[item.name].replace('  ', ' ')}" in told
@@ -55,15 +55,17 @@ def test_help_tells_every_one_of_them(function: Callable[..., Any]) -> None:
 
 def test_what_is_said_of_a_default_is_true() -> None:
     for name in ("backbone", "batch_size", "runs", "precision", "device", "cache_size"):
-        assert WHAT[name].endswith(f"[default: {getattr(Setup(), name)}]")
+        assert WHAT[name].endswith(f"[default: {getattr(RunSettings(), name)}]")
 
 
 def test_none_is_the_default_and_paths_are_text(tmp_path: Path) -> None:
-    assert Setup.of({}) == Setup.of({"backbone": None, "augment": None, "cache_size": None}) == Setup()
-    assert Setup.of({"runs": tmp_path, "prices": tmp_path / "p.toml"}).prices == str(tmp_path / "p.toml")
-    given: Given = {"epochs": 3, "batch_size": 8, "augment": False}
-    assert Setup.of(given).recipe == Recipe(epochs=3, batch_size=8, augment=False)
-    assert Setup.of({}).recipe == Recipe()  # nothing given: the same recipe, and so the same runs, whoever asks
+    assert (
+        RunSettings.of({}) == RunSettings.of({"backbone": None, "augment": None, "cache_size": None}) == RunSettings()
+    )
+    assert RunSettings.of({"runs": tmp_path, "prices": tmp_path / "p.toml"}).prices == str(tmp_path / "p.toml")
+    given: GivenSettings = {"epochs": 3, "batch_size": 8, "augment": False}
+    assert RunSettings.of(given).recipe == Recipe(epochs=3, batch_size=8, augment=False)
+    assert RunSettings.of({}).recipe == Recipe()  # nothing given: the same recipe, and so the same runs, whoever asks
 
 
 def test_what_is_given_goes_before_what_a_file_says() -> None:

@@ -22,8 +22,8 @@ from graftwork.module.predict_file import answer_file
 from graftwork.module.predict_many import predict_many
 from graftwork.module.task_module import TaskModule
 from graftwork.run.execute import execute
-from graftwork.run.session import Shop, open_shop
-from graftwork.run.settings import Setup
+from graftwork.run.session import Session, open_session
+from graftwork.run.settings import RunSettings
 from graftwork.run.store import read_logits
 from graftwork.targets.passages import Passage, question_of
 from graftwork.testing import tiny_dataset
@@ -48,17 +48,17 @@ def write(folder: Path, rows: int = 60, unanswerable: bool = True, more: str = "
     return path
 
 
-def opened(path: Path, folder: Path) -> Shop:
-    setup = Setup("tiny_text", runs=str(folder / "runs"), precision="fp32")
-    return open_shop(Task.from_file(path, kind="span"), [parse_method("lora")], setup)
+def opened(path: Path, folder: Path) -> Session:
+    setup = RunSettings("tiny_text", runs=str(folder / "runs"), precision="fp32")
+    return open_session(Task.from_file(path, kind="span"), [parse_method("lora")], setup)
 
 
 @pytest.fixture(scope="module")
-def open_once(tmp_path_factory: pytest.TempPathFactory) -> Callable[[], Shop]:
-    """Opens a shop, the same every time."""
+def open_once(tmp_path_factory: pytest.TempPathFactory) -> Callable[[], Session]:
+    """Opens a session, the same every time."""
 
     @functools.cache
-    def open_kept() -> Shop:
+    def open_kept() -> Session:
         folder = tmp_path_factory.mktemp("span")
         return opened(write(folder), folder)
 
@@ -66,26 +66,26 @@ def open_once(tmp_path_factory: pytest.TempPathFactory) -> Callable[[], Shop]:
 
 
 @pytest.fixture
-def shop(open_once: Callable[[], Shop]) -> Shop:
+def session(open_once: Callable[[], Session]) -> Session:
     """A run may be there already, and nobody changes one."""
     return open_once()
 
 
-def run(shop: Shop, method: str, epochs: int = 1) -> tuple[Any, Path]:
-    result, _ = execute(shop, parse_method(method), Recipe(epochs=epochs), 0, lambda done, text: None)
+def run(session: Session, method: str, epochs: int = 1) -> tuple[Any, Path]:
+    result, _ = execute(session, parse_method(method), Recipe(epochs=epochs), 0, lambda done, text: None)
     assert result.status == "ok", result.error
-    return result, shop.store.root / result.id
+    return result, session.store.root / result.id
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_every_method_leaves_a_module_that_answers(shop: Shop, method: str) -> None:
-    result, folder = run(shop, method)
-    assert list(result.scores) == ["span_f1", "exact_match"] and shop.dataset.task.unanswerable
+def test_every_method_leaves_a_module_that_answers(session: Session, method: str) -> None:
+    result, folder = run(session, method)
+    assert list(result.scores) == ["span_f1", "exact_match"] and session.dataset.task.unanswerable
     lines = [json.loads(line) for line in (folder / "predictions.jsonl").read_text().splitlines()]
     test = [line for line in lines if line["split"] == "test"]
     logits = read_logits(folder, "test")
     assert isinstance(logits, Ragged)
-    asked = shop.dataset.test.examples
+    asked = session.dataset.test.examples
     assert [len(example.inputs["words"]) + 1 for example in asked] == logits.counts.tolist()
     assert all(line["prediction"] in (example.source or "") for line, example in zip(test, asked, strict=True))
     module = TaskModule.load(folder)
@@ -100,15 +100,15 @@ def test_every_method_leaves_a_module_that_answers(shop: Shop, method: str) -> N
     assert "a stretch of the text" in (folder / "module" / "README.md").read_text()
 
 
-def test_the_toy_task_is_learnt(shop: Shop) -> None:
-    scores = {name: run(shop, name, epochs=12)[0].scores["span_f1"] for name in ("majority", "full", "linear_probe")}
+def test_the_toy_task_is_learnt(session: Session) -> None:
+    scores = {name: run(session, name, epochs=12)[0].scores["span_f1"] for name in ("majority", "full", "linear_probe")}
     assert scores["full"] > scores["majority"] + 0.2 and scores["linear_probe"] > scores["majority"]
 
 
 def test_no_answer_is_never_given_where_every_question_has_one(tmp_path: Path) -> None:
-    shop = opened(write(tmp_path, unanswerable=False), tmp_path)
-    assert not shop.dataset.task.unanswerable
-    result, folder = run(shop, "adapter")
+    session = opened(write(tmp_path, unanswerable=False), tmp_path)
+    assert not session.dataset.task.unanswerable
+    result, folder = run(session, "adapter")
     assert "shift" not in result.facts
     module = TaskModule.load(folder)
     answers = module.predict([("which one is good?", "so it was")])
@@ -116,12 +116,12 @@ def test_no_answer_is_never_given_where_every_question_has_one(tmp_path: Path) -
 
 
 def test_a_long_passage_is_read_in_windows(tmp_path: Path) -> None:
-    shop = opened(write(tmp_path, rows=30, more=" so it was the film" * 20), tmp_path)
-    assert not any(shop.dataset.report["cut"].values()) and not any(shop.dataset.report["unseen_words"].values())
+    session = opened(write(tmp_path, rows=30, more=" so it was the film" * 20), tmp_path)
+    assert not any(session.dataset.report["cut"].values()) and not any(session.dataset.report["unseen_words"].values())
     for method in ("top_layers:k=1", "linear_probe"):
-        _, folder = run(shop, method)
+        _, folder = run(session, method)
         module = TaskModule.load(folder)
-        asked = shop.dataset.test.examples
+        asked = session.dataset.test.examples
         longest = max(range(len(asked)), key=lambda number: len(asked[number].inputs["words"]))
         alone, together = module.fitted.logits([asked[longest]]), module.fitted.logits(asked)
         assert isinstance(alone, Ragged) and isinstance(together, Ragged) and alone.counts[0] > 100
@@ -154,8 +154,8 @@ def test_a_ladder_of_readers(tmp_path: Path) -> None:
 
 
 def test_files_of_questions(tmp_path: Path) -> None:
-    shop = opened(write(tmp_path, unanswerable=False), tmp_path)  # on the toy questions the rule is better silent
-    module = TaskModule.load(run(shop, "abbreviation_rule")[1])
+    session = opened(write(tmp_path, unanswerable=False), tmp_path)  # on the toy questions the rule is better silent
+    module = TaskModule.load(run(session, "abbreviation_rule")[1])
     context = "The Lunar Module (LM) met the command module (CM)."
     asked = tmp_path / "in.csv"
     asked.write_text(f'question,context\nWhat does CM stand for?,"{context}"\nWhat does LM stand for?,"{context}"\n')
@@ -185,8 +185,8 @@ def test_files_of_questions(tmp_path: Path) -> None:
         answer_file([module], asked, None, lines.append, columns={"text": "passage"})
 
 
-def test_what_predict_refuses(shop: Shop) -> None:
-    module = TaskModule.load(run(shop, "ngram_window")[1])
+def test_what_predict_refuses(session: Session) -> None:
+    module = TaskModule.load(run(session, "ngram_window")[1])
     for wrong in ("who?", ("who?",), ("who?", "it", "was"), {"question": "who?"}):
         with pytest.raises(ConfigError):
             module.predict([wrong])
@@ -194,9 +194,9 @@ def test_what_predict_refuses(shop: Shop) -> None:
         module.predict([("who?", " ")])
 
 
-def test_modules_over_the_same_questions_share_a_pass(shop: Shop) -> None:
-    modules = [TaskModule.load(run(shop, method)[1]) for method in ("top_layers:k=1", "linear_probe")]
-    asked = [("which one is good?", example.source or "") for example in shop.dataset.test.examples]
+def test_modules_over_the_same_questions_share_a_pass(session: Session) -> None:
+    modules = [TaskModule.load(run(session, method)[1]) for method in ("top_layers:k=1", "linear_probe")]
+    asked = [("which one is good?", example.source or "") for example in session.dataset.test.examples]
     assert predict_many(modules, asked) == [module.predict(asked) for module in modules]
 
 

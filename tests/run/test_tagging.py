@@ -23,8 +23,8 @@ from graftwork.module.predict_file import answer_file
 from graftwork.module.predict_many import predict_many
 from graftwork.module.task_module import TaskModule
 from graftwork.run.execute import execute
-from graftwork.run.session import Shop, open_shop
-from graftwork.run.settings import Setup
+from graftwork.run.session import Session, open_session
+from graftwork.run.settings import RunSettings
 from graftwork.run.store import read_logits
 from graftwork.run.train import train
 from graftwork.testing import tiny_dataset
@@ -47,39 +47,39 @@ def write(folder: Path, rows: int = 60, more: str = "") -> Path:
 
 
 @pytest.fixture(scope="module")
-def opened(tmp_path_factory: pytest.TempPathFactory) -> Callable[[], Shop]:
-    """Opens a shop, the same every time."""
+def opened(tmp_path_factory: pytest.TempPathFactory) -> Callable[[], Session]:
+    """Opens a session, the same every time."""
 
     @functools.cache
-    def open_once() -> Shop:
+    def open_once() -> Session:
         return open_in(tmp_path_factory.mktemp("tagging"))
 
     return open_once
 
 
 @pytest.fixture
-def shop(opened: Callable[[], Shop]) -> Shop:
+def session(opened: Callable[[], Session]) -> Session:
     """A run may be there already, and nobody changes one."""
     return opened()
 
 
-def open_in(folder: Path) -> Shop:
-    return open_shop(Task.from_file(write(folder), kind="tagging"), [parse_method("lora")], setup_in(folder))
+def open_in(folder: Path) -> Session:
+    return open_session(Task.from_file(write(folder), kind="tagging"), [parse_method("lora")], setup_in(folder))
 
 
-def setup_in(folder: Path) -> Setup:
-    return Setup("tiny_text", runs=str(folder / "runs"), precision="fp32")
+def setup_in(folder: Path) -> RunSettings:
+    return RunSettings("tiny_text", runs=str(folder / "runs"), precision="fp32")
 
 
-def run(shop: Shop, method: str, epochs: int = 1) -> tuple[Any, Path]:
-    result, _ = execute(shop, parse_method(method), Recipe(epochs=epochs), 0, lambda done, text: None)
+def run(session: Session, method: str, epochs: int = 1) -> tuple[Any, Path]:
+    result, _ = execute(session, parse_method(method), Recipe(epochs=epochs), 0, lambda done, text: None)
     assert result.status == "ok", result.error
-    return result, shop.store.root / result.id
+    return result, session.store.root / result.id
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_every_method_leaves_a_module_that_tags(shop: Shop, method: str) -> None:
-    result, folder = run(shop, method)
+def test_every_method_leaves_a_module_that_tags(session: Session, method: str) -> None:
+    result, folder = run(session, method)
     assert list(result.scores) == ["entity_f1", "conll_f1", "accuracy"]
     lines = [json.loads(line) for line in (folder / "predictions.jsonl").read_text().splitlines()]
     test = [line for line in lines if line["split"] == "test"]
@@ -89,14 +89,14 @@ def test_every_method_leaves_a_module_that_tags(shop: Shop, method: str) -> None
     assert all(set(span) >= {"label", "start", "end"} for line in test for span in line["prediction"])
     module = TaskModule.load(folder)
     assert module.roles == ("words",)
-    words = shop.dataset.test.examples[0].inputs["words"]
+    words = session.dataset.test.examples[0].inputs["words"]
     answers = module.predict([words, " ".join(words), {"words": words}])
     assert answers[0] == answers[1] == answers[2] == {"spans": test[0]["prediction"]}
 
 
-def test_the_toy_task_is_learnt(shop: Shop) -> None:
+def test_the_toy_task_is_learnt(session: Session) -> None:
     """Words of two classes begin with the same token, and the network is a random one: it can't get all right."""
-    scores = {name: run(shop, name, epochs=12)[0].scores for name in ("majority", "full", "adapter", "linear_probe")}
+    scores = {name: run(session, name, epochs=12)[0].scores for name in ("majority", "full", "adapter", "linear_probe")}
     assert scores["majority"]["entity_f1"] == 0
     for name in ("full", "adapter", "linear_probe"):
         assert scores[name]["entity_f1"] > 0.5 and scores[name]["accuracy"] > scores["majority"]["accuracy"] + 0.1
@@ -131,21 +131,21 @@ def test_a_ladder_of_taggers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 def test_words_that_are_not_seen_are_answered_and_counted(tmp_path: Path) -> None:
     task = Task.from_file(write(tmp_path, more="\u200b"), kind="tagging")
-    shop = open_shop(task, [parse_method("lora")], setup_in(tmp_path))
-    report = shop.dataset.report
+    session = open_session(task, [parse_method("lora")], setup_in(tmp_path))
+    report = session.dataset.report
     assert report["unseen_words"]["test"] > 0 and any(
         "Words that tiny_text does not see" in w for w in report["warnings"]
     )
     for method in ("lora", "linear_probe"):
-        result, folder = run(shop, method)
+        result, folder = run(session, method)
         assert result.facts["words"]["unseen"] == report["unseen_words"]["train"]
         logits, unseen = read_logits(folder, "test"), 0
-        assert isinstance(logits, Ragged) and logits.counts.tolist() == shop.dataset.test.targets.counts.tolist()
-        for rows, example in zip(logits, shop.dataset.test.examples, strict=True):
+        assert isinstance(logits, Ragged) and logits.counts.tolist() == session.dataset.test.targets.counts.tolist()
+        for rows, example in zip(logits, session.dataset.test.examples, strict=True):
             if example.inputs["words"][-1] == "\u200b":
                 unseen += 1
                 assert np.array_equal(rows[-1], result.facts["blind"])
-                assert shop.dataset.task.labels[rows[-1].argmax()] == "O"
+                assert session.dataset.task.labels[rows[-1].argmax()] == "O"
         assert unseen == report["unseen_words"]["test"]
         TaskModule.load(folder)
 
@@ -153,28 +153,28 @@ def test_words_that_are_not_seen_are_answered_and_counted(tmp_path: Path) -> Non
 @pytest.mark.parametrize("method", ["lora", "linear_probe", "top_layers:k=1"])
 def test_sentences_longer_than_the_backbone_takes(tmp_path: Path, method: str) -> None:
     task = Task.from_file(write(tmp_path, more="the " * 70), kind="tagging")
-    shop = open_shop(task, [parse_method("lora")], setup_in(tmp_path))
-    report = shop.dataset.report
+    session = open_session(task, [parse_method("lora")], setup_in(tmp_path))
+    report = session.dataset.report
     assert not any(report["cut"].values()) and not any(report["unseen_words"].values())
-    _, folder = run(shop, method)
-    module, longest = TaskModule.load(folder), max(shop.dataset.test.examples, key=lambda e: len(e.inputs["words"]))
-    alone, together = (module.fitted.logits(asked) for asked in ([longest], shop.dataset.test.examples))
+    _, folder = run(session, method)
+    module, longest = TaskModule.load(folder), max(session.dataset.test.examples, key=lambda e: len(e.inputs["words"]))
+    alone, together = (module.fitted.logits(asked) for asked in ([longest], session.dataset.test.examples))
     assert isinstance(alone, Ragged) and isinstance(together, Ragged) and len(longest.inputs["words"]) > 70
     assert len(np.unique(alone.flat[-60:], axis=0)) > 20, "every word has logits of its own"
-    assert np.allclose(alone.flat, together[[shop.dataset.test.examples.index(longest)]].flat, atol=1e-4)
+    assert np.allclose(alone.flat, together[[session.dataset.test.examples.index(longest)]].flat, atol=1e-4)
 
 
 def test_convex_fits_on_a_sample_of_many_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    shop = open_in(tmp_path)
+    session = open_in(tmp_path)
     monkeypatch.setattr("graftwork.core.backbone.WORDS_KEPT", 40)
     for method in ("lora", "linear_probe"):
-        result, _ = run(shop, method)
+        result, _ = run(session, method)
         words = result.facts["words"]
         assert 20 <= words["in_convex_fits"] <= 70 < words["of_train"] / 5
 
 
-def test_a_text_beside_its_words(shop: Shop) -> None:
-    _, folder = run(shop, "perceptron_tagger")
+def test_a_text_beside_its_words(session: Session) -> None:
+    _, folder = run(session, "perceptron_tagger")
     module = TaskModule.load(folder)
     text = "So  good the fine was bad"
     (answer,) = module.predict([text])
@@ -189,9 +189,9 @@ def test_a_text_beside_its_words(shop: Shop) -> None:
         module.predict([{"tokens": ("a",)}])
 
 
-def test_modules_over_the_same_words_share_a_pass(shop: Shop) -> None:
-    modules = [TaskModule.load(run(shop, method)[1]) for method in ("top_layers:k=1", "linear_probe")]
-    texts = [example.inputs["words"] for example in shop.dataset.test.examples]
+def test_modules_over_the_same_words_share_a_pass(session: Session) -> None:
+    modules = [TaskModule.load(run(session, method)[1]) for method in ("top_layers:k=1", "linear_probe")]
+    texts = [example.inputs["words"] for example in session.dataset.test.examples]
     assert predict_many(modules, texts) == [module.predict(texts) for module in modules]
 
 
@@ -205,8 +205,8 @@ def test_modules_over_the_same_words_share_a_pass(shop: Shop) -> None:
         ("in.csv", "text\nso good\nbad\n"),
     ],
 )
-def test_files_of_words_and_of_texts(shop: Shop, tmp_path: Path, name: str, content: str) -> None:
-    module = TaskModule.load(run(shop, "perceptron_tagger")[1])
+def test_files_of_words_and_of_texts(session: Session, tmp_path: Path, name: str, content: str) -> None:
+    module = TaskModule.load(run(session, "perceptron_tagger")[1])
     (tmp_path / name).write_text(content)
     lines: list[str] = []
     answer_file([module], tmp_path / name, None, lines.append)

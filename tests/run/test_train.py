@@ -13,8 +13,8 @@ from graftwork.core.named_methods import parse_method
 from graftwork.core.run import Recipe, RunResult
 from graftwork.core.task import Task
 from graftwork.errors import ConfigError, DataError, GraftworkError, StorageError, UnknownName
-from graftwork.run.session import open_shared, open_shop
-from graftwork.run.settings import Setup
+from graftwork.run.session import open_session, open_shared
+from graftwork.run.settings import RunSettings
 from graftwork.run.train import train, train_in
 
 Write = Callable[..., Path]
@@ -109,19 +109,19 @@ def test_a_run_that_fails_says_why_and_keeps_its_receipt(write: Write, tmp_path:
     assert (Path(caught.value.where) / "result.json").is_file()
 
 
-def test_shops_of_several_tasks_share_what_is_open(write: Write, tmp_path: Path) -> None:
+def test_sessions_of_several_tasks_share_what_is_open(write: Write, tmp_path: Path) -> None:
     """Two tasks over the same texts: the second finds the passes of the first, and is charged for them."""
     adapter = parse_method("adapter")
     places = {"runs": str(tmp_path / "runs"), "cache": str(tmp_path / "cache")}
-    setup = Setup("tiny_text", precision="fp32", **places)
+    setup = RunSettings("tiny_text", precision="fp32", **places)
     shared = open_shared([adapter], setup)
     path = write()
     one = Task.from_file(path, name="one")
     other = Task.from_file(path, name="other", labels=("good", "bad"))
-    shops = [open_shop(task, [adapter], setup, shared) for task in (one, other)]
-    assert shops[0].backbone is shops[1].backbone and shops[0].load == shops[1].load
-    assert shops[0].dataset.task.labels != shops[1].dataset.task.labels
-    runs = [train_in(shop, adapter, Recipe(epochs=1), 0, lambda done, text: None) for shop in shops]
+    sessions = [open_session(task, [adapter], setup, shared) for task in (one, other)]
+    assert sessions[0].backbone is sessions[1].backbone and sessions[0].load == sessions[1].load
+    assert sessions[0].dataset.task.labels != sessions[1].dataset.task.labels
+    runs = [train_in(session, adapter, Recipe(epochs=1), 0, lambda done, text: None) for session in sessions]
     assert "prefix" in runs[0].result.profile and "prefix" not in runs[1].result.profile
     alone = train(one, method="adapter", backbone="tiny_text", epochs=1, runs=tmp_path / "alone", precision="fp32")
     assert alone.result.id == runs[0].result.id and alone.result.validation == runs[0].result.validation

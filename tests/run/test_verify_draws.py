@@ -15,8 +15,8 @@ from graftwork.data.splits.draws import draw, drawn_again, parse_sizes
 from graftwork.io.files import read_json
 from graftwork.receipts.verify import EQUAL, verifier
 from graftwork.run.receipt import inputs_of, rerun_of
-from graftwork.run.session import open_shop
-from graftwork.run.settings import Setup
+from graftwork.run.session import open_session
+from graftwork.run.settings import RunSettings
 
 
 def films(folder: Path) -> Task:
@@ -25,27 +25,27 @@ def films(folder: Path) -> Task:
     return Task.from_file(folder / "films.csv")
 
 
-def test_shops_over_the_draws_of_one_data_set_tell_each_its_own(tmp_path: Path) -> None:
+def test_sessions_over_the_draws_of_one_data_set_tell_each_its_own(tmp_path: Path) -> None:
     method = parse_method("majority")
-    shop = open_shop(films(tmp_path), [method], Setup(runs=str(tmp_path / "runs"), precision="fp32"))
-    assert "draw" not in (rerun_of(shop) or {})
-    for size in parse_sizes("3/class,50%", shop.dataset.task):
+    session = open_session(films(tmp_path), [method], RunSettings(runs=str(tmp_path / "runs"), precision="fp32"))
+    assert "draw" not in (rerun_of(session) or {})
+    for size in parse_sizes("3/class,50%", session.dataset.task):
         for number in (0, 1):
-            drawn = draw(shop.dataset, size, number, seed=5).dataset
-            here = replace(shop, dataset=drawn)
+            drawn = draw(session.dataset, size, number, seed=5).dataset
+            here = replace(session, dataset=drawn)
             assert inputs_of(here, here.spec(method, Recipe(), number))["data"]["digest"] == drawn.digest
             rerun = rerun_of(here)
             assert rerun is not None and rerun["draw"] == {"size": size.word, "number": number, "seed": 5}
-            assert drawn_again(shop.dataset, rerun["draw"]).digest == drawn.digest
-    assert drawn_again(shop.dataset, None) is shop.dataset
+            assert drawn_again(session.dataset, rerun["draw"]).digest == drawn.digest
+    assert drawn_again(session.dataset, None) is session.dataset
 
 
 def test_later_draws_tell_the_file_that_was_read_whatever_became_of_it(tmp_path: Path) -> None:
     method, task = parse_method("majority"), films(tmp_path)
-    shop = open_shop(task, [method], Setup(runs=str(tmp_path / "runs"), precision="fp32"))
+    session = open_session(task, [method], RunSettings(runs=str(tmp_path / "runs"), precision="fp32"))
     told = []
-    for number, size in enumerate(parse_sizes("3/class,50%,100%", shop.dataset.task)):
-        here = replace(shop, dataset=draw(shop.dataset, size, number, seed=5).dataset)
+    for number, size in enumerate(parse_sizes("3/class,50%,100%", session.dataset.task)):
+        here = replace(session, dataset=draw(session.dataset, size, number, seed=5).dataset)
         told.append(inputs_of(here, here.spec(method, Recipe(), number))["data"]["files"])
         if number:
             task.data.unlink(missing_ok=True)

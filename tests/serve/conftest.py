@@ -20,7 +20,7 @@ from graftwork.errors import GraftworkError, IncompatibleModule, UnknownName
 from graftwork.machine.memory import OutOfMemory
 from graftwork.serve.request_log import Records
 from graftwork.serve.server import Server, bind
-from graftwork.serve.server_limits import Limits
+from graftwork.serve.server_limits import ServerLimits
 from graftwork.serve.service import Service
 
 TOKEN = "a-token-for-tests"
@@ -172,7 +172,7 @@ def serving(bank: StandIn) -> Iterator[Callable[..., Running]]:
 
     def start(log_texts: bool = False, **limits: Any) -> Running:
         log = io.StringIO()
-        service = Service(bank, replace(Limits(), **limits), Records(log), log_texts=log_texts)
+        service = Service(bank, replace(ServerLimits(), **limits), Records(log), log_texts=log_texts)
         service.renew()
         server = Server(service, TOKEN, bind("127.0.0.1", 0), pause_seconds=0.02)
         server.start()

@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 
 from graftwork.core.example import Example
-from graftwork.serve.batching import Batch, Batcher, Rows
-from graftwork.serve.http_errors import Refused
+from graftwork.serve.batching import Batcher, Rows, ServedBatch
+from graftwork.serve.http_errors import HttpRefusal
 from graftwork.serve.request_parsing import Piece
-from graftwork.serve.server_limits import Limits
+from graftwork.serve.server_limits import ServerLimits
 
-LIMITS = Limits(batch_tokens=40, queue_tokens=40, linger_seconds=0.0)  # a request's share is 10
+LIMITS = ServerLimits(batch_tokens=40, queue_tokens=40, linger_seconds=0.0)  # a request's share is 10
 
 
 def pieces(*texts: str, tokens: int = 5) -> list[Piece]:
@@ -27,7 +27,7 @@ def pieces(*texts: str, tokens: int = 5) -> list[Piece]:
 class Bench:
     """A batcher whose batches wait at `gate`."""
 
-    def __init__(self, limits: Limits):
+    def __init__(self, limits: ServerLimits):
         self.gate, self.batches, self.told = threading.Event(), [], []
         self.batcher = Batcher(self.compute, limits, self.told.append)
         self.batcher.start()
@@ -78,7 +78,7 @@ def test_what_comes_while_a_batch_runs_is_the_next_one(bench: Any) -> None:
     asyncio.run(go())
     assert made.batches == [["first"], ["a", "b", "c"]]
     assert [(batch.rows, batch.tokens) for batch in made.told] == [(1, 5), (3, 15)]
-    assert isinstance(made.told[0], Batch) and made.told[0].seconds >= 0
+    assert isinstance(made.told[0], ServedBatch) and made.told[0].seconds >= 0
 
 
 def test_a_batch_has_so_many_tokens_at_most(bench: Any) -> None:
@@ -132,7 +132,7 @@ def test_a_full_queue_refuses_at_once_and_a_long_request_fills_only_its_share(be
             made.batcher.put(pieces(name))
         assert made.batcher.waiting == (7, 40) and made.batcher.full
         began = time.monotonic()
-        with pytest.raises(Refused) as refused:
+        with pytest.raises(HttpRefusal) as refused:
             made.batcher.put(pieces("g"))
         assert time.monotonic() - began < 0.5
         assert refused.value.status == 429 and refused.value.retry_after == 1

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from graftwork.targets.ngrams import Window, answer_in, best_sentence, best_window, longest_run, sentences
+from graftwork.targets.ngrams import AnswerWindow, answer_in, best_sentence, best_window, longest_run, sentences
 from graftwork.targets.passages import Gold, Golds, Passage, question_of
 
 PASSAGE = Passage.of("Zürich lies on a lake. The Romans founded it in 15 BC, says Livy. It is large!")
 QUESTION = "Who says that the Romans founded it?"
 
 
-def said(window: Window, question: str = QUESTION) -> str:
+def said(window: AnswerWindow, question: str = QUESTION) -> str:
     return PASSAGE.between(*answer_in(question, PASSAGE.words, window))
 
 
@@ -38,25 +38,25 @@ def test_the_longest_ngram_then_most_shared_words_then_the_first() -> None:
 @pytest.mark.parametrize(
     ("window", "expected"),
     [
-        (Window("behind", 3), "in 15 BC"),
-        (Window("behind", 4), "in 15 BC"),  # the comma at the border is left out
-        (Window("behind", 5), "in 15 BC, says"),
-        (Window("rest"), "in 15 BC"),
-        (Window("sentence"), "The Romans founded it in 15 BC, says Livy"),
-        (Window("before", 2), "The Romans founded it in 15 BC, says Livy"),  # nothing stands before it
+        (AnswerWindow("behind", 3), "in 15 BC"),
+        (AnswerWindow("behind", 4), "in 15 BC"),  # the comma at the border is left out
+        (AnswerWindow("behind", 5), "in 15 BC, says"),
+        (AnswerWindow("rest"), "in 15 BC"),
+        (AnswerWindow("sentence"), "The Romans founded it in 15 BC, says Livy"),
+        (AnswerWindow("before", 2), "The Romans founded it in 15 BC, says Livy"),  # nothing stands before it
     ],
 )
-def test_windows(window: Window, expected: str) -> None:
+def test_windows(window: AnswerWindow, expected: str) -> None:
     assert said(window) == expected
 
 
 def test_before() -> None:
-    assert said(Window("before", 2), "When did it happen: in 15 BC?") == "founded it"
-    assert said(Window("before", 1), "What is large?") == "It"
+    assert said(AnswerWindow("before", 2), "When did it happen: in 15 BC?") == "founded it"
+    assert said(AnswerWindow("before", 1), "What is large?") == "It"
 
 
 def test_the_best_window_is_chosen_on_questions() -> None:
     golds = Golds([Gold("in 15 BC", PASSAGE.text.index("in 15"))], PASSAGE)
     window, scores = best_window([question_of("x", QUESTION, PASSAGE, golds)] * 2)
-    assert window == Window("behind", 3) and scores["behind 3"] == 1 and scores["rest"] == 1
+    assert window == AnswerWindow("behind", 3) and scores["behind 3"] == 1 and scores["rest"] == 1
     assert scores["behind 1"] == pytest.approx(0.5) and set(scores) >= {"sentence", "before 8"}

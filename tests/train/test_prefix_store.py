@@ -32,7 +32,7 @@ from graftwork.machine.page_release import let_go
 from graftwork.pretrained.open_backbone import open_backbone
 from graftwork.pretrained.transformer import TransformerBackbone
 from graftwork.run.session import _disk as disk_of
-from graftwork.run.settings import Setup
+from graftwork.run.settings import RunSettings
 from graftwork.testing import tiny_bench, tiny_dataset
 from graftwork.train import frozen_pass, prefix_store
 from graftwork.train.frozen_pass import FrozenStore, Pass
@@ -426,11 +426,11 @@ def between_looks(monkeypatch: pytest.MonkeyPatch, then: Callable[[], None]) -> 
     return waits
 
 
-def test_what_changes_while_a_shop_is_open_is_another_pass(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_changes_while_a_session_is_open_is_another_pass(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Such as oneDNN, which a process goes on without where memory was too short for one of its kernels."""
     monkeypatch.setattr(environment, "built_with_onednn", lambda: True)
     monkeypatch.setattr(torch.backends.mkldnn, "enabled", True)
-    opened = disk_of(Setup(cache=str(root)), NUMERICS)
+    opened = disk_of(RunSettings(cache=str(root)), NUMERICS)
     assert opened is not None
     with_it = FrozenStore(disk=opened)
     get(with_it)

@@ -40,7 +40,7 @@ ELMO = Architecture(unrolled, embedding="words", roles={}, pooling="mean of word
 
 
 @dataclass(frozen=True)
-class Found:
+class ElmoFolder:
     """What a folder holds."""
 
     shape: BiLMShape
@@ -82,17 +82,17 @@ class Elmo:
         return ChainedBackbone(card, network, reader, ELMO)
 
 
-def _published(folder: Path, fresh: bool) -> Found:
+def _published(folder: Path, fresh: bool) -> ElmoFolder:
     options, weights = published_files(folder)
     shape = read_options(options, None if fresh else weights.stat().st_size // 2)
     identity = {"options": file_digest(options)}
     if fresh:
-        return Found(shape, None, Cutting.treebank(), identity)
+        return ElmoFolder(shape, None, Cutting.treebank(), identity)
     network = read_published(options, weights)
-    return Found(shape, network, Cutting.treebank(), identity | {"weights": file_digest(weights)})
+    return ElmoFolder(shape, network, Cutting.treebank(), identity | {"weights": file_digest(weights)})
 
 
-def _ours(folder: Path, fresh: bool) -> Found:
+def _ours(folder: Path, fresh: bool) -> ElmoFolder:
     tokenizer = model_file(folder, TOKENIZER)
     shape = read_options(model_file(folder, CONFIG), None if fresh else stored_numbers(folder))
     identity = {"config": file_digest(folder / CONFIG)}
@@ -101,9 +101,9 @@ def _ours(folder: Path, fresh: bool) -> Found:
         cutting = Cutting.of_file(tokenizer)
         identity["tokenizer"] = file_digest(tokenizer)
     if fresh:
-        return Found(shape, None, cutting, identity)
+        return ElmoFolder(shape, None, cutting, identity)
     (weights,) = weight_files(folder)
-    return Found(shape, open_bilm(folder)[0], cutting, identity | {"weights": file_digest(weights)})
+    return ElmoFolder(shape, open_bilm(folder)[0], cutting, identity | {"weights": file_digest(weights)})
 
 
 def open_bilm(folder: Path) -> tuple[BiLM, dict[str, Tensor]]:

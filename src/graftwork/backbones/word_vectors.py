@@ -16,7 +16,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from graftwork.core.backbone import ROLES, BackboneCard, Encoded, Features, Inputs, Words, device_of, towers_of
+from graftwork.core.backbone import ROLES, BackboneCard, Encoded, Features, Inputs, WordPlaces, device_of, towers_of
 from graftwork.core.example import Example, answers_of, texts_apart
 from graftwork.data.readers.word_vector_folder import MODEL_TYPE, open_word_vectors
 from graftwork.errors import ConfigError
@@ -147,7 +147,7 @@ class WordVectorBackbone:
             types=[[0] * len(rows) for rows in ids],
             towers=1,
             cut=cut,
-            words=Words(first, seen, counts),
+            words=WordPlaces(first, seen, counts),
             owned=np.array(owned, dtype=np.int64) if max(owned) > 1 else None,
             unknown=unknown,
         )

@@ -9,8 +9,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from graftwork.bank.bank_check import Finding, examine
-from graftwork.bank.bank_folder import BankFolder, State, TaskEntry, unknown_task
+from graftwork.bank.bank_check import BankFinding, examine
+from graftwork.bank.bank_folder import BankFolder, BankState, TaskEntry, unknown_task
 from graftwork.bank.mixed_batch import Mixture
 from graftwork.bank.task_version import require_digest
 from graftwork.core.backbone import Backbone, BackboneCard
@@ -28,7 +28,7 @@ Row = tuple[str, GivenInputs]  # the name of a task, and what it is asked about
 
 
 @dataclass(frozen=True)
-class Changes:
+class BankChanges:
     """What a bank took in since it was read before."""
 
     added: tuple[str, ...] = ()
@@ -52,7 +52,7 @@ class Bank:
         self._folder, self._device = folder, device
         self._mixture = Mixture()
         self._backbone: Backbone | None = None
-        self._state = State()
+        self._state = BankState()
         self._entries: Mapping[str, TaskEntry] = {}  # replaced whole, never changed
         self._failed: Mapping[str, Failure] = {}  # replaced whole too
         self._identity: tuple[str, str] | None = None  # revision and precision of the open backbone
@@ -228,7 +228,7 @@ class Bank:
                 self._failed = {**self._failed, name: Failure(entry.digest, _message(error))}
         return self.failed
 
-    def refresh(self) -> Changes:
+    def refresh(self) -> BankChanges:
         """Take in what others changed in the folder: opened and tested beside what answers, then swapped.
 
         A task that can't be opened goes on answering as before, and the next call tries it again. Raises `StorageError`
@@ -237,14 +237,14 @@ class Bank:
         with self._changing:
             state = self._folder.state()
             if state.head == self._state.head and not self._failed:
-                return Changes()
+                return BankChanges()
             return self._take(state, lazily=False)
 
-    def examine(self) -> Iterator[Finding]:
+    def examine(self) -> Iterator[BankFinding]:
         """Look at the ledger, at every file of every version and at every self-test, one by one."""
         return examine(self._folder, self._tested)
 
-    def check(self) -> list[Finding]:
+    def check(self) -> list[BankFinding]:
         """What `examine` finds that is not as it was. Empty: all is well."""
         return [finding for finding in self.examine() if finding.problem]
 
@@ -274,7 +274,7 @@ class Bank:
                 raise
             self.load([name])
 
-    def _take(self, state: State, lazily: bool) -> Changes:
+    def _take(self, state: BankState, lazily: bool) -> BankChanges:
         """Let `state` be what is answered from; what is new is opened first, unless `lazily`: then when it is asked."""
         self._require_backbone_of(state)
         before, former = self._entries, self._failed
@@ -304,7 +304,7 @@ class Bank:
         changed = [name for name in entries if before.get(name) is not entries[name]]
         added = tuple(name for name in changed if name not in before)
         updated = tuple(name for name in changed if name in before)
-        return Changes(added, updated, removed, {name: failure.message for name, failure in failed.items()})
+        return BankChanges(added, updated, removed, {name: failure.message for name, failure in failed.items()})
 
     def _put(self, entry: TaskEntry, module: TaskModule) -> None:
         """From here on this version answers; the module itself is not kept here."""
@@ -313,13 +313,13 @@ class Bank:
             self._loaded[entry.name] = entry.digest
             self._entries = {**self._entries, entry.name: entry}
 
-    def _opened(self, entry: TaskEntry, state: State | None = None) -> TaskModule:
+    def _opened(self, entry: TaskEntry, state: BankState | None = None) -> TaskModule:
         """Every file as it was added, the self-test passed, and called as the bank calls it."""
         require_digest(entry.folder, entry.digest)
         module = self._tested(entry.folder, state)
         return replace(module, task=module.task.resolved(name=entry.name))
 
-    def _tested(self, folder: Path, state: State | None = None) -> TaskModule:
+    def _tested(self, folder: Path, state: BankState | None = None) -> TaskModule:
         """The module in `folder`, on the bank's backbone where it has one."""
         state = state or self._state
         decided = state.backbone is not None and state.precision is not None
@@ -327,7 +327,7 @@ class Bank:
         backbone = self._open_backbone(state) if decided and uses else None
         return TaskModule.load(folder, device=self._device, backbone=backbone)
 
-    def _open_backbone(self, state: State) -> Backbone:
+    def _open_backbone(self, state: BankState) -> Backbone:
         opened = self._backbone
         if opened is not None:  # who only reads does not wait for a change that is being taken in
             return opened
@@ -341,7 +341,7 @@ class Bank:
                 self._backbone, self._identity = opened, (opened.card.revision, precision)
             return opened
 
-    def _require_backbone_of(self, state: State) -> None:
+    def _require_backbone_of(self, state: BankState) -> None:
         """Raises `IncompatibleModule` when another bank was put in the place of the one whose backbone is open."""
         if self._identity is None or state.backbone is None:
             return
@@ -355,7 +355,7 @@ class Bank:
                 do="open it anew",
             )
 
-    def _read_again(self) -> Changes:
+    def _read_again(self) -> BankChanges:
         with self._changing:
             return self._take(self._folder.state(), lazily=True)
 

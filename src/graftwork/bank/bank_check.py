@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Finding:
+class BankFinding:
     """One part of a bank, looked at."""
 
     task: str  # "" for the ledger and bank.json
@@ -26,7 +26,7 @@ class Finding:
     problem: str = ""  # empty: all is well
 
 
-def examine(bank: BankFolder, tested: Callable[[Path], TaskModule]) -> Iterator[Finding]:
+def examine(bank: BankFolder, tested: Callable[[Path], TaskModule]) -> Iterator[BankFinding]:
     """Look at everything, one by one: the ledger first, then every version of every task.
 
     `tested` opens the module in a folder and runs its self-test. Where the ledger is damaged, only the versions that
@@ -39,7 +39,7 @@ def examine(bank: BankFolder, tested: Callable[[Path], TaskModule]) -> Iterator[
         versions = {name: kept.versions for name, kept in replay(bank.ledger(state).changes).items()}
     except GraftworkError as error:
         problem = error.message
-    yield Finding("", 0, None, problem)
+    yield BankFinding("", 0, None, problem)
     for name in sorted(versions):
         for version, digest in sorted(versions[name].items()):
             finding = _examined(bank.folder(name, version), name, version, digest, tested)
@@ -47,9 +47,9 @@ def examine(bank: BankFolder, tested: Callable[[Path], TaskModule]) -> Iterator[
                 yield finding
 
 
-def _examined(folder: Path, name: str, version: int, digest: str, tested: Callable[[Path], TaskModule]) -> Finding:
+def _examined(folder: Path, name: str, version: int, digest: str, tested: Callable[[Path], TaskModule]) -> BankFinding:
     try:
         require_digest(folder, digest)
-        return Finding(name, version, tested(folder).difference)
+        return BankFinding(name, version, tested(folder).difference)
     except GraftworkError as error:
-        return Finding(name, version, None, error.message)
+        return BankFinding(name, version, None, error.message)

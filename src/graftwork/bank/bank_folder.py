@@ -52,7 +52,7 @@ Test = Callable[[Path], object]  # opens the module in a folder and tests it, or
 
 
 @dataclass(frozen=True)
-class Placed:
+class PlacedTask:
     """What `bank.json` says of a task."""
 
     version: int
@@ -62,14 +62,14 @@ class Placed:
 
 
 @dataclass(frozen=True)
-class State:
+class BankState:
     """`bank.json`, read at once: a whole, consistent bank."""
 
     backbone: Mapping[str, Any] | None = None  # a `BackboneCard` as JSON; None until the first task brings one
     precision: str | None = None  # "bf16" or "fp32"; None until the first task brings one
     backbone_seed: int = 0
     head: str = START  # hash of the ledger's last line
-    tasks: Mapping[str, Placed] = field(default_factory=dict)
+    tasks: Mapping[str, PlacedTask] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,7 @@ class TaskEntry:
 
 
 @dataclass(frozen=True)
-class Added:
+class AddedModule:
     """What came of adding a module."""
 
     name: str
@@ -123,7 +123,7 @@ class BankFolder:
                 (made / ".lock").touch()
                 first = Ledger().next("create")
                 append(made / "ledger.jsonl", first)
-                cls(made)._write(State(backbone, precision, head=first.hash))
+                cls(made)._write(BankState(backbone, precision, head=first.hash))
                 made.chmod(0o755)
                 os.rename(made, root)
                 sync_folder(root.parent)
@@ -131,7 +131,7 @@ class BankFolder:
                 shutil.rmtree(made, ignore_errors=True)
         return cls(root)
 
-    def state(self) -> State:
+    def state(self) -> BankState:
         """What is in the bank now. Raises `StorageError` when there is none, `IncompatibleModule` for a damaged one."""
         path = self.root / "bank.json"
         if not path.is_file() and not path.is_symlink():
@@ -149,11 +149,11 @@ class BankFolder:
                 raise IncompatibleModule(
                     "written by another version of Graftwork", where=str(path), expected=f"format {FORMAT}"
                 )
-            tasks = {name: Placed(**placed) for name, placed in content.pop("tasks").items()}
+            tasks = {name: PlacedTask(**placed) for name, placed in content.pop("tasks").items()}
             for name, placed in tasks.items():  # they become paths
                 if not NAME.fullmatch(name) or type(placed.version) is not int:
                     raise ValueError(f"{name!r}, version {placed.version!r}")
-            return State(**content, tasks=tasks)
+            return BankState(**content, tasks=tasks)
         except (KeyError, TypeError, AttributeError, ValueError) as error:
             raise IncompatibleModule(
                 "bank.json is damaged", where=str(path), got=f"{type(error).__name__}: {error}", do="put back a copy"
@@ -164,7 +164,7 @@ class BankFolder:
         with storage_errors(self.root / name), contextlib.suppress(FileNotFoundError):
             inside(self.root, name)
 
-    def ledger(self, state: State) -> Ledger:
+    def ledger(self, state: BankState) -> Ledger:
         """The changes that led to this state. Raises `StorageError` when the chain is broken or leads elsewhere."""
         ledger = read_ledger(self.root / "ledger.jsonl", state.head)
         require_agreement({name: (one.version, one.digest) for name, one in state.tasks.items()}, ledger, self.root)
@@ -174,7 +174,7 @@ class BankFolder:
         """Where a version of a task stands."""
         return self.root / TASKS / name / str(version)
 
-    def entry(self, name: str, version: int | None = None, state: State | None = None) -> TaskEntry:
+    def entry(self, name: str, version: int | None = None, state: BankState | None = None) -> TaskEntry:
         """A task, its current version or another one that is kept.
 
         Raises `UnknownName`, `StorageError` for a version that is not there, `IncompatibleModule` for a damaged one.
@@ -192,13 +192,13 @@ class BankFolder:
         description.pop("facts", None)
         return TaskEntry(name, **asdict(placed), folder=folder, description=description, has_board=board)
 
-    def versions(self, name: str, state: State | None = None) -> list[int]:
+    def versions(self, name: str, state: BankState | None = None) -> list[int]:
         """Those that are kept, the oldest first. Raises `UnknownName`, or `StorageError` for a broken ledger."""
         state = state or self.state()
         _placed(state, name, self.root)
         return sorted(replay(self.ledger(state).changes)[name].versions)
 
-    def add(self, module: Path, name: str | None, test: Test, board: Path | None = None) -> Added:
+    def add(self, module: Path, name: str | None, test: Test, board: Path | None = None) -> AddedModule:
         """Copy a module in as the newest version of `name` (None: as its task is called), if `test` passes on the copy.
 
         A module that is the current version already is not added again, unless the files of that version are damaged.
@@ -218,15 +218,15 @@ class BankFolder:
                 digest = digest_of(copy)
                 now = state.tasks.get(name)
                 if now is not None and now.digest == digest and is_intact(self.folder(name, now.version), digest):
-                    return Added(name, now.version, new=False)
+                    return AddedModule(name, now.version, new=False)
                 test(copy)
                 change = ledger.next("add", name, version := next_version(ledger, name), digest)
-                placed = Placed(version, digest, bytes_of(copy), change.time)
+                placed = PlacedTask(version, digest, bytes_of(copy), change.time)
                 require_vacant(self.folder(name, version))
                 append(self.root / "ledger.jsonl", change)
                 self._place(copy, self.folder(name, version))
                 self._write(replace(state, head=change.hash, tasks={**state.tasks, name: placed}))
-        return Added(name, version, new=True)
+        return AddedModule(name, version, new=True)
 
     def remove(self, name: str) -> None:
         """Take a task away with all its versions; only lines in the ledger tell that it was there."""
@@ -256,7 +256,7 @@ class BankFolder:
             self._write(replace(state, head=change.hash, tasks=tasks))
             sweep(self.root, tasks)
 
-    def rollback(self, name: str, test: Test, to: int | None = None) -> Placed:
+    def rollback(self, name: str, test: Test, to: int | None = None) -> PlacedTask:
         """Make an older version (the one before, unless `to` says which) the current one, if `test` passes on it.
 
         Raises `UnknownName`, `ConfigError` for a version that is not kept, `IncompatibleModule` for an edited one.
@@ -278,16 +278,16 @@ class BankFolder:
             self._write(replace(state, head=change.hash, tasks={**state.tasks, name: former}))
         return former
 
-    def _former(self, changes: Sequence[Change], name: str, version: int) -> Placed:
+    def _former(self, changes: Sequence[Change], name: str, version: int) -> PlacedTask:
         """A kept version as `bank.json` would name it."""
         kept = replay(changes)[name]
         if version not in kept.versions:
             listed = ", ".join(map(str, sorted(kept.versions)))
             raise ConfigError(f"{name!r} has no version {version}", where=str(self.root), expected=f"one of {listed}")
-        return Placed(version, kept.versions[version], bytes_of(self.folder(name, version)), kept.added[version])
+        return PlacedTask(version, kept.versions[version], bytes_of(self.folder(name, version)), kept.added[version])
 
     @contextlib.contextmanager
-    def _changing(self) -> Iterator[tuple[State, Ledger]]:
+    def _changing(self) -> Iterator[tuple[BankState, Ledger]]:
         """Holds the lock: what is there, mended. Whatever ends the block early leaves the bank as it was."""
         self.state()
         with contextlib.ExitStack() as lock:
@@ -301,7 +301,7 @@ class BankFolder:
                     self._mended(undo=True)
                 raise
 
-    def _mended(self, *, undo: bool = False) -> tuple[State, Ledger]:
+    def _mended(self, *, undo: bool = False) -> tuple[BankState, Ledger]:
         """What is there, with an unfinished change finished or taken away. Raises `StorageError` for a damaged bank."""
         state = self.state()
         ledger = self.ledger(state)
@@ -326,7 +326,7 @@ class BankFolder:
         sweep(self.root, state.tasks)
         return state, ledger
 
-    def _finished(self, state: State, ledger: Ledger, tail: Change) -> State | None:
+    def _finished(self, state: BankState, ledger: Ledger, tail: Change) -> BankState | None:
         """With the change that `bank.json` does not know; None where a folder that it needs is not there.
 
         Its writer was killed, or this `bank.json` is the one from before it.
@@ -369,7 +369,7 @@ class BankFolder:
             sync_folder(folder.parent)
             sync_folder(folder.parent.parent)
 
-    def _write(self, state: State) -> None:
+    def _write(self, state: BankState) -> None:
         tasks = {name: vars(placed) for name, placed in state.tasks.items()}
         write_json(self.root / "bank.json", {"format": FORMAT} | vars(state) | {"tasks": tasks})
 
@@ -385,7 +385,7 @@ def require_name(name: str) -> None:
         )
 
 
-def _placed(state: State, name: str, where: Path) -> Placed:
+def _placed(state: BankState, name: str, where: Path) -> PlacedTask:
     if name not in state.tasks:
         raise unknown_task(name, state.tasks, where)
     return state.tasks[name]

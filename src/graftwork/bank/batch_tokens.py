@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from graftwork.core.backbone import Backbone, Encoded, Words
+from graftwork.core.backbone import Backbone, Encoded, WordPlaces
 from graftwork.core.example import Example
 
 Route = tuple[int, int] | None  # shelf and slot of the adapters that a row crosses; None: none
@@ -28,7 +28,7 @@ class Unit:
 
 
 @dataclass(frozen=True)
-class Tokens:
+class TaskTokens:
     """What a call needs. Units are in the order of their routes, and on one in that of the tasks."""
 
     groups: Mapping[Roles, Encoded]
@@ -69,7 +69,7 @@ def tokens_of(
     wanted: Mapping[str, Sequence[Example]],
     roles: Mapping[str, Roles],
     routes: Mapping[str, Route],
-) -> Tokens:
+) -> TaskTokens:
     """Tokenise what `wanted` asks, task -> examples."""
     known: dict[tuple[Any, ...], int] = {}  # content -> place in its group
     texts: dict[Roles, list[Example]] = {}
@@ -95,7 +95,7 @@ def tokens_of(
         for unit in listed_units
     ]
     offsets = dict(zip(groups, counts, strict=False))
-    return Tokens(
+    return TaskTokens(
         groups, offsets, _merged(list(groups.values())), listed_units, roles, asked, np.array(sizes, np.int64)
     )
 
@@ -112,5 +112,5 @@ def _merged(groups: Sequence[Encoded]) -> Encoded:
         first = [
             own for encoded in groups for own in (encoded.words.first if encoded.words else [[]] * len(encoded.ids))
         ]
-        words = Words(first, first, np.array([len(own) for own in first], dtype=np.int64))
+        words = WordPlaces(first, first, np.array([len(own) for own in first], dtype=np.int64))
     return Encoded(ids, types, 1, 0, words, media=media or None)

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from graftwork.bank.bank_folder import BankFolder, Placed
+from graftwork.bank.bank_folder import BankFolder, PlacedTask
 from graftwork.bank.task_version import digest_of, require_digest
 from graftwork.core.backbone import Backbone
 from graftwork.errors import GraftworkError, IncompatibleModule
@@ -64,7 +64,7 @@ class Witness:
             compared += known is not None and name != added
         return compared
 
-    def _look(self, name: str, placed: Placed, known: Noted | None) -> Noted:
+    def _look(self, name: str, placed: PlacedTask, known: Noted | None) -> Noted:
         """A task as it is now. Raises where that is not what is `known` of it."""
         folder = self.store.folder(name, placed.version)
         if known is None:

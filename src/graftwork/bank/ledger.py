@@ -12,13 +12,13 @@ from pathlib import Path
 
 from graftwork.errors import ConfigError, StorageError
 from graftwork.io.files import canonical, storage_errors
-from graftwork.io.json_limits import Limits, parse_json
+from graftwork.io.json_limits import JsonLimits, parse_json
 from graftwork.io.plain_files import read_plain
 
 START = "0" * 64  # stands for the line before the first
 NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9_.-]{0,63}")  # of a task
 LONGEST = 256 << 20  # bytes: a million changes
-LINE = Limits(bytes=4096, lists=8, values=64)
+LINE = JsonLimits(bytes=4096, lists=8, values=64)
 ACTIONS = ("create", "add", "remove", "rename", "rollback")
 
 
@@ -69,7 +69,7 @@ class Ledger:
 
 
 @dataclass
-class Kept:
+class LedgerTask:
     """What the ledger says of one task."""
 
     current: int
@@ -121,18 +121,18 @@ def cut(path: Path, ledger: Ledger) -> None:
         os.fsync(stream.fileno())
 
 
-def replay(changes: Iterable[Change]) -> dict[str, Kept]:
+def replay(changes: Iterable[Change]) -> dict[str, LedgerTask]:
     """The tasks that these changes lead to, in the order in which they came."""
-    kept: dict[str, Kept] = {}
+    kept: dict[str, LedgerTask] = {}
     for change in changes:
         _follow(kept, change)
     return kept
 
 
-def _follow(kept: dict[str, Kept], change: Change) -> None:
+def _follow(kept: dict[str, LedgerTask], change: Change) -> None:
     task, version = change.task or "", change.version or 0
     if change.action == "add":
-        one = kept.setdefault(task, Kept(version))
+        one = kept.setdefault(task, LedgerTask(version))
         one.current, one.versions[version], one.added[version] = version, change.digest or "", change.time
     elif change.action == "remove":
         del kept[task]
@@ -160,7 +160,7 @@ def require_free(ledger: Ledger, task: str, new: str, where: Path) -> None:
 
 def _ever(ledger: Ledger, name: str) -> dict[int, str]:
     """Version -> digest of all that ever had this name."""
-    kept: dict[str, Kept] = {}
+    kept: dict[str, LedgerTask] = {}
     had: dict[int, str] = {}
     for change in ledger.changes:
         _follow(kept, change)

@@ -18,11 +18,11 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
-from graftwork.bank.batch_tokens import Tokens, Unit, tokens_of
+from graftwork.bank.batch_tokens import TaskTokens, Unit, tokens_of
 from graftwork.bank.stacked_adapters import Chunks, Shelf, Stretch, hung, shape_of
 from graftwork.core.backbone import Backbone, Features
 from graftwork.core.example import Example
-from graftwork.core.hidden_states import Part, Rows, Seen
+from graftwork.core.hidden_states import BatchPart, Rows, Seen
 from graftwork.core.kind import Kind
 from graftwork.core.method import Fitted, Hangs, Logits, ReadsStates
 from graftwork.core.model import Stacks
@@ -37,7 +37,7 @@ from graftwork.train.batches import by_length
 
 
 @dataclass(frozen=True)
-class Place:
+class AdapterPlace:
     """Where the adapters of a task stand."""
 
     number: int  # of the shelf
@@ -58,7 +58,7 @@ class Resident:
     kind: Kind
     roles: tuple[str, ...]
     facts: Mapping[str, Any]
-    place: Place | None = None  # on a shelf, with
+    place: AdapterPlace | None = None  # on a shelf, with
     head: nn.Module | None = None  # what is left beside
     reader: ReadsStates | None = None
     depth: int = 0  # that states are read to
@@ -143,13 +143,13 @@ class Mixture:
             return like(place=self._placed(adapters, backbone), head=fitted.head)
         return like(fitted=fitted) if fitted.depth is None else like(reader=fitted, depth=fitted.depth)
 
-    def _placed(self, adapters: Mapping[str, Stacks], backbone: Backbone) -> Place:
+    def _placed(self, adapters: Mapping[str, Stacks], backbone: Backbone) -> AdapterPlace:
         shape = shape_of(adapters)
         if shape not in self._shelves:
             weights = next(backbone.module.parameters())
             self._shelves[shape] = (len(self._shelves), Shelf(adapters, weights.dtype, weights.device))
         number, shelf = self._shelves[shape]
-        return Place(number, shelf, shelf.put(adapters))
+        return AdapterPlace(number, shelf, shelf.put(adapters))
 
     def _logits(self, window: Sequence[tuple[str, Example]]) -> Iterator[tuple[str, list[int], Logits]]:
         """Task by task the rows of the window that ask it, and their logits."""
@@ -176,7 +176,7 @@ class _Round:
         self.residents = {name: mixture._residents[name] for name in wanted}
         routes = {name: one.place.route if one.place else None for name, one in self.residents.items()}
         roles = {name: one.roles for name, one in self.residents.items()}
-        self.tokens: Tokens = tokens_of(backbone, wanted, roles, routes)
+        self.tokens: TaskTokens = tokens_of(backbone, wanted, roles, routes)
         self.parts: dict[str, list[NDArray[np.float64]]] = {name: [] for name in wanted}
         self.order: dict[str, list[int]] = {name: [] for name in wanted}  # the units that the parts answer
 
@@ -237,7 +237,7 @@ class _Round:
         readers = [self.residents[name] for unit in units for name in unit.tasks]
         return max(self.backbone.card.blocks if one.reader is None else one.depth for one in readers)
 
-    def _read(self, resident: Resident, part: Part) -> NDArray[np.float64]:
+    def _read(self, resident: Resident, part: BatchPart) -> NDArray[np.float64]:
         """(B, C) logits of a task's rows, or (W, C)."""
         if resident.reader is not None:
             logits = resident.reader.read(part)

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from graftwork.bank.forgetting import figures
 from graftwork.bank.stream_history import History, Row
-from graftwork.bank.stream_tasks import Asked, How, of_this_task
+from graftwork.bank.stream_tasks import How, StreamTask, of_this_task
 from graftwork.core.backbone import Backbone, Encoded
 from graftwork.core.meter import Stopwatch
 from graftwork.core.method import THRESHOLDS_FACT, Logits
@@ -27,7 +27,7 @@ from graftwork.module.thresholds import thresholds_of, with_thresholds
 from graftwork.registry import kinds
 from graftwork.run.execute import workbench
 from graftwork.run.score_interval import Evidence, evidence_of
-from graftwork.run.session import Opened, Shop
+from graftwork.run.session import OpenBackbone, Session
 from graftwork.train.answer import answer_together
 from graftwork.train.frozen_pass import FrozenStore
 from graftwork.train.loop import FittedModel
@@ -60,7 +60,7 @@ class Learnt:
 class Sequential:
     """Learns tasks by `full`, each from the weights that the one before it left. Nothing of it can be put in a bank."""
 
-    def __init__(self, how: How, shared: Opened, folder: Path):
+    def __init__(self, how: How, shared: OpenBackbone, folder: Path):
         """`folder` is that of `stream.json` and the weights; what stands there is gone on with."""
         assert shared.backbone is not None
         self.how, self.shared, self.folder = how, shared, folder
@@ -68,16 +68,16 @@ class Sequential:
         self.learnt: list[Learnt] = []
         self.network, self._heads = self._restored(shared.backbone)
 
-    def take(self, asked: Asked, progress: Progress) -> Row:
+    def take(self, asked: StreamTask, progress: Progress) -> Row:
         """Learn one task, unless an earlier command did, and measure all of them with the network as it is then.
 
         Raises `TaskFailed`, and `ConfigError` where a task that the network has learnt is missing or has changed.
         """
-        opened = Opened(self.network, self.shared.load, FrozenStore())  # its states serve this task only
-        shop = self.how.shop(asked, opened)
-        question = self.how.question(asked, shop)
+        opened = OpenBackbone(self.network, self.shared.load, FrozenStore())  # its states serve this task only
+        session = self.how.session(asked, opened)
+        question = self.how.question(asked, session)
         if asked.task.name in self.history.rows:
-            return self._recall(shop, asked.task.name, question)
+            return self._recall(session, asked.task.name, question)
         there = {one.name for one in self.learnt}
         missing = [name for name in self.history.rows if name not in there]
         if missing:
@@ -87,15 +87,15 @@ class Sequential:
                 got=f"no {', '.join(missing)}",
                 do="name them too, or another folder for this stream: --out DIR",
             )
-        seconds, row = self._learn(asked, shop, progress)
+        seconds, row = self._learn(asked, session, progress)
         progress(1.0, "measuring all tasks again")
         return self._settle({"task": asked.task.name, "question": question} | row, seconds)
 
-    def _learn(self, asked: Asked, shop: Shop, progress: Progress) -> tuple[float, Row]:
+    def _learn(self, asked: StreamTask, session: Session, progress: Progress) -> tuple[float, Row]:
         """Train the network further; the seconds it took, and what is known of the task before it is measured."""
-        bench = workbench(shop, self.how.method, self.how.recipe(asked), self.how.seed)
+        bench = workbench(session, self.how.method, self.how.recipe(asked), self.how.seed)
         bench.progress = progress
-        watch, data = Stopwatch(), shop.dataset
+        watch, data = Stopwatch(), session.dataset
         with of_this_task((StorageError,)):
             fitted = self.how.method.method.fit(bench)
         assert isinstance(fitted, FittedModel)
@@ -105,7 +105,7 @@ class Sequential:
         self.network = frozen_copy(fitted.model.backbone)
         facts = {key: value for key, value in with_thresholds(fitted, thresholds).facts.items() if key in RESTORED}
         head = {key: value.detach().cpu().clone() for key, value in fitted.model.head.state_dict().items()}
-        self.learnt.append(_learnt(shop, asked.task.name, head, facts))
+        self.learnt.append(_learnt(session, asked.task.name, head, facts))
         return seconds, {
             "kind": data.task.kind,
             "metric": data.task.metrics[0],
@@ -135,7 +135,7 @@ class Sequential:
                 (self.folder / before).unlink()
         return row
 
-    def _recall(self, shop: Shop, name: str, question: str) -> Row:
+    def _recall(self, session: Session, name: str, question: str) -> Row:
         """A task of an earlier command: its head as it was kept, and its test split to be measured on."""
         row = self.history.rows[name]
         if row["question"] != question:
@@ -144,7 +144,7 @@ class Sequential:
                 where=str(self.history.path),
                 do="what is learnt into one network can't be replaced: name another folder, --out DIR",
             )
-        self.learnt.append(_learnt(shop, name, self._heads[name], row["facts"]))
+        self.learnt.append(_learnt(session, name, self._heads[name], row["facts"]))
         return row | {"reused": True}
 
     def _weights(self) -> dict[str, Tensor]:
@@ -199,8 +199,8 @@ def _content(module: nn.Module) -> str:
     return content.hexdigest()
 
 
-def _learnt(shop: Shop, name: str, head: Mapping[str, Tensor], facts: Mapping[str, Any]) -> Learnt:
-    assert shop.backbone is not None and shop.frozen is not None
-    test = shop.dataset.test
-    kept = replace(shop.dataset, splits={"test": test}, report={})
-    return Learnt(name, kept, shop.frozen.encoded(shop.backbone, shop.dataset.digest, test), head, facts)
+def _learnt(session: Session, name: str, head: Mapping[str, Tensor], facts: Mapping[str, Any]) -> Learnt:
+    assert session.backbone is not None and session.frozen is not None
+    test = session.dataset.test
+    kept = replace(session.dataset, splits={"test": test}, report={})
+    return Learnt(name, kept, session.frozen.encoded(session.backbone, session.dataset.digest, test), head, facts)

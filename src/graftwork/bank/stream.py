@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol, Unpack
 
-from graftwork.bank.bank_folder import BankFolder, State, require_name
+from graftwork.bank.bank_folder import BankFolder, BankState, require_name
 from graftwork.bank.sequential_tuning import Sequential
 from graftwork.bank.stream_history import History, Row
-from graftwork.bank.stream_tasks import Asked, How, TaskFailed
+from graftwork.bank.stream_tasks import How, StreamTask, TaskFailed
 from graftwork.bank.stream_training import IntoBank
 from graftwork.config import DEFAULT_BACKBONE, Prices
 from graftwork.core.named_methods import parse_method
@@ -22,18 +22,18 @@ from graftwork.errors import ConfigError, DataError, GraftworkError, StorageErro
 from graftwork.io.files import alone, require_writable
 from graftwork.pretrained.open_backbone import require_kept
 from graftwork.run.session import open_shared
-from graftwork.run.settings import Given, Setup, takes_settings
+from graftwork.run.settings import GivenSettings, RunSettings, takes_settings
 from graftwork.run.train import require_use_of_rate
 
 CONTRAST = "full-sequential"
 
 
-class Learner(Protocol):
+class StreamLearner(Protocol):
     """Takes the tasks of a stream one after another."""
 
     history: History
 
-    def take(self, asked: Asked, progress: Progress) -> Row:
+    def take(self, asked: StreamTask, progress: Progress) -> Row:
         """Learn one task, unless it is learnt already. Raises `TaskFailed` where only this task is concerned."""
 
 
@@ -63,7 +63,7 @@ def stream(
     out: str | Path | None = None,
     told: Callable[[Row], None] = lambda row: None,
     progress: Progress = silent,
-    **given: Unpack[Given],
+    **given: Unpack[GivenSettings],
 ) -> Stream:
     """Train `tasks` in their order, each as `train` does, and add each to `bank`, which is made where it is not there.
 
@@ -84,7 +84,7 @@ def stream(
     contrast = method.partition(":")[0] == CONTRAST
     chosen = parse_method(method.replace(CONTRAST, "full", 1) if contrast else method)
     require_use_of_rate(chosen, learning_rate)
-    how = How(chosen, given, Setup.of(given), seed, learning_rate)
+    how = How(chosen, given, RunSettings.of(given), seed, learning_rate)
     Prices.from_file(how.setup.prices)
     folder = _folder(bank, out, contrast)
     _require_outside(asked, [folder, how.setup.runs, *([] if bank is None else [bank])])
@@ -111,20 +111,20 @@ def _folder(bank: str | Path | None, out: str | Path | None, contrast: bool) -> 
     return Path(out) if out is not None else beside / CONTRAST if contrast else beside
 
 
-def _require_outside(asked: Sequence[Asked], made: Sequence[str | Path]) -> None:
+def _require_outside(asked: Sequence[StreamTask], made: Sequence[str | Path]) -> None:
     """Raise `ConfigError` where something that will be `made` lies among the class folders of a task."""
     for one in asked:
         with suppress(DataError, StorageError):  # of a folder that can't be read the task tells when its turn comes
             require_outside(one.task, made)
 
 
-def _read(tasks: Sequence[Task | str | Path], strict: bool) -> tuple[list[Asked], dict[str, str]]:
+def _read(tasks: Sequence[Task | str | Path], strict: bool) -> tuple[list[StreamTask], dict[str, str]]:
     """The tasks whose files can be read, and of the others why not. Raises `ConfigError` for names that don't serve."""
-    asked: list[Asked] = []
+    asked: list[StreamTask] = []
     failed: dict[str, str] = {}
     for given in tasks:
         try:
-            one = Asked.of(given)
+            one = StreamTask.of(given)
         except GraftworkError as error:
             if strict:
                 raise
@@ -139,10 +139,12 @@ def _read(tasks: Sequence[Task | str | Path], strict: bool) -> tuple[list[Asked]
     return asked, failed
 
 
-def _learner(how: How, asked: Sequence[Asked], bank: str | Path | None, folder: Path, contrast: bool) -> Learner:
+def _learner(
+    how: How, asked: Sequence[StreamTask], bank: str | Path | None, folder: Path, contrast: bool
+) -> StreamLearner:
     """Whatever can go wrong with the settings goes wrong here, before anything is trained."""
     is_bank = bank is not None and (Path(bank) / "bank.json").exists()
-    state = BankFolder(Path(bank)).state() if bank is not None and is_bank else State()
+    state = BankFolder(Path(bank)).state() if bank is not None and is_bank else BankState()
     named = next((one.settings["backbone"] for one in asked if "backbone" in one.settings), DEFAULT_BACKBONE)
     if state.backbone is not None and how.backbone is None:
         named = state.backbone["id"]
@@ -157,7 +159,7 @@ def _learner(how: How, asked: Sequence[Asked], bank: str | Path | None, folder: 
 
 
 def _take_all(
-    learner: Learner, asked: Sequence[Asked], strict: bool, told: Callable[[Row], None], progress: Progress
+    learner: StreamLearner, asked: Sequence[StreamTask], strict: bool, told: Callable[[Row], None], progress: Progress
 ) -> None:
     """What earlier commands learnt comes first, in the order in which it was learnt."""
     order = list(learner.history.rows)

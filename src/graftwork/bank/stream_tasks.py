@@ -16,8 +16,8 @@ from graftwork.errors import ConfigError, GraftworkError
 from graftwork.io.files import digest
 from graftwork.machine.environment import numerics
 from graftwork.pretrained.open_backbone import lasting_name
-from graftwork.run.session import Opened, Shop, open_shop
-from graftwork.run.settings import Given, Setup, over
+from graftwork.run.session import OpenBackbone, Session, open_session
+from graftwork.run.settings import GivenSettings, RunSettings, over
 from graftwork.run.train import require_fit
 
 OF_A_TASK = re.compile(rf"--({'|'.join(item.name.replace('_', '-') for item in fields(Task))})\b(?!-)")
@@ -28,14 +28,14 @@ class TaskFailed(GraftworkError):
 
 
 @dataclass(frozen=True)
-class Asked:
+class StreamTask:
     """A task, and what its file says of how it is trained."""
 
     task: Task
     settings: Mapping[str, Any]
 
     @classmethod
-    def of(cls, given: Task | str | Path) -> Asked:
+    def of(cls, given: Task | str | Path) -> StreamTask:
         """From a task, or whatever `Task.from_file` takes. Raises `GraftworkError`."""
         if isinstance(given, Task):
             return cls(given, {})
@@ -48,8 +48,8 @@ class How:
     """How every task is trained, as by `train`."""
 
     method: Named
-    given: Given  # for all tasks: what their files say of the same does not count
-    setup: Setup
+    given: GivenSettings  # for all tasks: what their files say of the same does not count
+    setup: RunSettings
     seed: int
     learning_rate: float | None
 
@@ -58,7 +58,7 @@ class How:
         """The one that was asked for, whatever the files say of theirs."""
         return self.given.get("backbone")
 
-    def shop(self, asked: Asked, shared: Opened) -> Shop:
+    def session(self, asked: StreamTask, shared: OpenBackbone) -> Session:
         """The task's data beside what is open already. Raises `TaskFailed` where the task can't be learnt so."""
         with of_this_task():
             named, backbone = asked.settings.get("backbone", self.setup.backbone), self.setup.backbone
@@ -70,20 +70,20 @@ class How:
                     expected=backbone,
                     do="take the line out of its file, or name the backbone for all of them: --backbone",
                 )
-            shop = open_shop(asked.task, [self.method], self.setup, shared)
-            require_fit(shop, self.method)
-            return shop
+            session = open_session(asked.task, [self.method], self.setup, shared)
+            require_fit(session, self.method)
+            return session
 
-    def recipe(self, asked: Asked) -> Recipe:
+    def recipe(self, asked: StreamTask) -> Recipe:
         """How long and how fast."""
-        return replace(Setup.of(over(asked.settings, self.given)).recipe, learning_rate=self.learning_rate)
+        return replace(RunSettings.of(over(asked.settings, self.given)).recipe, learning_rate=self.learning_rate)
 
-    def question(self, asked: Asked, shop: Shop) -> str:
+    def question(self, asked: StreamTask, session: Session) -> str:
         """A hash of what is learnt and how, whatever it is learnt after and on however many threads."""
-        spec = shop.spec(self.method, self.recipe(asked), self.seed)
+        spec = session.spec(self.method, self.recipe(asked), self.seed)
         return digest([spec.question, spec.data, spec.method, spec.recipe, spec.seed])
 
-    def identity(self, shared: Opened) -> dict[str, Any]:
+    def identity(self, shared: OpenBackbone) -> dict[str, Any]:
         """What makes two commands parts of one stream, as JSON."""
         card = shared.backbone.card if shared.backbone is not None else None
         computed_in = numerics(self.setup.precision, self.setup.device, self.method.method.uses_backbone)

@@ -7,11 +7,11 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from graftwork.bank.bank_folder import BankFolder, Placed
+from graftwork.bank.bank_folder import BankFolder, PlacedTask
 from graftwork.bank.forgetting import figures
 from graftwork.bank.integrity import Witness
 from graftwork.bank.stream_history import History, Row
-from graftwork.bank.stream_tasks import Asked, How, of_this_task
+from graftwork.bank.stream_tasks import How, StreamTask, of_this_task
 from graftwork.bank.task_version import identity_after
 from graftwork.core.meter import Stopwatch
 from graftwork.core.progress import Progress
@@ -21,7 +21,7 @@ from graftwork.io.files import digest
 from graftwork.machine.environment import numerics
 from graftwork.run.run_checkpoint import computed_in
 from graftwork.run.score_interval import evidence_of
-from graftwork.run.session import Opened
+from graftwork.run.session import OpenBackbone
 from graftwork.run.store import read_logits
 from graftwork.run.train import Run, train_in
 
@@ -29,7 +29,7 @@ from graftwork.run.train import Run, train_in
 class IntoBank:
     """One process, one backbone, one store of its passes for all tasks; modules are tested on that same backbone."""
 
-    def __init__(self, how: How, shared: Opened, bank: Path, folder: Path):
+    def __init__(self, how: How, shared: OpenBackbone, bank: Path, folder: Path):
         """Into the bank at `bank`, made where it is not there; `folder` is that of `stream.json`.
 
         Raises `IncompatibleModule` for a bank with another backbone, or with a task that is not what was noted of it.
@@ -48,25 +48,25 @@ class IntoBank:
         known = noted["tasks"] if comparable else {}
         self.witness = Witness(self.store, chosen["device"], shared.backbone, known)
 
-    def take(self, asked: Asked, progress: Progress) -> Row:
+    def take(self, asked: StreamTask, progress: Progress) -> Row:
         """Train one task, unless the bank has it, add it, and compare all others with what they were.
 
         Raises `TaskFailed`, `StorageError`, and `IncompatibleModule` where a task is not what it was.
         """
-        shop = self.how.shop(asked, self.shared)
-        if shop.frozen is not None:
-            shop.frozen.forget_all_but(shop.dataset.digest)
-        name, question = asked.task.name, self.how.question(asked, shop)
+        session = self.how.session(asked, self.shared)
+        if session.frozen is not None:
+            session.frozen.forget_all_but(session.dataset.digest)
+        name, question = asked.task.name, self.how.question(asked, session)
         known = self._known(name, question)
         if known is not None:
             return known | {"reused": True}
         with of_this_task((StorageError,)):
-            run = train_in(shop, self.how.method, self.how.recipe(asked), self.how.seed, progress)
+            run = train_in(session, self.how.method, self.how.recipe(asked), self.how.seed, progress)
         progress(1.0, "comparing the others")
         placed, adding = self._add(run, name)
         watch = Stopwatch()
         compared = self.witness.compare(added=name)
-        row: Row = {"task": name, "kind": shop.dataset.task.kind, "question": question} | _told(run, shop.dataset)
+        row: Row = {"task": name, "kind": session.dataset.task.kind, "question": question} | _told(run, session.dataset)
         row |= {"version": placed.version, "digest": placed.digest, "bytes": placed.bytes}
         row["seconds"] |= {"add": adding, "compare": watch.read().wall_seconds}
         row["earlier"] = {"compared": compared, "identical": True}  # anything else has raised
@@ -86,7 +86,7 @@ class IntoBank:
             return None
         return row if _answers(self.store.state().tasks, row) else None
 
-    def _add(self, run: Run, name: str) -> tuple[Placed, float | None]:
+    def _add(self, run: Run, name: str) -> tuple[PlacedTask, float | None]:
         """What the bank says of it, and the seconds of adding it; None where a command that was stopped had done it."""
         placed = self.store.state().tasks.get(name)
         if placed is not None and self.store.entry(name).description["run"] == run.result.id:
@@ -97,7 +97,7 @@ class IntoBank:
         return self.store.state().tasks[name], seconds
 
 
-def _answers(held: Mapping[str, Placed], row: Row) -> bool:
+def _answers(held: Mapping[str, PlacedTask], row: Row) -> bool:
     """Whether the version that a row tells of is the one that answers in the bank."""
     placed = held.get(row["task"])
     return placed is not None and (placed.version, placed.digest) == (row["version"], row["digest"])

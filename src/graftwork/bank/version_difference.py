@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from graftwork.bank.bank_folder import BankFolder, State, TaskEntry
+from graftwork.bank.bank_folder import BankFolder, BankState, TaskEntry
 
 Pair = list[Any]  # what it is in the one, and in the other
 
@@ -39,7 +39,7 @@ def of_banks(one: BankFolder, other: BankFolder) -> dict[str, Any]:
     }
 
 
-def _grounds(here: State, there: State) -> dict[str, Pair]:
+def _grounds(here: BankState, there: BankState) -> dict[str, Pair]:
     backbones = [_named(state.backbone) for state in (here, there)]
     found = {"backbone": backbones} if backbones[0] != backbones[1] else {}
     return found | ({"precision": [here.precision, there.precision]} if here.precision != there.precision else {})

@@ -12,7 +12,7 @@ Seeds = Mapping[int, float]  # seed -> score, a fraction
 
 
 @dataclass(frozen=True)
-class Entry:
+class PublishedEntry:
     """A method in a task."""
 
     method: str
@@ -30,13 +30,13 @@ def spread(seeds: Seeds) -> dict[str, float]:
     return {"mean": statistics.fmean(values), "sd": sd, "seeds": len(values)}
 
 
-def best_on_validation(entries: Sequence[Entry]) -> Entry | None:
+def best_on_validation(entries: Sequence[PublishedEntry]) -> PublishedEntry | None:
     """The method that validation shows; of equals the first by name."""
     scored = [entry for entry in entries if entry.scores]
     return min(scored, key=lambda entry: (-entry.validation, entry.method), default=None)
 
 
-def over_tasks(entries: Sequence[Entry]) -> dict[str, Any]:
+def over_tasks(entries: Sequence[PublishedEntry]) -> dict[str, Any]:
     """Mean and geometric mean of the scores in these tasks, by the seeds that all of them have.
 
     The geometric mean is None where a score is below zero. Nothing for an entry without scores or common seeds.
@@ -57,11 +57,11 @@ def geometric_mean(scores: Sequence[float]) -> float | None:
     return 0.0 if min(scores) == 0 else math.exp(statistics.fmean(map(math.log, scores)))
 
 
-def _seeds(entry: Entry) -> set[int]:
+def _seeds(entry: PublishedEntry) -> set[int]:
     return set.intersection(*(set(seeds) for seeds in entry.scores.values())) if entry.scores else set()
 
 
-def _of_task(entry: Entry, seed: int) -> float:
+def _of_task(entry: PublishedEntry, seed: int) -> float:
     """Mean over test sets of the mean over metrics: they have the same metrics, so it is the mean of all."""
     return statistics.fmean(seeds[seed] for seeds in entry.scores.values())
 

@@ -11,7 +11,7 @@ from typing import Any, Unpack
 
 from graftwork.benchmark.hand_in import write_answers
 from graftwork.benchmark.official import Written, write_task
-from graftwork.benchmark.published_scores import Entry, best_on_validation, of_published, over_tasks, spread
+from graftwork.benchmark.published_scores import PublishedEntry, best_on_validation, of_published, over_tasks, spread
 from graftwork.compare.leaderboard import SEEDS, Leaderboard, choose_methods, compare
 from graftwork.compare.majority_floor import MAJORITY
 from graftwork.core.part_settings import split_words
@@ -22,7 +22,7 @@ from graftwork.evaluate.score import scores_on
 from graftwork.io.files import read_toml, write_json
 from graftwork.module.task_module import TaskModule
 from graftwork.registry import kinds, suites
-from graftwork.run.settings import Given, Setup, takes_settings
+from graftwork.run.settings import GivenSettings, RunSettings, takes_settings
 from graftwork.run.store import read_result
 
 FORMAT = 1
@@ -51,7 +51,7 @@ def benchmark(
     out: str | Path | None = None,
     jobs: int | None = None,
     progress: Progress = silent,
-    **given: Unpack[Given],
+    **given: Unpack[GivenSettings],
 ) -> Benchmark:
     """Compare methods on the tasks of `suite` (default: all whose official files are in `folder`), as `compare` does.
 
@@ -67,7 +67,7 @@ def benchmark(
     chosen = _methods(methods)
     asked, left_out = _tasks(part, folder, None if tasks is None else split_words(tasks))
     written = [write_task(task, out / "data" / task.name, limit) for task in asked]
-    setup = Setup.of(given)
+    setup = RunSettings.of(given)
     runs, device = Path(setup.runs), setup.device
     call = partial(compare, methods=chosen, seeds=seeds, exhaustive=exhaustive, jobs=jobs, **given)
     boards, entries = {}, {}
@@ -163,16 +163,18 @@ def _described(task: Written, board: Leaderboard) -> dict[str, Any]:
     }
 
 
-def _entries(rows: Sequence[Mapping[str, Any]], task: Written, runs: Path, device: str) -> list[Entry]:
+def _entries(rows: Sequence[Mapping[str, Any]], task: Written, runs: Path, device: str) -> list[PublishedEntry]:
     """The rows of a board; the majority class stands for runs that failed, as in the board's own order."""
     floor = next((_entry(row, task, runs, device, None) for row in rows if row["method"] == MAJORITY), None)
     return [_entry(row, task, runs, device, floor) for row in rows]
 
 
-def _entry(row: Mapping[str, Any], task: Written, runs: Path, device: str, floor: Entry | None) -> Entry:
+def _entry(
+    row: Mapping[str, Any], task: Written, runs: Path, device: str, floor: PublishedEntry | None
+) -> PublishedEntry:
     """A row of a board; its modules answer the further test sets too. Failed runs score as `floor`, if it scored."""
     if not row["scores"]:
-        return Entry(row["method"], row["status"], {}, float("nan"), {})
+        return PublishedEntry(row["method"], row["status"], {}, float("nan"), {})
     results = [read_result(runs / run_id / "result.json") for run_id in row["runs"]]
     done = [result for result in results if result.status == "ok" and result.scores]
     first, *further = task.official.tests
@@ -190,12 +192,12 @@ def _entry(row: Mapping[str, Any], task: Written, runs: Path, device: str, floor
             scores[column] |= dict.fromkeys(failed, statistics.fmean(of.values()))
         validation += [floor.validation] * len(failed)
     ids = {run.seed: run.id for run in done}
-    return Entry(row["method"], row["status"], scores, statistics.fmean(validation), ids, len(failed))
+    return PublishedEntry(row["method"], row["status"], scores, statistics.fmean(validation), ids, len(failed))
 
 
-def _rows(entries: Mapping[str, Sequence[Entry]], best: Mapping[str, Entry]) -> list[dict[str, Any]]:
+def _rows(entries: Mapping[str, Sequence[PublishedEntry]], best: Mapping[str, PublishedEntry]) -> list[dict[str, Any]]:
     """A row for the choice that validation makes in each task, then one per method, the best mean first."""
-    of_method: dict[str, dict[str, Entry]] = {}
+    of_method: dict[str, dict[str, PublishedEntry]] = {}
     for task, listed in entries.items():
         for entry in listed:
             of_method.setdefault(entry.method, {})[task] = entry
@@ -205,7 +207,7 @@ def _rows(entries: Mapping[str, Sequence[Entry]], best: Mapping[str, Entry]) -> 
     return [_row(CHOSEN, best, len(entries)), *rows]
 
 
-def _row(name: str, found: Mapping[str, Entry], tasks: int) -> dict[str, Any]:
+def _row(name: str, found: Mapping[str, PublishedEntry], tasks: int) -> dict[str, Any]:
     scores = {column: spread(seeds) for entry in found.values() for column, seeds in entry.scores.items()}
     whole = over_tasks(list(found.values())) if len(found) == tasks else {}
     told = {
@@ -223,7 +225,7 @@ def _published(suite: str, tasks: Mapping[str, Sequence[str]]) -> list[dict[str,
 
 
 def _submission(
-    suite: Suite, tasks: Sequence[Written], best: Mapping[str, Entry], runs: Path, device: str, out: Path
+    suite: Suite, tasks: Sequence[Written], best: Mapping[str, PublishedEntry], runs: Path, device: str, out: Path
 ) -> dict[str, Any] | None:
     """Answer the files without labels by the first run of each task's choice; None where nothing is to hand in."""
     if suite.hand_in is None:

@@ -17,9 +17,9 @@ from graftwork.decision.next_run import expected_gain
 from graftwork.decision.standing import Standing
 from graftwork.decision.traits import TUNED, Arm
 from graftwork.run.execute import execute
-from graftwork.run.receipt import NOTHING_TRIED, Search
+from graftwork.run.receipt import NOTHING_TRIED, SearchRecord
 from graftwork.run.score_interval import Evidence, validation_evidence
-from graftwork.run.session import Shop
+from graftwork.run.session import Session
 from graftwork.units import percent, show
 
 MARGIN = 1.1  # a run is started when so many times its forecast is left
@@ -81,7 +81,7 @@ class Climber:
 
     def __init__(
         self,
-        shop: Shop,
+        session: Session,
         purse: Purse,
         forecasts: Forecasts,
         recipe: Recipe,
@@ -89,9 +89,9 @@ class Climber:
         progress: Progress,
         worth: float = WORTH,
     ):
-        self.shop, self.purse, self.forecasts, self.recipe, self.seed = shop, purse, forecasts, recipe, seed
+        self.session, self.purse, self.forecasts, self.recipe, self.seed = session, purse, forecasts, recipe, seed
         self.progress, self.worth = progress, worth
-        self.standing = Standing.on(shop.dataset, shop.backbone)
+        self.standing = Standing.on(session.dataset, session.backbone)
         self.rungs: list[Rung] = []  # in the order in which they were decided on
         self.first: dict[Arm, Rung] = {}  # of each method the run with the first seed, as far as it is known
         self.closed: set[Arm] = set()  # that can't be afforded, or failed
@@ -101,13 +101,13 @@ class Climber:
 
     def unfit(self, method: Named) -> str:
         """Why a method can't be tried here, or an empty string."""
-        card = self.shop.backbone.card if self.shop.backbone else None
-        return method.method.unfit(self.shop.dataset.task, card)
+        card = self.session.backbone.card if self.session.backbone else None
+        return method.method.unfit(self.session.dataset.task, card)
 
     def climb(self, methods: Sequence[Named], keep: Callable[[], object] = lambda: None) -> None:
         """Make the runs that are worth most, each measured before; `keep` is called after every run."""
         for method in methods:
-            self.shop.spec(method, self.recipe, self.seed)  # a recipe that makes no sense is an error before any run
+            self.session.spec(method, self.recipe, self.seed)  # a recipe that makes no sense is an error before any run
         self._open(methods)
         try:
             while not self.stopped:
@@ -130,7 +130,7 @@ class Climber:
 
     def _known(self, rung: Rung) -> Rung:
         """Fill in what costs nothing: that the run is stored already, or a rough count of its operations."""
-        if self.shop.store.find(self.shop.spec(rung.method, self.recipe, rung.seed).id) is not None:
+        if self.session.store.find(self.session.spec(rung.method, self.recipe, rung.seed).id) is not None:
             rung.forecast = Forecast()
             return rung
         with suppress(Exception):  # what can't be built can't be measured either, and is told then
@@ -233,7 +233,9 @@ class Climber:
                 self._close(arm, rung)
             return False
         if rung is not self.first[arm]:
-            there = self.shop.store.find(self.shop.spec(rung.method, self._recipe(rung), rung.seed).id) is not None
+            there = (
+                self.session.store.find(self.session.spec(rung.method, self._recipe(rung), rung.seed).id) is not None
+            )
             rung.forecast = Forecast() if there else Forecast({"as before": self._expected(arm)})
         assert rung.forecast is not None
         needed, left = self.purse.price(rung.forecast.seconds), self.purse.left
@@ -294,7 +296,7 @@ class Climber:
 
                 search = self._tried(rung)
                 rung.result, rung.reused = execute(
-                    self.shop, rung.method, self._recipe(rung), rung.seed, report, search
+                    self.session, rung.method, self._recipe(rung), rung.seed, report, search
                 )
         except OverBudget:
             spent = self.purse.spent()
@@ -310,7 +312,7 @@ class Climber:
             rung.seconds = self.purse.seconds() - began
         return True
 
-    def _tried(self, rung: Rung) -> Search:
+    def _tried(self, rung: Rung) -> SearchRecord:
         """For the receipt of a run at another learning rate: the runs at the rates before it."""
         name, rate = rung.method.config["name"], rung.method.config.get("learning_rate")
         before = [other for other in self.rungs if other.result and other.method.config["name"] == name]
@@ -318,7 +320,7 @@ class Climber:
         if rate is None or "learning_rate" not in rung.method.given or not others:
             return NOTHING_TRIED
         rates = dict.fromkeys([*(other.method.config["learning_rate"] for other in others), rate])
-        return Search({"learning_rate": list(rates)}, tuple(other.result.id for other in others if other.result))
+        return SearchRecord({"learning_rate": list(rates)}, tuple(other.result.id for other in others if other.result))
 
     def _judge(self, rung: Rung) -> None:
         """Let validation count."""
@@ -333,7 +335,7 @@ class Climber:
                 self.standing.give_up(arm)
             return
         before = self.chosen()
-        rung.evidence = validation_evidence(self.shop.dataset, self.shop.store.root / rung.result.id)
+        rung.evidence = validation_evidence(self.session.dataset, self.session.store.root / rung.result.id)
         price = rung.result.costs.get("train_seconds")
         self.standing.add(arm, rung.evidence, price.value if price else None)
         rung.decision = "kept" if self.chosen() is rung else "not better"

@@ -37,10 +37,10 @@ from graftwork.machine.environment import environment
 from graftwork.module.task_module import SELF_TEST_EXAMPLES
 from graftwork.registry import kinds
 from graftwork.run import answer_speed
-from graftwork.run.session import Shop
+from graftwork.run.session import Session
 from graftwork.train.flops import counted
 from graftwork.train.linear_fit import kept_targets
-from graftwork.train.loop import Attaches, Changes, build_model
+from graftwork.train.loop import Attaches, NetworkMethod, build_model
 from graftwork.train.probe import Probe
 from graftwork.train.scalar_mix_layer import BATCH
 from graftwork.train.seeds import derive
@@ -85,13 +85,13 @@ class Forecast:
 
 
 class Forecaster:
-    """Forecasts runs of one shop, one recipe and one seed. What several of them share is measured once."""
+    """Forecasts runs of one session, one recipe and one seed. What several of them share is measured once."""
 
-    def __init__(self, shop: Shop, recipe: Recipe, seed: int, clock: Clock = time.perf_counter):
-        self.shop, self.recipe, self.seed, self.clock = shop, recipe, seed, clock
-        task = shop.dataset.task
+    def __init__(self, session: Session, recipe: Recipe, seed: int, clock: Clock = time.perf_counter):
+        self.session, self.recipe, self.seed, self.clock = session, recipe, seed, clock
+        task = session.dataset.task
         self.kind = kinds.get(task.kind)
-        self.setting = Setting(task, self.kind, shop.backbone)
+        self.setting = Setting(task, self.kind, session.backbone)
         self._evaluations: dict[int, float] = {}  # rows -> seconds of one evaluation of a convex fit
 
     def operations(self, method: Named) -> float:
@@ -105,12 +105,12 @@ class Forecaster:
             states, forward = counted(lambda: backbone.states(inputs))
         tokens, depth, flops = self.lengths.of_pass, None, 0.0
         below = innermost(method.method)
-        if isinstance(below, Changes):
+        if isinstance(below, NetworkMethod):
             model = build_model(below, self.setting, encoded.towers)
             depth = model.prefix
             entering = None if depth is None else states[depth]
             answered = encoded.answered(np.array([row]))
-            target = torch.from_numpy(flat(self.shop.dataset.train.targets)[answered]).to(model.device)
+            target = torch.from_numpy(flat(self.session.dataset.train.targets)[answered]).to(model.device)
 
             def work() -> None:
                 self.kind.loss(model(inputs, entering), target).backward()
@@ -123,7 +123,7 @@ class Forecaster:
         """The first block that training starts from by any of these methods; None where none leaves blocks frozen."""
         starts = []
         for below in (innermost(item.method) for item in methods):
-            if isinstance(below, Changes) and self.shop.backbone is not None:
+            if isinstance(below, NetworkMethod) and self.session.backbone is not None:
                 with suppress(Exception):  # what can't be built is told when it is measured
                     starts.append(build_model(below, self.setting, self.lengths.encoded["train"].towers).prefix)
         return min((start for start in starts if start), default=None)
@@ -139,19 +139,19 @@ class Forecaster:
 
     @property
     def backbone(self) -> Backbone:
-        """The shop's."""
-        assert self.shop.backbone is not None
-        return self.shop.backbone
+        """The session's."""
+        assert self.session.backbone is not None
+        return self.session.backbone
 
     @cached_property
     def lengths(self) -> Lengths:
-        """Of the shop's data."""
-        return Lengths(self.backbone, self.shop.dataset.splits)
+        """Of the session's data."""
+        return Lengths(self.backbone, self.session.dataset.splits)
 
     @cached_property
     def pass_rate(self) -> float:
         """Seconds per padded token of a frozen pass, from examples of the length that most tokens are in."""
-        split, encoded = self.shop.dataset.train, self.lengths.encoded["train"]
+        split, encoded = self.session.dataset.train, self.lengths.encoded["train"]
         order = np.argsort(encoded.lengths, kind="stable")
         tokens = np.cumsum(encoded.lengths[order])
         middle = int(np.searchsorted(tokens, tokens[-1] / 2))
@@ -173,7 +173,7 @@ class Forecaster:
     @cached_property
     def write_seconds(self) -> tuple[float, float]:
         """Seconds per file and per byte on the disk where runs are kept."""
-        with tempfile.TemporaryDirectory(dir=self.shop.store.root, prefix=".forecast.") as folder:
+        with tempfile.TemporaryDirectory(dir=self.session.store.root, prefix=".forecast.") as folder:
             path, large = Path(folder) / "file", 1 << 22
             small = self._median(lambda: write_bytes(path, b"small"), repeats=2)
             return small, max(0.0, self._median(lambda: write_bytes(path, bytes(large)), repeats=1) - small) / large
@@ -195,8 +195,8 @@ class Forecaster:
 
     def _prefix(self, depth: int | None) -> float:
         """Seconds of the frozen passes of a run, less what is cached already."""
-        assert self.shop.frozen is not None
-        data, holds = self.shop.dataset, self.shop.frozen.holds
+        assert self.session.frozen is not None
+        data, holds = self.session.dataset, self.session.frozen.holds
         wanted = [s for s in (data.train, data.validation) if not holds(self.backbone, data.digest, s, depth)]
         return self.pass_rate * sum(self.lengths.of_pass(split.name, depth) for split in wanted)
 
@@ -221,7 +221,7 @@ class Forecaster:
 
     def _from_rows(self, method: Named) -> Forecast:
         """Without a backbone: fitted to a share of the rows, and to twice that."""
-        data = self.shop.dataset
+        data = self.session.dataset
         total = len(data.train.examples)
         rows = min(total, max(ROWS_AT_LEAST, round(ROWS_SHARE * total)))
         order = np.random.default_rng(0).permutation(total)
@@ -247,7 +247,7 @@ class Forecaster:
         last = trace.last("went on", otherwise=ended)
         mixed = min(trace.times("scored", after=last), default=last)  # between them the mix is learned, in batches
         losses = trace.times("loss", before=last, after=began) + trace.times("loss", after=mixed)
-        total = len(self.shop.dataset.train.examples)
+        total = len(self.session.dataset.train.examples)
         growth = math.ceil(self._features(total) / BATCH) / math.ceil(self._features(len(rows)) / BATCH)
         fits = self._convex(ended - began - (mixed - last), len(losses), len(rows)) + growth * (mixed - last)
         after = self._after_backbone(fitted, checked, deepest=self.backbone.card.blocks)
@@ -281,11 +281,11 @@ class Forecaster:
         return Forecast(parts | self._after_backbone(fitted, checked), step, recipe["epochs"])
 
     def _recipe(self, method: Named) -> Mapping[str, Any]:
-        return self.shop.resolved(method, self.recipe)
+        return self.session.resolved(method, self.recipe)
 
     def _pilot(self, method: Named, rows: Rows, checked: Rows, batches: Sequence[Rows] = ()) -> tuple[Fitted, Trace]:
-        spec = self.shop.spec(method, self.recipe, self.seed)
-        return fit_pilot(self.shop, method, spec, self.clock, rows, checked, batches)
+        spec = self.session.spec(method, self.recipe, self.seed)
+        return fit_pilot(self.session, method, spec, self.clock, rows, checked, batches)
 
     # What a run does after its fit
 
@@ -296,7 +296,7 @@ class Forecaster:
 
     def _after_backbone(self, fitted: Fitted, checked: Rows, deepest: int = 0) -> dict[str, float]:
         """Which block a probe reads is chosen on few rows here: the run's own may be as deep as `deepest`."""
-        rate = self._answering(fitted, self.shop.dataset.validation, checked)
+        rate = self._answering(fitted, self.session.dataset.validation, checked)
         rate /= self.lengths.of_answers("validation", checked)  # seconds per padded token
         if isinstance(fitted, Probe):
             rate *= max(1.0, deepest / max(1, fitted.depth))
@@ -305,7 +305,7 @@ class Forecaster:
 
     def _afterwards(self, fitted: Fitted, evaluation: float) -> dict[str, float]:
         """Evaluation (of validation and test, in so many seconds), saving, and the measurement of speed."""
-        data = self.shop.dataset
+        data = self.session.dataset
         tested = len(data.test.examples)
         per_row = evaluation / (len(data.validation.examples) + tested)
         one = self._answering(fitted, data.test, np.array([0]))
@@ -323,7 +323,7 @@ class Forecaster:
 
     def _convex(self, seconds: float, evaluations: int, rows: int) -> float:
         """Seconds on all rows of convex fits that took `seconds` and so many evaluations of their loss on `rows`."""
-        total, tried = (self._features(count) for count in (len(self.shop.dataset.train.examples), rows))
+        total, tried = (self._features(count) for count in (len(self.session.dataset.train.examples), rows))
         more = self._evaluation_seconds(total) - self._evaluation_seconds(tried)
         grown = 1 + EVALUATIONS_GROW * math.log(max(1.0, total / tried))
         return grown * (seconds + evaluations * max(0.0, more))
@@ -343,7 +343,7 @@ class Forecaster:
             width = joined_width(read, self.lengths.encoded["train"].towers)
             features = torch.randn(rows, width, generator=torch.Generator().manual_seed(0))  # (N, P)
             weight = torch.zeros(self.kind.outputs(self.setting.task), width, requires_grad=True)  # (C, P)
-            targets = kept_targets(self.shop.dataset.train, self.lengths.encoded["train"])[:rows]
+            targets = kept_targets(self.session.dataset.train, self.lengths.encoded["train"])[:rows]
 
             def work() -> None:
                 self.kind.loss(linear(features, weight), targets).backward()

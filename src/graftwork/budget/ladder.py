@@ -9,7 +9,7 @@ from typing import Any, Unpack
 
 from graftwork.budget.climber import BEST, HARD_STOP, MARGIN, Climber, Rung
 from graftwork.budget.forecast import Forecaster
-from graftwork.budget.purse import Purse, Watch, parse_budget
+from graftwork.budget.purse import Clock, Purse, parse_budget
 from graftwork.config import Prices
 from graftwork.core.meter import Stopwatch
 from graftwork.core.named_methods import Named, of_a, parse_method
@@ -21,8 +21,8 @@ from graftwork.decision.decision_json import content_of
 from graftwork.errors import ConfigError, GraftworkError
 from graftwork.io.files import finite, require_writable, write_json
 from graftwork.machine.environment import environment
-from graftwork.run.session import open_shop
-from graftwork.run.settings import Given, Setup, takes_settings
+from graftwork.run.session import open_session
+from graftwork.run.settings import GivenSettings, RunSettings, takes_settings
 from graftwork.run.train import Run
 from graftwork.units import show
 
@@ -59,8 +59,8 @@ def climb(
     seed: int = 0,
     out: str | Path | None = None,
     progress: Progress = silent,
-    watch: Watch | None = None,
-    **given: Unpack[Given],
+    watch: Clock | None = None,
+    **given: Unpack[GivenSettings],
 ) -> Ladder:
     """Find the best method that `budget` pays for: a time, an energy, or money ("5min", "3Wh", "1EUR").
 
@@ -74,20 +74,20 @@ def climb(
     Raises `GraftworkError` for bad data or settings, and when the budget does not pay for a single run.
     """
     watch = watch or Stopwatch()
-    setup, fraction = Setup.of(given), parse_worth(worth)
+    setup, fraction = RunSettings.of(given), parse_worth(worth)
     listed = Prices.from_file(setup.prices)
     purse = Purse(parse_budget(budget, listed), listed, watch)
     if isinstance(task, str | Path):
         task = Task.from_file(task)
     chosen = of_a("LADDER") if rungs is None else [parse_method(words) for words in split_words(rungs)]
     folder = Path(out) if out is not None else Path("ladders") / task.name
-    shop = open_shop(task, chosen, setup, out=folder)
+    session = open_session(task, chosen, setup, out=folder)
     require_writable(folder)  # before the budget is spent
-    forecaster = Forecaster(shop, setup.recipe, seed, clock=purse.seconds)
-    climber = Climber(shop, purse, forecaster, setup.recipe, seed, progress, fraction)
+    forecaster = Forecaster(session, setup.recipe, seed, clock=purse.seconds)
+    climber = Climber(session, purse, forecaster, setup.recipe, seed, progress, fraction)
     unfit = [item for item in chosen if climber.unfit(item)]
     if rungs is None:  # what is for another sort of task is no news unless it was asked for
-        unfit = [item for item in unfit if not item.method.unfit(shop.dataset.task, None)]
+        unfit = [item for item in unfit if not item.method.unfit(session.dataset.task, None)]
 
     def keep() -> dict[str, Any]:
         content: dict[str, Any] = finite(_content(climber, unfit))
@@ -95,27 +95,27 @@ def climb(
         return content
 
     fit = [item for item in chosen if not climber.unfit(item)]
-    if shop.frozen is not None:  # one pass for the probe and for the dearest method that leaves blocks frozen
-        shop.frozen.keeps = forecaster.first_start(fit)
+    if session.frozen is not None:  # one pass for the probe and for the dearest method that leaves blocks frozen
+        session.frozen.keeps = forecaster.first_start(fit)
     climber.climb(fit, keep)
     content = keep()
     best = climber.chosen()
     if best is None:
         raise _nothing(climber, folder)
     assert best.result is not None
-    run = Run(best.result, shop.store.root / best.result.id, best.reused, tuple(shop.dataset.report["warnings"]))
+    run = Run(best.result, session.store.root / best.result.id, best.reused, tuple(session.dataset.report["warnings"]))
     return Ladder(content, folder, run)
 
 
 def _content(climber: Climber, unfit: Sequence[Named]) -> dict[str, Any]:
     """`ladder.json`. Keys are only ever added: it is a file format."""
-    task, chosen, budget = climber.shop.dataset.task, climber.chosen(), climber.purse.budget
+    task, chosen, budget = climber.session.dataset.task, climber.chosen(), climber.purse.budget
     spent = climber.purse.spent()
-    backbone = climber.shop.backbone
+    backbone = climber.session.backbone
     notes = [f"{method.label} is no rung here: {climber.unfit(method)}" for method in unfit]
     return {
         "format": FORMAT,
-        "task": {"name": task.name, "data": climber.shop.dataset.digest} | task.question(),
+        "task": {"name": task.name, "data": climber.session.dataset.digest} | task.question(),
         "backbone": {"id": backbone.card.id, "revision": backbone.card.revision} if backbone else None,
         "metric": task.metrics[0],
         "seed": climber.seed,
@@ -133,7 +133,7 @@ def _content(climber: Climber, unfit: Sequence[Named]) -> dict[str, Any]:
         },
         "rules": RULES,
         "notes": notes,
-        "environment": environment() | dict(climber.shop.numerics) | climber.purse.prices.told(),
+        "environment": environment() | dict(climber.session.numerics) | climber.purse.prices.told(),
     }
 
 
@@ -163,7 +163,7 @@ def _entry(rung: Rung, chosen: bool) -> dict[str, Any]:
 
 def _module(climber: Climber, rung: Rung) -> dict[str, Any]:
     assert rung.result is not None
-    folder = climber.shop.store.root / rung.result.id
+    folder = climber.session.store.root / rung.result.id
     costs = {name: asdict(cost) for name, cost in rung.result.costs.items()}
     found = {"method": rung.method.label, "run": rung.result.id, "module": str(folder / "module")}
     return found | {"scores": dict(rung.result.scores), "interval": rung.result.interval, "costs": costs}

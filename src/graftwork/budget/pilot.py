@@ -17,7 +17,7 @@ from graftwork.core.named_methods import Named
 from graftwork.core.run import RunSpec
 from graftwork.core.task import Split
 from graftwork.registry import kinds, metrics
-from graftwork.run.session import Shop
+from graftwork.run.session import Session
 from graftwork.train.frozen_pass import FrozenStore
 
 Clock = Callable[[], float]
@@ -68,20 +68,26 @@ class _Heard:
 
 
 def fit_pilot(
-    shop: Shop, method: Named, spec: RunSpec, clock: Clock, rows: Rows, checked: Rows, batches: Sequence[Rows] = ()
+    session: Session,
+    method: Named,
+    spec: RunSpec,
+    clock: Clock,
+    rows: Rows,
+    checked: Rows,
+    batches: Sequence[Rows] = (),
 ) -> tuple[Fitted, Trace]:
     """Fit to some rows of train, choosing on some of validation; `batches` (numbers within `rows`) are the one epoch.
 
     Marks: "began", "asked" for a frozen pass, "given" it, "loss", "scored", "went on" (a step, a block), "ended".
     """
-    task, trace, store = shop.dataset.task, Trace(clock), FrozenStore()
-    train, validation = _part(shop.dataset.train, rows), _part(shop.dataset.validation, checked)
+    task, trace, store = session.dataset.task, Trace(clock), FrozenStore()
+    train, validation = _part(session.dataset.train, rows), _part(session.dataset.validation, checked)
     kind = cast(Kind, _Heard(kinds.get(task.kind), lambda: trace.mark("loss")))
 
     def frozen(split: Split, depth: int | None) -> FrozenPass:
-        assert shop.backbone is not None
+        assert session.backbone is not None
         trace.mark("asked")
-        found = store.get(shop.backbone, f"sample of {shop.dataset.digest}", split, depth, bench)
+        found = store.get(session.backbone, f"sample of {session.dataset.digest}", split, depth, bench)
         trace.mark("given")
         return found
 
@@ -91,7 +97,7 @@ def fit_pilot(
         return score(metrics.get(task.metrics[0]), targets, kind.predictions(logits, task), task)
 
     bench = Workbench(
-        setting=Setting(task, kind, shop.backbone if method.method.uses_backbone else None),
+        setting=Setting(task, kind, session.backbone if method.method.uses_backbone else None),
         train=train,
         validation=validation,
         seed=spec.seed,

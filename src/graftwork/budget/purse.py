@@ -21,7 +21,7 @@ LAP_SECONDS = 60  # counters of energy wrap round: they are read at least this o
 LOOK_SECONDS = 0.1  # how often the hard stop looks
 
 
-class Watch(Protocol):
+class Clock(Protocol):
     """What tells the time; `core.meter.Stopwatch` is one."""
 
     def read(self) -> Phase:
@@ -74,7 +74,7 @@ class Purse:
     Energy is known as in a price tag: by the processor's counters, else from processor seconds, which is a guess.
     """
 
-    def __init__(self, budget: Budget, prices: Prices, watch: Watch):
+    def __init__(self, budget: Budget, prices: Prices, watch: Clock):
         self.budget, self.prices, self.watch = budget, prices, watch
         self._lap = _Lap(0.0, Phase(), self._begin())
         self._rated_from = (0.0, 0.0)  # seconds and amount spent when work of the present sort began

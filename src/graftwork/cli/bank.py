@@ -16,7 +16,7 @@ from graftwork.errors import GraftworkError, IncompatibleModule, printable
 from graftwork.units import percent, several, show
 
 if TYPE_CHECKING:
-    from graftwork.bank.bank_check import Finding
+    from graftwork.bank.bank_check import BankFinding
     from graftwork.bank.bank_folder import BankFolder, TaskEntry
 
 
@@ -272,7 +272,7 @@ def _task_lines(entry: TaskEntry, versions: Sequence[int]) -> list[str]:
     ]
 
 
-def _finding_line(finding: Finding) -> str:
+def _finding_line(finding: BankFinding) -> str:
     what = f"{finding.task}@{finding.version}" if finding.task else "ledger"
     if finding.problem:
         return f"{what:<24}  FAILS: {finding.problem}"

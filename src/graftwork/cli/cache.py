@@ -12,8 +12,8 @@ from graftwork.errors import ConfigError, UnknownName, printable
 from graftwork.units import duration, parse_bytes, read_amount, several, show
 
 if TYPE_CHECKING:
-    from graftwork.io.cache_folder import CacheFolder, Entry
-    from graftwork.pretrain.corpus_cache import Kept
+    from graftwork.io.cache_folder import CacheEntry, CacheFolder
+    from graftwork.pretrain.corpus_cache import CachedCorpus
 
 
 @click.command("cache")
@@ -64,7 +64,7 @@ def _listed(folder: CacheFolder) -> list[str]:
     return [*lines, f"{total} under {folder.root}; {cap}"]
 
 
-def _line(entry: Entry, now: float) -> str:
+def _line(entry: CacheEntry, now: float) -> str:
     about = entry.about()
     depth = about.get("depth", "")
     what = f"states entering block {depth}" if depth else "pooled features" if about else "torn"
@@ -74,12 +74,12 @@ def _line(entry: Entry, now: float) -> str:
     return f"{name}  {about.get('backbone', '–'):<20} {what:<24} {rows:<20} {show(entry.bytes, 'bytes'):>8}  {used}"
 
 
-def _cleared(removed: list[Entry], root: Path) -> str:
+def _cleared(removed: list[CacheEntry], root: Path) -> str:
     freed = show(sum(entry.bytes for entry in removed), "bytes")
     return f"removed {several(len(removed), 'pass')} under {root} and freed {freed}"
 
 
-def _of_corpora(action: str, entries: list[Kept], root: Path) -> str:
+def _of_corpora(action: str, entries: list[CachedCorpus], root: Path) -> str:
     size = show(sum(entry.bytes for entry in entries), "bytes")
     what = f"{len(entries):,} tokenised {'corpus or vocabulary' if len(entries) == 1 else 'corpora and vocabularies'}"
     return f"{size} in {what} under {root}" if action == "ls" else f"removed {what} under {root} and freed {size}"

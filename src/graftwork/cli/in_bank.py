@@ -14,11 +14,11 @@ from graftwork.units import show
 
 if TYPE_CHECKING:
     from graftwork.bank.bank import Bank
-    from graftwork.bank.bank_folder import State
+    from graftwork.bank.bank_folder import BankState
 
 
 @dataclass(frozen=True)
-class Done:
+class Banked:
     """What came of it, to be printed."""
 
     lines: list[str]
@@ -34,12 +34,12 @@ class PlaceInBank:
     backbone: str
     precision: str
 
-    def add(self, module: Path) -> Done:
+    def add(self, module: Path) -> Banked:
         """Add it, to a new bank where there is none. Raises as `Bank.add`; the module is kept where it is."""
         from graftwork.module.inputs import asking
 
         if self.bank is None:
-            return Done([f"Use it:      {asking(read_json(module / 'module.json')['roles'], module)}"])
+            return Banked([f"Use it:      {asking(read_json(module / 'module.json')['roles'], module)}"])
         from graftwork.bank.bank import Bank
 
         known = (self.bank / "bank.json").is_file()
@@ -59,7 +59,7 @@ def place_in_bank(
         if called is not None:
             raise ConfigError("--task names a task in a bank", got=f"--task {called}", do="say which: --bank DIR")
         return PlaceInBank(None, "", backbone or DEFAULT_BACKBONE, precision)
-    from graftwork.bank.bank_folder import BankFolder, State, require_name
+    from graftwork.bank.bank_folder import BankFolder, BankState, require_name
     from graftwork.data.splits.split_folder import require_outside
     from graftwork.pretrained.open_backbone import require_kept
 
@@ -68,7 +68,7 @@ def place_in_bank(
     require_outside(task, [folder])
     known = (folder / "bank.json").is_file()
     require_writable(folder if known else folder.absolute().parent)
-    state = BankFolder(folder).state() if known else State()
+    state = BankFolder(folder).state() if known else BankState()
     own = state.backbone["id"] if state.backbone else None
     if state.precision is not None and precision not in ("auto", state.precision):
         raise _other(
@@ -85,7 +85,7 @@ def place_in_bank(
     return PlaceInBank(folder, name, backbone or own or DEFAULT_BACKBONE, own_precision)
 
 
-def added(bank: Bank, module: Path, task: str | None, board: Path | None = None) -> Done:
+def added(bank: Bank, module: Path, task: str | None, board: Path | None = None) -> Banked:
     """Add a module to a bank, and say what came of it."""
     from graftwork.module.inputs import asking
 
@@ -98,7 +98,7 @@ def added(bank: Bank, module: Path, task: str | None, board: Path | None = None)
     if old is not None and not again:
         lines.append(f"Go back:     graft bank rollback {bank.path} {entry.name}")
     lines.append(f"Use it:      {asking(entry.roles, bank.path, entry.name)}")
-    return Done(
+    return Banked(
         lines, {"bank": {"path": str(bank.path), "task": entry.name, "version": entry.version, "new": not again}}
     )
 
@@ -111,7 +111,7 @@ def asking_in_bank(bank: str, task: str) -> str:
     return asking(BankFolder(Path(bank)).entry(task).roles, bank, task)
 
 
-def _require_same(folder: Path, backbone: str, state: State) -> None:
+def _require_same(folder: Path, backbone: str, state: BankState) -> None:
     """Raises `IncompatibleModule` unless this other name stands for the bank's backbone."""
     from graftwork.pretrained.open_backbone import open_backbone
 

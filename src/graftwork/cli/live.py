@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
 
-    from graftwork.compare.listeners import Watch
+    from graftwork.compare.listeners import Listener
     from graftwork.compare.search import Outlook
     from graftwork.decision.standing import Standing
 
@@ -25,7 +25,7 @@ SECONDS_BETWEEN_LINES = 30.0
 
 
 @contextmanager
-def watching(shown: bool = True) -> Iterator[Watch]:
+def watching(shown: bool = True) -> Iterator[Listener]:
     """Tells the error stream, so that what is printed in the end can be piped on; with `shown` off, nobody."""
     if not shown:
         from graftwork.compare.listeners import unwatched

@@ -14,14 +14,14 @@ import click
 from graftwork.core.progress import Progress, silent
 from graftwork.core.task import Task, read_task_file
 from graftwork.errors import ConfigError
-from graftwork.run.settings import TOLD_BY_FILES, WHAT, Given, Setup
+from graftwork.run.settings import TOLD_BY_FILES, WHAT, GivenSettings, RunSettings
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
 def _setting(name: str, flag: str = "", **sort: Any) -> Callable[[F], F]:
     """The flag of a setting of `run/settings.py`. None is the default where a task file may say it."""
-    default = None if name in TOLD_BY_FILES else getattr(Setup(), name)
+    default = None if name in TOLD_BY_FILES else getattr(RunSettings(), name)
     return click.option(flag or f"--{name.replace('_', '-')}", default=default, help=WHAT[name], **sort)
 
 
@@ -47,7 +47,7 @@ jobs_option = click.option(
 class RunFlags:
     """What the flags of `run_options` say."""
 
-    given: Given  # for the functions that take it by the same names
+    given: GivenSettings  # for the functions that take it by the same names
     threads: int | None  # of the process
 
 
@@ -142,7 +142,7 @@ def run_options(function: Callable[..., Any]) -> Callable[..., Any]:
 
     @wraps(function)
     def command(**flags: Any) -> Any:
-        given = cast(Given, {name: flags.pop(name) for name in Given.__annotations__})
+        given = cast(GivenSettings, {name: flags.pop(name) for name in GivenSettings.__annotations__})
         return function(running=RunFlags(given, flags.pop("threads")), **flags)
 
     flags = (

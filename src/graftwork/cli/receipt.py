@@ -14,7 +14,7 @@ from graftwork.errors import ConfigError, GraftworkError, printable
 from graftwork.units import named_scores, show
 
 if TYPE_CHECKING:
-    from graftwork.receipts.checklist import Row
+    from graftwork.receipts.checklist import RunGroup
 
 
 @click.command("receipt")
@@ -55,9 +55,9 @@ def command(what: str, runs: str, checklist: bool, as_json: bool) -> None:
         click.echo(printable("\n".join(receipt_lines(receipt, verdicts_of(folder)))))
 
 
-def row_of_receipts(folder: Path) -> Row:
+def row_of_receipts(folder: Path) -> RunGroup:
     """The receipts of a run and of its other seeds in the same store; runs without a whole one are left out."""
-    from graftwork.receipts.checklist import Row
+    from graftwork.receipts.checklist import RunGroup
     from graftwork.receipts.file_integrity import read_spec
     from graftwork.receipts.seed_group import row_of
     from graftwork.run.receipt import read_receipt
@@ -72,7 +72,7 @@ def row_of_receipts(folder: Path) -> Row:
         if not problems(receipt):
             receipts.append(receipt)
             verdicts += verdicts_of(run)
-    return Row(receipts, verdicts)
+    return RunGroup(receipts, verdicts)
 
 
 def verdicts_of(folder: Path) -> list[dict[str, Any]]:

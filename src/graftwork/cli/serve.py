@@ -69,9 +69,9 @@ def command(
     """
     from graftwork.serve.auth_token import make_token, read_token
     from graftwork.serve.server import is_loopback, serve_bank
-    from graftwork.serve.server_limits import Limits
+    from graftwork.serve.server_limits import ServerLimits
 
-    limits = Limits(batch_tokens=max_batch_tokens, queue_tokens=max_queue, seconds=timeout)
+    limits = ServerLimits(batch_tokens=max_batch_tokens, queue_tokens=max_queue, seconds=timeout)
     if not (is_loopback(host) or token_file):
         raise ConfigError(
             "other machines could reach this server, so it needs a token that you keep",

@@ -53,7 +53,7 @@ def command(
     use_threads(running.threads)
     from graftwork.bank.stream import stream
 
-    table = Table(contrast=method.startswith("full-sequential"), quiet=as_json)
+    table = StreamTable(contrast=method.startswith("full-sequential"), quiet=as_json)
     with progress_bar() as progress:
         done = stream(
             tasks, bank, method=method, seed=seed, learning_rate=learning_rate, strict=strict, out=out,
@@ -67,7 +67,7 @@ def command(
     return 1 if done.failed else 0
 
 
-class Table:
+class StreamTable:
     """Rows as they come, under a header that fits them."""
 
     def __init__(self, contrast: bool, quiet: bool):

@@ -23,7 +23,7 @@ from graftwork.core.meter import Stopwatch
 from graftwork.core.task import Task
 from graftwork.errors import ConfigError, printable
 from graftwork.io.files import finite
-from graftwork.run.settings import Setup, over
+from graftwork.run.settings import RunSettings, over
 from graftwork.units import named_scores, percent, show
 
 
@@ -79,7 +79,7 @@ def command(
     task, settings = task_from_flags(data, flags)
     use_threads(running.threads)
     given = over(settings, running.given)
-    place = place_in_bank(bank, called, task, given.get("backbone"), Setup.of(given).precision)
+    place = place_in_bank(bank, called, task, given.get("backbone"), RunSettings.of(given).precision)
     shared = {**given, "seed": seed, "backbone": place.backbone, "precision": place.precision}
     if budget is not None:
         found = shared if worth is None else shared | {"worth": worth}

@@ -26,7 +26,7 @@ from graftwork.errors import ConfigError, GraftworkError, UnknownName
 from graftwork.io.files import finite, require_writable, storage_errors, write_json
 from graftwork.machine.environment import environment
 from graftwork.run.session import settled
-from graftwork.run.settings import Given, Setup, over, takes_settings
+from graftwork.run.settings import GivenSettings, RunSettings, over, takes_settings
 from graftwork.train.recipe import require_sense
 from graftwork.train.seeds import chosen_sources
 
@@ -61,7 +61,7 @@ def compare_tasks(
     out: str | Path | None = None,
     jobs: int | None = None,
     progress: Progress = silent,
-    **setup: Unpack[Given],
+    **setup: Unpack[GivenSettings],
 ) -> TasksBoard:
     """Compare methods on each of `tasks` (tasks, data files or task files), then over all of them.
 
@@ -126,7 +126,9 @@ def _check(listed: Sequence[Asked], against: str | None) -> None:
                     path.stat()
         if settings["seeds"] < 1:
             raise ConfigError("seeds must be at least 1", got=str(settings["seeds"]))
-        setup = Setup.of(cast(Given, {name: settings.get(name) for name in Given.__annotations__}))
+        setup = RunSettings.of(
+            cast(GivenSettings, {name: settings.get(name) for name in GivenSettings.__annotations__})
+        )
         chosen = chosen_methods(settings.get("methods"), bool(settings.get("no_transfer")))
         runs_at_once(settings.get("jobs"), settled(setup, chosen)[1])
         require_outside(task, [setup.runs, settings["out"]])

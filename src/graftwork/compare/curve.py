@@ -11,7 +11,7 @@ from typing import Any, Unpack
 from graftwork.compare.curve_content import Lesson, content_of, transfers
 from graftwork.compare.curve_page import write_page
 from graftwork.compare.majority_floor import MAJORITY
-from graftwork.compare.workers import Order, crew_of, divided
+from graftwork.compare.workers import RunOrder, crew_of, divided
 from graftwork.core.backbone import BackboneCard
 from graftwork.core.named_methods import Named, of_a, parse_method
 from graftwork.core.part_settings import split_words
@@ -22,9 +22,9 @@ from graftwork.data.splits.draws import Size, draw, parse_sizes, planned
 from graftwork.errors import ConfigError
 from graftwork.io.files import finite, require_writable, write_json
 from graftwork.pretrained.open_backbone import FRESH
-from graftwork.run.session import Shop, open_shop, reopened
-from graftwork.run.sessions import Shops
-from graftwork.run.settings import Given, Setup, takes_settings
+from graftwork.run.session import Session, open_session, reopened
+from graftwork.run.sessions import Sessions
+from graftwork.run.settings import GivenSettings, RunSettings, takes_settings
 
 DRAWS = 5
 FEWEST_ROWS = 2  # of train, in every draw of a size
@@ -55,7 +55,7 @@ class Way:
 
 
 @dataclass(frozen=True)
-class Course:
+class SizeRuns:
     """A size, and what runs at it."""
 
     size: Size
@@ -74,7 +74,7 @@ def curve(
     jobs: int | None = None,
     out: str | Path | None = None,
     progress: Progress = silent,
-    **given: Unpack[Given],
+    **given: Unpack[GivenSettings],
 ) -> Curves:
     """Fit `methods` to `draws` parts of the training split at each of `sizes`, and score them on the whole test split.
 
@@ -92,34 +92,34 @@ def curve(
         task = Task.from_file(task)
     if draws < 1:
         raise ConfigError("draws must be at least 1", got=str(draws))
-    setup = Setup.of(given)
+    setup = RunSettings.of(given)
     ways = _ways(methods, setup.backbone)
     folder = Path(out) if out is not None else Path("curves") / task.name
     chosen = [way.item for way in ways if not way.fresh] or [way.item for way in ways]
-    shop = divided(open_shop(task, chosen, setup, out=folder), jobs)
-    listed = parse_sizes(sizes, shop.dataset.task)
-    apart = [] if reference_sizes is None else parse_sizes(reference_sizes, shop.dataset.task)
-    ways = _fitting(ways, shop, asked=methods is not None)
-    shops = _shops(shop, ways)
+    session = divided(open_session(task, chosen, setup, out=folder), jobs)
+    listed = parse_sizes(sizes, session.dataset.task)
+    apart = [] if reference_sizes is None else parse_sizes(reference_sizes, session.dataset.task)
+    ways = _fitting(ways, session, asked=methods is not None)
+    sessions = _sessions(session, ways)
     for way in ways:
-        shops[way.fresh].spec(way.item, setup.recipe, 0)  # a recipe that makes no sense is an error before any run
-    courses, notes = _courses(shops, ways, listed, apart, draws, seed)
+        sessions[way.fresh].spec(way.item, setup.recipe, 0)  # a recipe that makes no sense is an error before any run
+    courses, notes = _courses(sessions, ways, listed, apart, draws, seed)
     require_writable(folder)
-    lessons, reused = _run(shops, courses, setup.recipe, draws, seed, progress)
-    content = finite(content_of(shop, lessons, [course.size.word for course in courses], notes, draws, seed))
+    lessons, reused = _run(sessions, courses, setup.recipe, draws, seed, progress)
+    content = finite(content_of(session, lessons, [course.size.word for course in courses], notes, draws, seed))
     write_json(folder / "curve.json", content)
     write_page(content, folder / "report.html")
     return Curves(content, folder, reused, len(lessons) - reused)
 
 
-def _shops(shop: Shop, ways: Sequence[Way]) -> list[Shop]:
-    """The shop of runs on the backbone, and where a way asks for them one of runs on its fresh weights."""
+def _sessions(session: Session, ways: Sequence[Way]) -> list[Session]:
+    """The session of runs on the backbone, and where a way asks for them one of runs on its fresh weights."""
     if not any(way.fresh for way in ways):
-        return [shop]
-    assert shop.opened_by is not None
-    setup = replace(shop.opened_by.setup, backbone=f"{FRESH}{shop.opened_by.setup.backbone}")
+        return [session]
+    assert session.opened_by is not None
+    setup = replace(session.opened_by.setup, backbone=f"{FRESH}{session.opened_by.setup.backbone}")
     named = tuple(way.item.config for way in ways)
-    return [shop, reopened(shop, replace(shop.opened_by, methods=named, setup=setup))]
+    return [session, reopened(session, replace(session.opened_by, methods=named, setup=setup))]
 
 
 def _ways(words: str | Sequence[str] | None, backbone: str) -> list[Way]:
@@ -152,9 +152,9 @@ def _ways(words: str | Sequence[str] | None, backbone: str) -> list[Way]:
     return ways
 
 
-def _fitting(ways: Sequence[Way], shop: Shop, asked: bool) -> list[Way]:
+def _fitting(ways: Sequence[Way], session: Session, asked: bool) -> list[Way]:
     """Those that fit the task and the backbone. One that was asked for by name must fit."""
-    task, card = shop.dataset.task, _card(shop)
+    task, card = session.dataset.task, _card(session)
     reasons = {way.label: way.item.method.unfit(task, card) for way in ways}
     for label, reason in reasons.items():
         if reason and asked:
@@ -163,11 +163,16 @@ def _fitting(ways: Sequence[Way], shop: Shop, asked: bool) -> list[Way]:
 
 
 def _courses(
-    shops: Sequence[Shop], ways: Sequence[Way], sizes: Sequence[Size], apart: Sequence[Size], draws: int, seed: int
-) -> tuple[list[Course], list[str]]:
+    sessions: Sequence[Session],
+    ways: Sequence[Way],
+    sizes: Sequence[Size],
+    apart: Sequence[Size],
+    draws: int,
+    seed: int,
+) -> tuple[list[SizeRuns], list[str]]:
     """What runs at each size, from small to large, and what to tell of the sizes; at those `apart` nothing that
     transfers. Raises `ConfigError` where no size is left, or nothing runs at those apart."""
-    references = [way for way in ways if not transfers(way.item, _card(shops[way.fresh]))]
+    references = [way for way in ways if not transfers(way.item, _card(sessions[way.fresh]))]
     if apart and all(way.label == MAJORITY for way in references):
         raise ConfigError(
             "no method is named that starts from no pretrained weights",
@@ -175,12 +180,12 @@ def _courses(
             do="leave --reference-sizes out, or name one: --methods tfidf_svm,random:full,full",
         )
     every = [size for size in sizes if size not in apart]
-    kept, notes = _different(shops[0].dataset, [*apart, *every], draws, seed)
+    kept, notes = _different(sessions[0].dataset, [*apart, *every], draws, seed)
     if not set(kept) & set(every):
         raise ConfigError("no size is left", got="; ".join(notes), do="give larger --sizes, for all methods")
     told = ", ".join(size.word for size in kept if size in apart)
     notes += [f"{told}: only methods that start from no pretrained weights were tried"] * bool(told)
-    return [Course(size, references if size in apart else ways) for size in kept], notes
+    return [SizeRuns(size, references if size in apart else ways) for size in kept], notes
 
 
 def _different(dataset: Dataset, sizes: Sequence[Size], draws: int, seed: int) -> tuple[list[Size], list[str]]:
@@ -215,24 +220,24 @@ def _different(dataset: Dataset, sizes: Sequence[Size], draws: int, seed: int) -
 
 
 def _run(
-    shops: Sequence[Shop], courses: Sequence[Course], recipe: Recipe, draws: int, seed: int, progress: Progress
+    sessions: Sequence[Session], courses: Sequence[SizeRuns], recipe: Recipe, draws: int, seed: int, progress: Progress
 ) -> tuple[list[Lesson], int]:
     """Draw by draw, so that what is interrupted has compared every method on the draws that are done."""
     asked = [
         (way, drawn)
         for number in range(draws)
         for course in courses
-        for drawn in [draw(shops[0].dataset, course.size, number, seed)]
+        for drawn in [draw(sessions[0].dataset, course.size, number, seed)]
         for way in course.ways
     ]
     orders = [
-        Order(
+        RunOrder(
             way.label,
             way.item,
             recipe,
             drawn.number,
             f"{drawn.size.word} draw {drawn.number}",
-            shop=int(way.fresh),
+            session=int(way.fresh),
             drawn=drawn.dataset,
         )
         for way, drawn in asked
@@ -245,16 +250,16 @@ def _run(
 
     results: dict[int, RunResult] = {}
     reused = 0
-    with crew_of(Shops(*shops)) as crew:
+    with crew_of(Sessions(*sessions)) as crew:
         for place, result, known in crew(orders, report):
             results[place], parts[place] = result, 1.0
             reused += known
     lessons = [
-        Lesson(way.label, way.item, _card(shops[way.fresh]), drawn, results[place])
+        Lesson(way.label, way.item, _card(sessions[way.fresh]), drawn, results[place])
         for place, (way, drawn) in enumerate(asked)
     ]
     return lessons, reused
 
 
-def _card(shop: Shop) -> BackboneCard | None:
-    return shop.backbone.card if shop.backbone else None
+def _card(session: Session) -> BackboneCard | None:
+    return session.backbone.card if session.backbone else None

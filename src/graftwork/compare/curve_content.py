@@ -15,14 +15,14 @@ from graftwork.compare.leaderboard import command_line
 from graftwork.compare.leaderboard_data import median_costs
 from graftwork.compare.majority_floor import floor_of
 from graftwork.compare.savings import savings
-from graftwork.compare.statistics import FEWEST_RUNS, Sample, bootstrap
+from graftwork.compare.statistics import FEWEST_RUNS, RowSample, bootstrap
 from graftwork.core.backbone import BackboneCard
 from graftwork.core.named_methods import Named
 from graftwork.core.run import RunResult
 from graftwork.data.splits.draws import Drawn
 from graftwork.machine.environment import environment
 from graftwork.registry import metrics
-from graftwork.run.session import Shop
+from graftwork.run.session import Session
 from graftwork.train.wrapper_method import beginning
 from graftwork.units import several
 
@@ -53,19 +53,19 @@ def transfers(item: Named, card: BackboneCard | None) -> bool:
 
 
 def content_of(
-    shop: Shop, lessons: Sequence[Lesson], sizes: Sequence[str], notes: Sequence[str], draws: int, seed: int
+    session: Session, lessons: Sequence[Lesson], sizes: Sequence[str], notes: Sequence[str], draws: int, seed: int
 ) -> dict[str, Any]:
     """The content of `curve.json`. Scores are fractions. Keys are only ever added: it is a file format."""
-    task = shop.dataset.task
+    task = session.dataset.task
     labels = list(dict.fromkeys(lesson.label for lesson in lessons))
     points, differences = [], {}
     for size in sizes:
         here = [lesson for lesson in lessons if lesson.drawn.size.word == size]
         by_label = {label: listed for label in labels if (listed := [one for one in here if one.label == label])}
-        found, differences[size] = _points(by_label, size, shop, task.metrics)
+        found, differences[size] = _points(by_label, size, session, task.metrics)
         points += found
-    described = {"name": task.name, "data": shop.dataset.digest} | task.question()
-    described["rows"] = {name: len(split.examples) for name, split in shop.dataset.splits.items()}
+    described = {"name": task.name, "data": session.dataset.digest} | task.question()
+    described["rows"] = {name: len(split.examples) for name, split in session.dataset.splits.items()}
     first = {lesson.label: lesson for lesson in reversed(lessons)}
     methods = []
     for label in labels:
@@ -80,7 +80,7 @@ def content_of(
     return {
         "format": FORMAT,
         "task": described,
-        "backbone": asdict(shop.backbone.card) if shop.backbone else None,
+        "backbone": asdict(session.backbone.card) if session.backbone else None,
         "headline_metric": task.metrics[0],
         "draws": draws,
         "seed": seed,
@@ -92,11 +92,11 @@ def content_of(
         "search_costs": {
             name: asdict(cost) for name, cost in spent(*(found.values() for found in opened.values())).items()
         },
-        "data_report": dict(shop.dataset.report),
+        "data_report": dict(session.dataset.report),
         "notes": [*notes, VALIDATION, *_failures(points), *_few(draws)],
         "statistics": {"draws": RESAMPLES, "seed": 0, "level": 0.95},
         "command": command_line(),
-        "environment": environment() | {"runs_at_once": shop.runs_at_once},
+        "environment": environment() | {"runs_at_once": session.runs_at_once},
     }
 
 
@@ -111,19 +111,19 @@ def _size(word: str, lessons: Sequence[Lesson]) -> dict[str, Any]:
 
 
 def _points(
-    lessons: Mapping[str, Sequence[Lesson]], size: str, shop: Shop, names: Sequence[str]
+    lessons: Mapping[str, Sequence[Lesson]], size: str, session: Session, names: Sequence[str]
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """A point per method at one size, and the differences of all pairs by the headline metric."""
     done = {label: [lesson for lesson in listed if lesson.result.status == "ok"] for label, listed in lessons.items()}
     stats = {
-        lesson.result.id: split_statistics(lesson.drawn.dataset, shop.store.root / lesson.result.id, "test", names)
+        lesson.result.id: split_statistics(lesson.drawn.dataset, session.store.root / lesson.result.id, "test", names)
         for listed in done.values()
         for lesson in listed
     }
     boots = {}
     for name in names:
         samples = [
-            Sample(label, tuple(stats[lesson.result.id][name] for lesson in listed))
+            RowSample(label, tuple(stats[lesson.result.id][name] for lesson in listed))
             for label, listed in done.items()
             if listed
         ]
@@ -149,7 +149,7 @@ def _points(
         return points, []
     if any(0 < len(done[label]) < len(listed) for label, listed in lessons.items()):
         samples = [
-            Sample(label, tuple(_counted(lesson, stats)[names[0]] for lesson in listed))
+            RowSample(label, tuple(_counted(lesson, stats)[names[0]] for lesson in listed))
             for label, listed in lessons.items()
             if done[label]
         ]

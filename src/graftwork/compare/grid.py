@@ -11,7 +11,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from graftwork.compare.leaderboard_data import RowRuns
-from graftwork.compare.workers import Crew, Order, one_by_one
+from graftwork.compare.workers import Crew, RunOrder, one_by_one
 from graftwork.core.meter import Cost, Phase
 from graftwork.core.named_methods import Named
 from graftwork.core.part_settings import BY
@@ -21,13 +21,13 @@ from graftwork.decision.standing import Standing
 from graftwork.decision.traits import Arm
 from graftwork.registry import kinds, metrics
 from graftwork.run.score_interval import validation_evidence
-from graftwork.run.session import Shop
-from graftwork.run.sessions import Shops
+from graftwork.run.session import Session
+from graftwork.run.sessions import Sessions
 from graftwork.run.store import read_logits
 
 
 @dataclass
-class Entry:
+class MethodRuns:
     """A method and the runs that it has made."""
 
     item: Named
@@ -40,14 +40,14 @@ class Entry:
 class Grid:
     """What was run."""
 
-    entries: list[Entry]  # also those that made no run
+    entries: list[MethodRuns]  # also those that made no run
     runs: list[RunResult]  # each once, in the order of execution
     reused: int  # runs that were there already
     standing: Standing  # what validation says of them
 
-    def rows(self, shop: Shop) -> list[RowRuns]:
+    def rows(self, session: Session) -> list[RowRuns]:
         """A row of the board for every method that has run: from here on the test split is looked at."""
-        return [_row(entry, shop) for entry in self.entries if entry.runs]
+        return [_row(entry, session) for entry in self.entries if entry.runs]
 
     @property
     def left(self) -> list[str]:
@@ -55,29 +55,29 @@ class Grid:
         return [entry.item.label for entry in self.entries if not entry.runs]
 
 
-Told = Callable[[Order, float, str], None]  # a run on its way, how much of it is done, and what it does
-Ended = Callable[[Entry], None]  # a method of which a run has ended
+Told = Callable[[RunOrder, float, str], None]  # a run on its way, how much of it is done, and what it does
+Ended = Callable[[MethodRuns], None]  # a method of which a run has ended
 
 
 class Runner:
     """Executes runs and keeps what came of them, each id once."""
 
-    def __init__(self, shop: Shop, chosen: Sequence[Named], recipe: Recipe, crew: Crew | None = None):
-        self.shop, self.recipe = shop, recipe
-        self.crew = crew or partial(one_by_one, Shops(shop))
-        self.entries = [Entry(item, Arm.of(item), BY not in item.config) for item in chosen]
+    def __init__(self, session: Session, chosen: Sequence[Named], recipe: Recipe, crew: Crew | None = None):
+        self.session, self.recipe = session, recipe
+        self.crew = crew or partial(one_by_one, Sessions(session))
+        self.entries = [MethodRuns(item, Arm.of(item), BY not in item.config) for item in chosen]
         self.done: dict[str, RunResult] = {}
         self.reused = 0
         arms = [entry.arm for entry in self.entries if entry.candidate]
-        self.standing = Standing.on(shop.dataset, shop.backbone, arms)
+        self.standing = Standing.on(session.dataset, session.backbone, arms)
 
-    def order(self, entry: Entry, seed: int) -> Order:
+    def order(self, entry: MethodRuns, seed: int) -> RunOrder:
         """That of a method's run with a seed, which counts as begun."""
         if entry.arm in self.standing.begun:
             self.standing.begin(entry.arm)
-        return Order(entry.item.label, entry.item, self.recipe, seed, f"seed {seed}")
+        return RunOrder(entry.item.label, entry.item, self.recipe, seed, f"seed {seed}")
 
-    def execute(self, orders: list[Order], told: Told, ended: Ended, crew: Crew | None = None) -> None:
+    def execute(self, orders: list[RunOrder], told: Told, ended: Ended, crew: Crew | None = None) -> None:
         """Until all is done, what `ended` appends to the orders included."""
         of = {entry.item.label: entry for entry in self.entries}
 
@@ -94,12 +94,12 @@ class Runner:
             self._weigh(entry, result)
             ended(entry)
 
-    def _weigh(self, entry: Entry, result: RunResult) -> None:
+    def _weigh(self, entry: MethodRuns, result: RunResult) -> None:
         """Let validation count; a method of which a run failed can't be chosen."""
         if result.status != "ok":
             self.standing.give_up(entry.arm)
         elif entry.arm in self.standing.arms:
-            evidence = validation_evidence(self.shop.dataset, self.shop.store.root / result.id)
+            evidence = validation_evidence(self.session.dataset, self.session.store.root / result.id)
             price = result.costs.get("train_seconds")
             self.standing.add(entry.arm, evidence, price.value if price else None)
 
@@ -139,14 +139,14 @@ def spent(*runs: Iterable[RunResult]) -> dict[str, Cost]:
     }
 
 
-def _row(entry: Entry, shop: Shop) -> RowRuns:
+def _row(entry: MethodRuns, session: Session) -> RowRuns:
     """A row is as its runs: ok when any is (failed seeds are counted beside it), otherwise what went wrong first."""
     status = "ok" if any(result.status == "ok" for result in entry.runs) else entry.runs[0].status
-    runs = tuple((result, _test(result, shop)) for result in entry.runs)
+    runs = tuple((result, _test(result, session)) for result in entry.runs)
     return RowRuns(entry.item.label, entry.item.config, status, runs)
 
 
-def _test(result: RunResult, shop: Shop) -> dict[str, NDArray[Any]]:
+def _test(result: RunResult, session: Session) -> dict[str, NDArray[Any]]:
     if result.status != "ok":
         return {}
-    return split_statistics(shop.dataset, shop.store.root / result.id, "test", shop.dataset.task.metrics)
+    return split_statistics(session.dataset, session.store.root / result.id, "test", session.dataset.task.metrics)

@@ -10,14 +10,14 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Unpack
 
-from graftwork.compare.grid import Entry, Grid, Runner, run_all, spent
+from graftwork.compare.grid import Grid, MethodRuns, Runner, run_all, spent
 from graftwork.compare.leaderboard_data import HEADLINE_DRAWS, Findings, RowRuns, leaderboard
 from graftwork.compare.leaderboard_report import write_report
-from graftwork.compare.listeners import Watch, unwatched
+from graftwork.compare.listeners import Listener, unwatched
 from graftwork.compare.majority_floor import floor_of
 from graftwork.compare.search import Search
 from graftwork.compare.shortcuts import shortcuts
-from graftwork.compare.workers import Order, crew_of, divided
+from graftwork.compare.workers import RunOrder, crew_of, divided
 from graftwork.core.meter import Cost
 from graftwork.core.named_methods import Named, named, of_a, parse_method
 from graftwork.core.part_settings import BY, split_words
@@ -31,9 +31,9 @@ from graftwork.errors import ConfigError
 from graftwork.io.files import finite, require_writable, write_json
 from graftwork.machine.environment import environment
 from graftwork.registry import metrics
-from graftwork.run.session import Shop, open_shop
-from graftwork.run.sessions import Shops
-from graftwork.run.settings import Given, Setup, takes_settings
+from graftwork.run.session import Session, open_session
+from graftwork.run.sessions import Sessions
+from graftwork.run.settings import GivenSettings, RunSettings, takes_settings
 from graftwork.train.seeds import chosen_sources
 
 SEEDS = 5
@@ -70,8 +70,8 @@ def compare(
     jobs: int | None = None,
     no_transfer: bool = False,
     progress: Progress = silent,
-    watch: Watch = unwatched,
-    **given: Unpack[Given],
+    watch: Listener = unwatched,
+    **given: Unpack[GivenSettings],
 ) -> Leaderboard:
     """Run methods (default: of all that fit) and name the one to use, with what it may cost if that is wrong.
 
@@ -99,19 +99,19 @@ def compare(
         task = Task.from_file(task)
     if seeds < 1:
         raise ConfigError("seeds must be at least 1", got=str(seeds))
-    setup, fraction = Setup.of(given), parse_worth(worth)
+    setup, fraction = RunSettings.of(given), parse_worth(worth)
     chosen, varied = chosen_methods(methods, no_transfer), chosen_sources(vary)
     folder = Path(out) if out is not None else Path("boards") / task.name
-    shop = open_shop(task, chosen, setup, out=folder)
-    fitting, left_out = _fitting(chosen, shop, asked=methods is not None)
-    shop = divided(shop, jobs if jobs is not None else _wanted_at_once(len(fitting) * seeds, shop))
+    session = open_session(task, chosen, setup, out=folder)
+    fitting, left_out = _fitting(chosen, session, asked=methods is not None)
+    session = divided(session, jobs if jobs is not None else _wanted_at_once(len(fitting) * seeds, session))
     recipe = replace(setup.recipe, varied=None if vary is None else varied)
     for item in fitting:
-        shop.spec(item, recipe, 0)  # a recipe that makes no sense is an error before the first run, not after it
+        session.spec(item, recipe, 0)  # a recipe that makes no sense is an error before the first run, not after it
     require_writable(folder)
-    page = _Page(shop, folder, fraction, left_out, varied)
-    with crew_of(Shops(shop)) as crew:
-        grid = _grid(Runner(shop, fitting, recipe, crew), seeds, fraction, exhaustive, page, progress, watch)
+    page = _Page(session, folder, fraction, left_out, varied)
+    with crew_of(Sessions(session)) as crew:
+        grid = _grid(Runner(session, fitting, recipe, crew), seeds, fraction, exhaustive, page, progress, watch)
     content = page.write(grid)
     return Leaderboard(content, folder, grid.reused, len(grid.runs) - grid.reused)
 
@@ -158,12 +158,12 @@ def _starts_from_backbone(item: Named) -> bool:
     return item.method.uses_backbone and BY not in item.config
 
 
-def _fitting(chosen: Sequence[Named], shop: Shop, asked: bool) -> tuple[list[Named], tuple[str, ...]]:
+def _fitting(chosen: Sequence[Named], session: Session, asked: bool) -> tuple[list[Named], tuple[str, ...]]:
     """Those that fit the task and the backbone, and a note on each that fits the task only.
 
     One that was asked for by name must fit.
     """
-    task, card = shop.dataset.task, shop.backbone.card if shop.backbone else None
+    task, card = session.dataset.task, session.backbone.card if session.backbone else None
     reasons = {item.label: item.method.unfit(task, card) for item in chosen}
     for label, reason in reasons.items():
         if reason and asked:
@@ -173,24 +173,24 @@ def _fitting(chosen: Sequence[Named], shop: Shop, asked: bool) -> tuple[list[Nam
     return [item for item in chosen if not reasons[item.label]], left_out
 
 
-def _wanted_at_once(runs: int, shop: Shop) -> int | None:
+def _wanted_at_once(runs: int, session: Session) -> int | None:
     """One run at a time, with all threads, where only one is wanted; otherwise as many as the machine carries."""
-    return 1 if runs == 1 and shop.numerics["device"] == "cpu" else None
+    return 1 if runs == 1 and session.numerics["device"] == "cpu" else None
 
 
 def _grid(
-    runner: Runner, seeds: int, worth: float, exhaustive: bool, page: _Page, progress: Progress, watch: Watch
+    runner: Runner, seeds: int, worth: float, exhaustive: bool, page: _Page, progress: Progress, watch: Listener
 ) -> Grid:
     """All that is run, told as it goes on. How long it will take is asked when a run has ended, and no more often: what
     is told in the middle of a run is part of its time."""
     clock = _Clock()
 
-    def told(order: Order, done: float, text: str) -> None:
+    def told(order: RunOrder, done: float, text: str) -> None:
         gone, left = clock.read()
         progress(gone / max(1e-9, gone + left), f"{order.label} {order.stage}: {text}")
         watch.goes_on(f"{order.label} {order.stage}", gone, left)
 
-    def ended(entry: Entry) -> None:
+    def ended(entry: MethodRuns) -> None:
         clock.left(search.seconds_left())
         watch.stands(runner.standing, *clock.read())
         page.write_in_time(runner.grid())
@@ -222,9 +222,9 @@ class _Clock:
 class _Page:
     """The board as files: written again and again while it fills, so that there is always one."""
 
-    def __init__(self, shop: Shop, folder: Path, worth: float, notes: tuple[str, ...], varied: tuple[str, ...]):
-        self.shop, self.folder, self.worth, self.notes, self.varied = shop, folder, worth, notes, varied
-        self.floor = floor_of(shop.dataset)
+    def __init__(self, session: Session, folder: Path, worth: float, notes: tuple[str, ...], varied: tuple[str, ...]):
+        self.session, self.folder, self.worth, self.notes, self.varied = session, folder, worth, notes, varied
+        self.floor = floor_of(session.dataset)
         self._next = 0.0  # when it may be written again, on the monotonic clock
 
     def write_in_time(self, grid: Grid) -> None:
@@ -237,21 +237,24 @@ class _Page:
 
     def write(self, grid: Grid, draws: int = HEADLINE_DRAWS) -> dict[str, Any]:
         """`leaderboard.json` and `report.html`; the content of the former."""
-        rows = grid.rows(self.shop)
+        rows = grid.rows(self.session)
         content: dict[str, Any] = finite(self._content(grid, rows, draws))
         write_json(self.folder / "leaderboard.json", content)
         write_report(content, _receipts(rows), self.folder / "report.html")
         return content
 
     def _content(self, grid: Grid, rows: Sequence[RowRuns], draws: int) -> dict[str, Any]:
-        shop, task = self.shop, self.shop.dataset.task
-        described = {"name": task.name, "data": shop.dataset.digest} | task.question()
-        described["rows"] = {name: len(split.examples) for name, split in shop.dataset.splits.items()}
+        session, task = self.session, self.session.dataset.task
+        described = {"name": task.name, "data": session.dataset.digest} | task.question()
+        described["rows"] = {name: len(split.examples) for name, split in session.dataset.splits.items()}
         decision = content_of(grid.standing, self.worth) | {"left": grid.left} if grid.standing.looks else None
         findings = Findings(
-            data_report=shop.dataset.report,
+            data_report=session.dataset.report,
             search_costs=_search_costs(grid.runs),
-            environment=environment() | dict(shop.numerics) | {"runs_at_once": shop.runs_at_once} | shop.prices.told(),
+            environment=environment()
+            | dict(session.numerics)
+            | {"runs_at_once": session.runs_at_once}
+            | session.prices.told(),
             notes=self.notes,
             command=command_line(),
             floor=self.floor,
@@ -260,7 +263,7 @@ class _Page:
         )
         board = leaderboard(
             task=described,
-            backbone=asdict(shop.backbone.card) if shop.backbone else None,
+            backbone=asdict(session.backbone.card) if session.backbone else None,
             rows=rows,
             metrics={name: metrics.get(name) for name in task.metrics},
             findings=findings,

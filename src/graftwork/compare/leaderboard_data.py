@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from graftwork.compare.expected_best import curve
 from graftwork.compare.frontier import DEFAULT_COST, frontier, points
 from graftwork.compare.majority_floor import MAJORITY, Floor
-from graftwork.compare.statistics import DECIMALS, FEWEST_RUNS, LEVEL, Bootstrap, Difference, Sample, bootstrap
+from graftwork.compare.statistics import DECIMALS, FEWEST_RUNS, LEVEL, Bootstrap, RowDifference, RowSample, bootstrap
 from graftwork.compare.stochastic_order import almost_stochastic_order
 from graftwork.core.meter import GRADES, Cost
 from graftwork.core.metric import Metric
@@ -153,7 +153,7 @@ def _value(metric: Metric, rows: NDArray[Any]) -> float:
 
 
 def _bootstrap(runs: Mapping[str, tuple[NDArray[Any], ...]], metric: Metric, draws: int) -> Bootstrap:
-    samples = [Sample(method, of_method) for method, of_method in runs.items() if of_method]
+    samples = [RowSample(method, of_method) for method, of_method in runs.items() if of_method]
     return bootstrap(samples, metric, draws=draws, seed=SEED) if samples else Bootstrap({})
 
 
@@ -223,7 +223,7 @@ def _differences(boot: Bootstrap, entries: Sequence[Mapping[str, Any]], headline
     return told
 
 
-def _second_opinion(pair: Difference, boot: Bootstrap, pairs: int) -> dict[str, Any] | None:
+def _second_opinion(pair: RowDifference, boot: Bootstrap, pairs: int) -> dict[str, Any] | None:
     """How nearly the runs of the row with the higher mean dominate the other's.
 
     None with too few of them, and where each row's are all alike: one number a row has no order to speak of.

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from graftwork.decision.standing import Standing
 
 
-class Watch(Protocol):
+class Listener(Protocol):
     """Shows it to somebody."""
 
     def planned(self, outlook: Outlook, exhaustive: bool) -> None:
@@ -35,4 +35,4 @@ class _Unwatched:
         """Nothing."""
 
 
-unwatched: Watch = _Unwatched()
+unwatched: Listener = _Unwatched()

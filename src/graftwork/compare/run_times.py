@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from functools import cached_property
 
 from graftwork.budget.forecast import Forecaster
-from graftwork.compare.grid import Entry, Runner
+from graftwork.compare.grid import MethodRuns, Runner
 from graftwork.core.run import RunResult
 from graftwork.decision.traits import FROZEN, TUNED
 
@@ -23,21 +23,21 @@ class Pace:
         self._operations: dict[str, float] = {}
         self._before: dict[str, RunResult | None] = {}  # the run of the first seed, where it was made earlier
 
-    def seconds(self, entry: Entry) -> float:
+    def seconds(self, entry: MethodRuns) -> float:
         """That one more run of a method will take."""
         taken = [run.spent.wall_seconds for run in self._known(entry) if run.status == "ok"]
         if taken:
             return statistics.median(taken)
         return BEFORE_THE_BACKBONE + self._operations_of(entry) * self._rate()
 
-    def left_before(self, entry: Entry) -> RunResult | None:
+    def left_before(self, entry: MethodRuns) -> RunResult | None:
         """The run of the first seed that an earlier comparison left, which costs nothing now."""
-        label, shop = entry.item.label, self.runner.shop
+        label, session = entry.item.label, self.runner.session
         if label not in self._before:
-            self._before[label] = shop.store.find(shop.spec(entry.item, self.runner.recipe, 0).id)
+            self._before[label] = session.store.find(session.spec(entry.item, self.runner.recipe, 0).id)
         return self._before[label]
 
-    def _known(self, entry: Entry) -> Sequence[RunResult]:
+    def _known(self, entry: MethodRuns) -> Sequence[RunResult]:
         """The runs of a method that this comparison made, else the one that an earlier one left."""
         before = None if entry.runs else self.left_before(entry)
         return entry.runs if before is None else [before]
@@ -52,7 +52,7 @@ class Pace:
                 return sum((run.spent + run.shared).wall_seconds for _, run in runs) / operations
         return SECONDS_PER_FLOP
 
-    def _operations_of(self, entry: Entry) -> float:
+    def _operations_of(self, entry: MethodRuns) -> float:
         """Roughly the floating-point operations of a run; 0 where they can't be counted before it runs."""
         label = entry.item.label
         if label not in self._operations:
@@ -64,4 +64,4 @@ class Pace:
 
     @cached_property
     def _forecaster(self) -> Forecaster:
-        return Forecaster(self.runner.shop, self.runner.recipe, 0)
+        return Forecaster(self.runner.session, self.runner.recipe, 0)

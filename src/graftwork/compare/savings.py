@@ -24,7 +24,7 @@ INTERVAL = (2.5, 97.5)  # percentiles
 
 
 @dataclass(frozen=True)
-class Line:
+class MethodCurve:
     """The scores of one method."""
 
     method: str
@@ -68,7 +68,7 @@ def labels_needed(rows: Sequence[float] | Floats, scores: Sequence[float] | Floa
     return math.inf
 
 
-def saving(line: Line, at: int, reference: Line, seed: int = 0) -> Saving:
+def saving(line: MethodCurve, at: int, reference: MethodCurve, seed: int = 0) -> Saving:
     """What `reference` needs for what `line` reaches at its size number `at`."""
     wanted, rows = float(line.mean[at]), float(line.rows[at])
     needed = labels_needed(reference.rows, reference.mean, wanted)
@@ -112,13 +112,13 @@ def savings(
     ]
 
 
-def _line(method: str, points: Sequence[Mapping[str, Any]], metric: str) -> Line | None:
+def _line(method: str, points: Sequence[Mapping[str, Any]], metric: str) -> MethodCurve | None:
     """The scores of a method; None where a run of it failed, or none was made."""
     own = [point for point in points if point["method"] == method]
     if not own or any(point["n_failed"] or not point["n_draws"] for point in own):
         return None
     scores = [[draw[metric] for draw in point["by_draw"].values()] for point in own]
-    return Line(
+    return MethodCurve(
         method,
         [point["size"] for point in own],
         np.array([point["rows"] for point in own], dtype=np.float64),

@@ -12,12 +12,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
-from graftwork.compare.grid import Entry, Grid, Runner, Told
+from graftwork.compare.grid import Grid, MethodRuns, Runner, Told
 from graftwork.compare.run_times import Pace
 from graftwork.compare.statistics import FEWEST_RUNS
-from graftwork.compare.workers import Order, one_by_one
+from graftwork.compare.workers import RunOrder, one_by_one
 from graftwork.decision.traits import FLOOR, FROZEN, SIMPLE, TUNED, Arm
-from graftwork.run.sessions import Shops
+from graftwork.run.sessions import Sessions
 
 CHEAP = 0.1  # of the chosen method's time: what takes less gets as many seeds
 NEXT_TO_NOTHING = 1.0  # seconds; whatever takes less does too
@@ -38,10 +38,10 @@ class Outlook:
 class Search:
     """One comparison on its way."""
 
-    def __init__(self, runner: Runner, seeds: int, worth: float, told: Told, ended: Callable[[Entry], None]):
+    def __init__(self, runner: Runner, seeds: int, worth: float, told: Told, ended: Callable[[MethodRuns], None]):
         self.runner, self.seeds, self.worth, self.told, self.ended = runner, seeds, worth, told, ended
-        self.standing, self.shop = runner.standing, runner.shop
-        self.at_once = runner.shop.runs_at_once
+        self.standing, self.session = runner.standing, runner.session
+        self.at_once = runner.session.runs_at_once
         self.entries = {entry.arm: entry for entry in runner.entries if entry.candidate}
         self.beside = [entry for entry in runner.entries if not entry.candidate]
         self.pace = Pace(runner)
@@ -90,14 +90,14 @@ class Search:
 
     def _first(self) -> None:
         """Run the baselines: those without a backbone in this process, those on a frozen one by the crew."""
-        for sorts, crew in (((FLOOR, SIMPLE), partial(one_by_one, Shops(self.shop))), ((FROZEN,), None)):
+        for sorts, crew in (((FLOOR, SIMPLE), partial(one_by_one, Sessions(self.session))), ((FROZEN,), None)):
             orders = [self.runner.order(entry, 0) for arm, entry in self.entries.items() if arm.sort in sorts]
             self.runner.execute(orders, self.told, self.ended, crew)
 
     def _while_worth_it(self) -> None:
-        orders: list[Order] = []
+        orders: list[RunOrder] = []
 
-        def go_on(entry: Entry | None = None) -> None:
+        def go_on(entry: MethodRuns | None = None) -> None:
             if entry is not None:
                 self.ended(entry)
             while sum(self._on_its_way(arm) for arm in self._open()) < self.at_once:

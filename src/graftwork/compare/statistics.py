@@ -44,7 +44,7 @@ _CHUNK_BYTES = 24_000_000  # of one block of weights or means
 
 
 @dataclass(frozen=True)
-class Sample:
+class RowSample:
     """One row's runs, each as the per-example statistics of one metric."""
 
     name: str
@@ -52,7 +52,7 @@ class Sample:
 
 
 @dataclass(frozen=True)
-class Difference:
+class RowDifference:
     """Row `a` minus row `b`. Fractions, not points."""
 
     a: str
@@ -96,7 +96,7 @@ class Spread:
 
 
 @dataclass(frozen=True)
-class Row:
+class BoardRow:
     """What the bootstrap knows of one row."""
 
     points: Floats  # (S,) score of each run on all examples
@@ -110,7 +110,7 @@ class Row:
 class Bootstrap:
     """Draws shared by all rows. Answers for rows and pairs by name."""
 
-    rows: Mapping[str, Row]
+    rows: Mapping[str, BoardRow]
     fewest_runs: int = FEWEST_RUNS  # of a row, to call it better or worse
 
     def score(self, name: str) -> Score:
@@ -122,7 +122,7 @@ class Bootstrap:
         # A stretched interval may leave the metric's range: no metric passes 1, few go below 0.
         return Score(float(row.points.mean()), sd, max(low, row.least), min(high, 1.0))
 
-    def difference(self, a: str, b: str) -> Difference:
+    def difference(self, a: str, b: str) -> RowDifference:
         """Row `a` minus row `b`, not yet corrected for other pairs."""
         one, two = self.rows[a], self.rows[b]
         delta = float(one.points.mean() - two.points.mean())
@@ -136,12 +136,12 @@ class Bootstrap:
         share = float(np.mean(stretched > 0) + np.mean(stretched == 0) / 2)
         p = spread.p_value(delta)
         found = smallest_detectable(spread)
-        return Difference(a, b, delta, low, high, share, p, p, found, _verdict(delta, p))
+        return RowDifference(a, b, delta, low, high, share, p, p, found, _verdict(delta, p))
 
-    def _known(self, row: Row) -> bool:
+    def _known(self, row: BoardRow) -> bool:
         return row.examples > 1 and len(row.points) >= self.fewest_runs
 
-    def differences(self) -> list[Difference]:
+    def differences(self) -> list[RowDifference]:
         """Every pair of rows in order, a before b, with p corrected over all of them (Holm 1979)."""
         pairs = [self.difference(a, b) for a, b in itertools.combinations(self.rows, 2)]
         known = [pair.p for pair in pairs if pair.p is not None]
@@ -154,7 +154,7 @@ class Bootstrap:
 
 
 def bootstrap(
-    samples: Sequence[Sample], metric: Metric, *, draws: int = 10_000, seed: int = 0, fewest_runs: int = FEWEST_RUNS
+    samples: Sequence[RowSample], metric: Metric, *, draws: int = 10_000, seed: int = 0, fewest_runs: int = FEWEST_RUNS
 ) -> Bootstrap:
     """Draw examples and seeds `draws` times with replacement, the same draws for every row.
 
@@ -180,7 +180,7 @@ def bootstrap(
         drawn = np.take_along_axis(by_seed[sample.name], picks, axis=1).mean(axis=1)
         points = np.array([float(metric.value(np.asarray(run, np.float64).mean(axis=0))) for run in sample.runs])
         least = _least(metric, min(float(points.min()), float(by_seed[sample.name].min())))
-        rows[sample.name] = Row(points, by_seed[sample.name], drawn, examples, least)
+        rows[sample.name] = BoardRow(points, by_seed[sample.name], drawn, examples, least)
     return Bootstrap(rows, fewest_runs)
 
 
@@ -233,7 +233,7 @@ def _weights(examples: int, draws: int, chunk: int, rng: np.random.Generator) ->
         yield np.bincount(picks.ravel(), minlength=size * examples).reshape(size, examples) / examples
 
 
-def _scores(weights: Floats, sample: Sample, metric: Metric) -> Floats:
+def _scores(weights: Floats, sample: RowSample, metric: Metric) -> Floats:
     """(draws, N) weights -> (draws, S) scores."""
     stacked = np.concatenate(sample.runs, axis=1).astype(np.float64, copy=False)  # (N, S * K)
     means = (weights @ stacked).reshape(len(weights), len(sample.runs), -1)  # (draws, S, K)
@@ -241,7 +241,7 @@ def _scores(weights: Floats, sample: Sample, metric: Metric) -> Floats:
     return scores
 
 
-def _seed_variance(row: Row) -> tuple[float, float, int]:
+def _seed_variance(row: BoardRow) -> tuple[float, float, int]:
     """Variance of the mean over seeds, as it is; the part that the noise of seed x example makes of it; and S."""
     seeds = len(row.points)
     if seeds == 1:
@@ -270,11 +270,11 @@ def _combined(over_examples: float, over_seeds: Sequence[tuple[float, float, int
     return Spread(math.sqrt(total), freedom)
 
 
-def _spread(row: Row) -> Spread:
+def _spread(row: BoardRow) -> Spread:
     return _combined(_over_examples(row.by_seed, row.examples), [_seed_variance(row)], row.examples)
 
 
-def _spread_of_difference(a: Row, b: Row) -> Spread:
+def _spread_of_difference(a: BoardRow, b: BoardRow) -> Spread:
     drawn = a.by_seed.mean(axis=1, keepdims=True) - b.by_seed.mean(axis=1, keepdims=True)
     seeds = [_seed_variance(a), _seed_variance(b)]
     return replace(_combined(_over_examples(drawn, a.examples), seeds, a.examples), examples=a.examples)

@@ -27,7 +27,7 @@ _SAME = 1e-24  # squared distance below which two quantile functions differ by r
 
 
 @dataclass(frozen=True)
-class Order:
+class Dominance:
     """How nearly a row's runs dominate another's."""
 
     epsilon: float  # of the runs themselves, 0 … 1
@@ -37,7 +37,7 @@ class Order:
 
 def almost_stochastic_order(
     a: Sequence[float] | Floats, b: Sequence[float] | Floats, *, confidence: float = 0.95, seed: int = 0
-) -> Order:
+) -> Dominance:
     """Whether `a` (n scores, higher is better) is almost stochastically the better beside `b` (m scores).
 
     `epsilon_min` = epsilon + z(confidence) x the bootstrap's standard deviation of epsilon, cut to 0 … 1. For several
@@ -51,7 +51,7 @@ def almost_stochastic_order(
     drawn = [np.sort(runs[random.integers(0, len(runs), (RESAMPLES, len(runs)))], axis=1) for runs in (one, two)]
     spread = float(_violations(*drawn).std())
     bound = min(1.0, max(0.0, epsilon + float(norm.ppf(confidence)) * spread))
-    return Order(epsilon, bound, confidence)
+    return Dominance(epsilon, bound, confidence)
 
 
 def _violations(a: Floats, b: Floats) -> Floats:

@@ -31,9 +31,9 @@ from graftwork.machine.environment import usable_memory_bytes
 from graftwork.registry import registries
 from graftwork.run.execute import SECONDS_BETWEEN_LOOKS, execute_if_free
 from graftwork.run.price_tag import repriced
-from graftwork.run.receipt import NOTHING_TRIED, Search
-from graftwork.run.session import Shop
-from graftwork.run.sessions import Shops
+from graftwork.run.receipt import NOTHING_TRIED, SearchRecord
+from graftwork.run.session import Session
+from graftwork.run.sessions import Sessions
 from graftwork.run.store import read_result
 from graftwork.run.worker import Opening
 
@@ -47,7 +47,7 @@ Finished = tuple[int, RunResult, bool]  # place of the order, and whether the ru
 
 
 @dataclass(frozen=True)
-class Order:
+class RunOrder:
     """A run to be made."""
 
     label: str  # of the method on the board
@@ -55,8 +55,8 @@ class Order:
     recipe: Recipe
     seed: int
     stage: str
-    search: Search = NOTHING_TRIED  # what was tried before it
-    shop: int = 0  # which of the shops
+    search: SearchRecord = NOTHING_TRIED  # what was tried before it
+    session: int = 0  # which of the sessions
     drawn: Dataset | None = None  # the rows, where they are not all that there are
     refused: tuple[()] | tuple[int | None] = ()  # `RunStore.refused` of the worker that found another process at it
 
@@ -68,16 +68,16 @@ class Order:
     def line(self) -> dict[str, Any]:
         """As JSON, for a worker."""
         asked = {"method": dict(self.item.config), "recipe": asdict(self.recipe), "seed": self.seed}
-        asked |= {"search": asdict(self.search), "shop": self.shop}
+        asked |= {"search": asdict(self.search), "session": self.session}
         asked |= {"draw": self.drawn.report["draw"] if self.drawn else None}
         return asked | ({"refused": self.refused[0]} if self.refused else {})
 
 
 # Executes orders, in any order. Whoever is handed a result may append to the orders: they are executed too.
-Crew = Callable[[Sequence[Order], Report], Iterator[Finished]]
+Crew = Callable[[Sequence[RunOrder], Report], Iterator[Finished]]
 
 
-def one_by_one(shops: Shops, orders: Sequence[Order], report: Report) -> Iterator[Finished]:
+def one_by_one(sessions: Sessions, orders: Sequence[RunOrder], report: Report) -> Iterator[Finished]:
     """In this process."""
     taken, held = 0, list[int]()
     while taken < len(orders) or held:
@@ -88,8 +88,8 @@ def one_by_one(shops: Shops, orders: Sequence[Order], report: Report) -> Iterato
             time.sleep(SECONDS_BETWEEN_LOOKS)
         order = orders[place]
         report(place, 0.0, "starting")
-        shop = shops.of(order.shop, order.drawn)
-        done = execute_if_free(shop, order.item, order.recipe, order.seed, partial(report, place), order.search)
+        session = sessions.of(order.session, order.drawn)
+        done = execute_if_free(session, order.item, order.recipe, order.seed, partial(report, place), order.search)
         if done is None:
             held.append(place)
         else:
@@ -109,14 +109,16 @@ def at_once(jobs: int | None, threads: int, device: str) -> int:
     return jobs
 
 
-def divided(shop: Shop, jobs: int | None) -> Shop:
-    """The shop with the threads that each of the runs at once has.
+def divided(session: Session, jobs: int | None) -> Session:
+    """The session with the threads that each of the runs at once has.
 
     Where a notebook has registered parts of its own, which other processes don't know, runs go one by one in its own.
     Raises `ConfigError` if more are asked for then.
     """
-    count = runs_at_once(jobs, shop.numerics)
-    return replace(shop, numerics={**shop.numerics, "threads": shop.numerics["threads"] // count}, runs_at_once=count)
+    count = runs_at_once(jobs, session.numerics)
+    return replace(
+        session, numerics={**session.numerics, "threads": session.numerics["threads"] // count}, runs_at_once=count
+    )
 
 
 def runs_at_once(jobs: int | None, numerics: Mapping[str, Any]) -> int:
@@ -132,12 +134,12 @@ def runs_at_once(jobs: int | None, numerics: Mapping[str, Any]) -> int:
 
 
 @contextmanager
-def crew_of(shops: Shops) -> Iterator[Crew]:
+def crew_of(sessions: Sessions) -> Iterator[Crew]:
     """Who executes: workers where several runs go on at once, for as long as this context lasts."""
-    if shops.whole[0].runs_at_once == 1:
-        yield partial(one_by_one, shops)
+    if sessions.whole[0].runs_at_once == 1:
+        yield partial(one_by_one, sessions)
         return
-    crew = Workers(shops)
+    crew = Workers(sessions)
     try:
         yield crew
     except BaseException:
@@ -149,13 +151,13 @@ def crew_of(shops: Shops) -> Iterator[Crew]:
 class Workers:
     """Processes that are started when there is work for them. A `Crew`."""
 
-    def __init__(self, shops: Shops):
-        self.shops, self.opening = shops, Opening.of(shops)
-        self.store, self.prices = shops.whole[0].store, shops.whole[0].prices
+    def __init__(self, sessions: Sessions):
+        self.sessions, self.opening = sessions, Opening.of(sessions)
+        self.store, self.prices = sessions.whole[0].store, sessions.whole[0].prices
         self._heard: queue.SimpleQueue[tuple[_Worker, str | None]] = queue.SimpleQueue()
         self._workers: list[_Worker] = []
         self._seconds: dict[tuple[str, int], float] = {}  # that a whole run took last, by what it is like
-        self._held: list[tuple[int, Order]] = []  # that other processes execute
+        self._held: list[tuple[int, RunOrder]] = []  # that other processes execute
         self._again = math.inf  # when these are asked for again, on the monotonic clock
         self._warned: set[str] = set()
 
@@ -174,15 +176,15 @@ class Workers:
                 worker.process.kill()
             raise
 
-    def __call__(self, orders: Sequence[Order], report: Report) -> Iterator[Finished]:
+    def __call__(self, orders: Sequence[RunOrder], report: Report) -> Iterator[Finished]:
         """Known runs first, the others as they end. Raises `GraftworkError` when a worker could not go on."""
-        waiting: list[tuple[int, Order]] = []
+        waiting: list[tuple[int, RunOrder]] = []
         taken = 0
         while True:
             while taken < len(orders):
                 place, order, taken = taken, orders[taken], taken + 1
-                shop = self.shops.of(order.shop, order.drawn)
-                known = self.store.find(shop.spec(order.item, order.recipe, order.seed).id)
+                session = self.sessions.of(order.session, order.drawn)
+                known = self.store.find(session.spec(order.item, order.recipe, order.seed).id)
                 if known is not None:
                     yield place, repriced(known, self.prices), True
                 else:
@@ -196,7 +198,7 @@ class Workers:
             if time.monotonic() >= self._again:
                 waiting[:0], self._held = self._held, []
 
-    def _hand_out(self, waiting: list[tuple[int, Order]]) -> None:
+    def _hand_out(self, waiting: list[tuple[int, RunOrder]]) -> None:
         """To whoever is idle, and alive: an order in the hands of a dead one would end the comparison."""
         for worker in [one for one in self._workers if one.order is None and one.process.poll() is not None]:
             self._dismiss(worker)
@@ -210,7 +212,7 @@ class Workers:
         self._workers.remove(worker)
         worker.end()
 
-    def _next(self, waiting: list[tuple[int, Order]]) -> tuple[int, Order]:
+    def _next(self, waiting: list[tuple[int, RunOrder]]) -> tuple[int, RunOrder]:
         """Of the next seed's orders the one that takes longest, or is not known yet: begun last, it would end alone."""
         seed = waiting[0][1].seed
         of_seed = [item for item in waiting if item[1].seed == seed]
@@ -265,7 +267,7 @@ class _Worker:
 
     opening: Opening
     heard: queue.SimpleQueue[tuple[_Worker, str | None]]
-    order: Order | None = None
+    order: RunOrder | None = None
     place: int = 0
     process: subprocess.Popen[str] = field(init=False)
     listener: threading.Thread = field(init=False)
@@ -287,7 +289,7 @@ class _Worker:
         self.listener = threading.Thread(target=self._listen, daemon=True)
         self.listener.start()
 
-    def take(self, place: int, order: Order) -> None:
+    def take(self, place: int, order: RunOrder) -> None:
         """Begin a run."""
         self.place, self.order = place, order
         self._tell(order.line())

@@ -66,7 +66,7 @@ class BackboneCard:
 
 
 @dataclass(frozen=True)
-class Words:
+class WordPlaces:
     """Where the words of tokenised examples are: each is read at its first token, in one of the example's sequences.
 
     A word that the tokenizer drops has no token: it is not seen. Of a question about words the first row is no word: it
@@ -96,7 +96,7 @@ class Encoded:
     types: list[list[int]]  # token types (segments), same lengths
     towers: int
     cut: int  # examples that were longer than the backbone takes
-    words: Words | None = None
+    words: WordPlaces | None = None
     owned: NDArray[np.int64] | None = None  # (B,) sequences of each example, a multiple of `towers`
     media: tuple[Media, ...] | None = None  # of images and sounds one per sequence, whose ids then only say its length
     unknown: int = 0  # words that a vocabulary of whole words lacks
@@ -144,7 +144,9 @@ class Encoded:
             towers=self.towers,
             cut=0,
             words=words
-            and Words([words.first[i] for i in sequences], [words.seen[i] for i in sequences], words.counts[examples]),
+            and WordPlaces(
+                [words.first[i] for i in sequences], [words.seen[i] for i in sequences], words.counts[examples]
+            ),
             owned=None if self.owned is None else self.owned[examples],
             media=self.media and tuple(self.media[i] for i in sequences),
         )
@@ -260,7 +262,7 @@ class Backbone(Protocol):
 
 
 @runtime_checkable
-class Placed(Protocol):
+class PlacesParts(Protocol):
     """A backbone that says at which depth its parts outside the blocks work, where they are registered elsewhere."""
 
     @property
@@ -270,7 +272,7 @@ class Placed(Protocol):
 
 def learns_like(backbone: Backbone) -> Mapping[str, str]:
     """What it says of its parts outside the blocks, if it does."""
-    return backbone.learns_like if isinstance(backbone, Placed) else {}
+    return backbone.learns_like if isinstance(backbone, PlacesParts) else {}
 
 
 @runtime_checkable

@@ -54,12 +54,12 @@ class Seen:
         """(S + 1,) how many words there are before each sequence."""
         return [0, *self.inputs["words"].sum(dim=1).cumsum(dim=0).tolist()]
 
-    def part(self, rows: Rows, towers: int, words: bool) -> Part:
+    def part(self, rows: Rows, towers: int, words: bool) -> BatchPart:
         """Some of its sequences, read word by word or not."""
-        return Part(self, rows, towers, words)
+        return BatchPart(self, rows, towers, words)
 
 
-class Part:
+class BatchPart:
     """Some sequences of a batch. What is read of them is computed with that of the others."""
 
     def __init__(self, whole: Seen, rows: Rows, towers: int, words: bool):

@@ -23,7 +23,7 @@ from graftwork.machine.memory import Memory
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
-    from graftwork.core.hidden_states import Part, Seen
+    from graftwork.core.hidden_states import BatchPart, Seen
 
 LATER: Mapping[str, Any] = {"later": True}
 # metadata of a hyper-parameter that came after the method: of a run's identity only where it is not the default, so
@@ -160,7 +160,7 @@ class ReadsStates(Protocol):
     def depth(self) -> int | None:
         """The states 0 … depth are read, depth at most L; None: no states, its own blocks begin at the bottom."""
 
-    def read(self, seen: Seen | Part) -> Tensor:
+    def read(self, seen: Seen | BatchPart) -> Tensor:
         """(B, C) logits of one batch, of which at least `depth + 1` states were computed; of words (W, C)."""
 
 

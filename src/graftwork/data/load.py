@@ -21,7 +21,7 @@ from graftwork.data.readers.columns import column_of, find_columns, table_of
 from graftwork.data.readers.hub_datasets import with_splits
 from graftwork.data.readers.questions import read_questions
 from graftwork.data.readers.rejects import Bad, Rejects, require_apart, write_rejects
-from graftwork.data.readers.table import Row, Table
+from graftwork.data.readers.table import DataRow, Table
 from graftwork.data.readers.whole_file_formats import ROUNDED
 from graftwork.data.splits.content_split import draw, require_drawn, salt_of, seed_words, with_every_label
 from graftwork.data.splits.split_folder import with_split_files
@@ -219,11 +219,11 @@ def records_of(task: Task, kind: Kind, path: Path, rejects: Rejects) -> Iterator
     rejects.require_rows(path, read)
 
 
-def _rows_of_choices(table: Table, task: Task) -> tuple[Iterator[Row | Bad], tuple[str, ...]]:
+def _rows_of_choices(table: Table, task: Task) -> tuple[Iterator[DataRow | Bad], tuple[str, ...]]:
     return choice_rows(table, find_choice_columns(task, table)), ("text", "choices")
 
 
-def _rows_of_columns(table: Table, task: Task, kind: Kind) -> tuple[Iterator[Row | Bad], tuple[str, ...]]:
+def _rows_of_columns(table: Table, task: Task, kind: Kind) -> tuple[Iterator[DataRow | Bad], tuple[str, ...]]:
     """The rows of the columns that the task names, the target last, and the roles of the others."""
     known = ("text", "text_a", "text_b", *MEDIA)
     columns = {role: name for role in known if (name := getattr(task, role)) is not None}
@@ -236,7 +236,7 @@ def _rows_of_columns(table: Table, task: Task, kind: Kind) -> tuple[Iterator[Row
     return rows, ("words",) if kind.per_word else tuple(columns)
 
 
-def _record(row: Row, number: int, roles: Sequence[str], task: Task, kind: Kind, path: Path) -> Record:
+def _record(row: DataRow, number: int, roles: Sequence[str], task: Task, kind: Kind, path: Path) -> Record:
     where = f"{path}:{row.line}"
     inputs: dict[str, Any] = dict(zip(roles, row.cells, strict=False))
     for role, given in inputs.items():

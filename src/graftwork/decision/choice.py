@@ -15,7 +15,7 @@ SETTLED = 0.1  # the chance, at most, that another method is better by more than
 
 
 @dataclass(frozen=True)
-class Choice:
+class Decision:
     """What to use, and what else there is to say of it."""
 
     chosen: Arm
@@ -36,7 +36,7 @@ def parse_worth(points: float) -> float:
     return points / 100
 
 
-def choose(posterior: Posterior, prices: Mapping[Arm, float], worth: float) -> Choice:
+def choose(posterior: Posterior, prices: Mapping[Arm, float], worth: float) -> Decision:
     """The cheapest of the methods that have run whose expected shortfall is at most `worth`, or at most half of `worth`
     above the least there is.
 
@@ -54,7 +54,7 @@ def choose(posterior: Posterior, prices: Mapping[Arm, float], worth: float) -> C
     chosen = min((arm for arm in open_to if shortfalls[arm] <= allowed), key=lambda arm: (price[arm], shortfalls[arm]))
     half = [arm for arm in open_to if arm != chosen and price[arm] <= price[chosen] / 2]
     cheaper = min(half, key=lambda arm: (shortfalls[arm], price[arm]), default=None)
-    return Choice(chosen, within, cheaper, _rivals(posterior, chosen, worth))
+    return Decision(chosen, within, cheaper, _rivals(posterior, chosen, worth))
 
 
 def _above_floor(posterior: Posterior, arms: list[Arm]) -> list[Arm]:

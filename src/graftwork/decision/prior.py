@@ -34,7 +34,7 @@ GAP = 0.3  # in spreads; how far the simple baselines can lie from the frozen ba
 
 
 @dataclass(frozen=True)
-class Place:
+class PriorTask:
     """A task as the prior sees it."""
 
     task: int  # equal for the same task
@@ -146,7 +146,7 @@ class Prior:
     def belief(self, traits: Traits, arms: Sequence[Arm], landmarks: Mapping[Arm, float]) -> Belief:
         """What the arms score on a new task, before any of them is looked at: a level that is as good as unknown, and
         differences. `landmarks` are the validation scores that are there, of whatever sort."""
-        place = Place(-1, traits, features_of(traits, landmarks))
+        place = PriorTask(-1, traits, features_of(traits, landmarks))
         points = [(place, arm) for arm in arms]
         known, factor, scores = self._known
         own = covariance(self.sizes, points, points)
@@ -159,20 +159,20 @@ class Prior:
         return Belief(tuple(arms), mean * spread, own * spread**2)
 
     @cached_property
-    def _known(self) -> tuple[list[tuple[Place, Arm]], tuple[Floats, bool], Floats]:
+    def _known(self) -> tuple[list[tuple[PriorTask, Arm]], tuple[Floats, bool], Floats]:
         """Every score of the experience, the factor of their covariance, and the scores in spreads."""
         return conditioned(self.sizes, self.experience.tasks)
 
 
 def conditioned(
     sizes: Sizes, tasks: Sequence[TaskRecord]
-) -> tuple[list[tuple[Place, Arm]], tuple[Floats, bool], Floats]:
+) -> tuple[list[tuple[PriorTask, Arm]], tuple[Floats, bool], Floats]:
     """The points (task, arm) of these tasks, the Cholesky factor of their covariance with noise, their scores."""
     points, scores, noise = [], [], []
     for number, task in enumerate(tasks):
         means = {arm: score.mean for arm, score in task.scores.items()}
         spread = spread_of(landmark_of(means), task.traits.least)
-        place = Place(number, task.traits, features_of(task.traits, means))
+        place = PriorTask(number, task.traits, features_of(task.traits, means))
         for arm, score in task.scores.items():
             seeds = math.inf if score.seeds >= KNOWN_SEEDS else score.seeds
             luck = (sizes.seed_tuned if arm.sort == TUNED else sizes.seed_other) ** 2 / seeds
@@ -185,7 +185,7 @@ def conditioned(
     return points, cho_factor(full, lower=True), np.array(scores)
 
 
-def covariance(sizes: Sizes, of: Sequence[tuple[Place, Arm]], beside: Sequence[tuple[Place, Arm]]) -> Floats:
+def covariance(sizes: Sizes, of: Sequence[tuple[PriorTask, Arm]], beside: Sequence[tuple[PriorTask, Arm]]) -> Floats:
     """(len(of), len(beside)) in squared spreads."""
     a, b = _Table(sizes, of), _Table(sizes, beside)
     task = a.same(b, "task")
@@ -214,7 +214,7 @@ def covariance(sizes: Sizes, of: Sequence[tuple[Place, Arm]], beside: Sequence[t
 class _Table:
     """Points as columns."""
 
-    def __init__(self, sizes: Sizes, points: Sequence[tuple[Place, Arm]]):
+    def __init__(self, sizes: Sizes, points: Sequence[tuple[PriorTask, Arm]]):
         arms = [arm for _, arm in points]
         self.columns = {
             "task": np.array([place.task for place, _ in points]),

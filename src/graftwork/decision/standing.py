@@ -12,7 +12,7 @@ import numpy as np
 
 from graftwork.core.backbone import Backbone
 from graftwork.core.task import Dataset
-from graftwork.decision.choice import WORTH, Choice, choose
+from graftwork.decision.choice import WORTH, Decision, choose
 from graftwork.decision.next_run import assumed, best_next
 from graftwork.decision.posterior import Look, Posterior, posterior
 from graftwork.decision.prior import Belief, Prior, landmark_of, spread_of
@@ -99,7 +99,7 @@ class Standing:
         """Seconds of training of each method that has run."""
         return {arm: statistics.median(of) for arm, of in self.seconds.items()}
 
-    def choice(self, worth: float) -> Choice:
+    def choice(self, worth: float) -> Decision:
         """The method to use, as far as is known. Something must have run."""
         return choose(self.posterior, self.prices, worth)
 

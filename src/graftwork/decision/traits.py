@@ -12,7 +12,7 @@ from graftwork.core.metric import BelowZero
 from graftwork.core.named_methods import Named
 from graftwork.core.task import Dataset
 from graftwork.registry import kinds, metrics
-from graftwork.train.loop import Changes
+from graftwork.train.loop import NetworkMethod
 from graftwork.train.wrapper_method import innermost
 
 MAJORITY = "majority"
@@ -36,7 +36,7 @@ class Arm:
             return cls(item.label, name, FLOOR)
         if not item.method.uses_backbone:
             return cls(item.label, name, SIMPLE)
-        return cls(item.label, name, TUNED if isinstance(innermost(item.method), Changes) else FROZEN)
+        return cls(item.label, name, TUNED if isinstance(innermost(item.method), NetworkMethod) else FROZEN)
 
 
 def least_of(metric: str) -> float:

@@ -13,7 +13,7 @@ GROUPS = ("machine", "speed", "software", "folders")  # in the order they are to
 
 
 @dataclass(frozen=True)
-class Asked:
+class Intended:
     """What the user means to use."""
 
     backbone: str = DEFAULT_BACKBONE
@@ -38,4 +38,4 @@ class Check:
     """Registered under its name; `look` changes nothing that stays."""
 
     group: str
-    look: Callable[[Asked], Iterable[Finding]]
+    look: Callable[[Intended], Iterable[Finding]]

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from graftwork.config import DEFAULT_BACKBONE
-from graftwork.doctor.check import GROUPS, Asked, Finding
+from graftwork.doctor.check import GROUPS, Finding, Intended
 from graftwork.registry import checks
 
 FORMAT = 1
@@ -27,14 +27,14 @@ def doctor(
     "fails"), `why` it matters, what to `do`, and the `facts` in SI units. `well` is true when nothing will fail. Every
     measurement takes `seconds`; 0 measures nothing. No folder is made, and nothing is fetched.
     """
-    asked = Asked(backbone, Path(runs), None if cache is None else str(cache), seconds)
+    asked = Intended(backbone, Path(runs), None if cache is None else str(cache), seconds)
     found = {name: examined(name, asked) for name in checks.names()}
     order = sorted(found, key=lambda name: GROUPS.index(found[name]["group"]))
     told = {name: found[name] for name in order}
     return {"format": FORMAT, "well": not advice(told, "fails"), "checks": told}
 
 
-def examined(name: str, asked: Asked) -> dict[str, Any]:
+def examined(name: str, asked: Intended) -> dict[str, Any]:
     """One check. One that breaks says so, and stops no other: a torn library must not silence the rest."""
     group = GROUPS[0]
     try:

@@ -23,7 +23,7 @@ from graftwork.module.task_module import TaskModule
 from graftwork.module.thresholds import constant_answers
 from graftwork.module.trained_on import Overlap
 from graftwork.registry import kinds, metrics
-from graftwork.run.score_interval import Evidence, Tally, weigh_together
+from graftwork.run.score_interval import Evidence, RowTally, weigh_together
 
 FEWEST = 6  # rows that two modules answer differently: by the sign test, 2 × ½⁵ of fewer shows nothing
 
@@ -149,7 +149,7 @@ class _Scored:
     """A module's answers, weighed by every metric."""
 
     predictions: Numbers
-    tallies: Mapping[str, Tally]  # metric -> its statistics
+    tallies: Mapping[str, RowTally]  # metric -> its statistics
     evidence: Mapping[str, Evidence]
 
     def told(self) -> dict[str, Any]:
@@ -185,7 +185,7 @@ def _weighed(tasks: Sequence[Task], found: _Answered) -> list[_Scored]:
     """Every module by every metric of the tasks, which all have the same ones; the rows are drawn once for all."""
     names = tasks[0].metrics
     tallies = [
-        {name: Tally.of(metrics.get(name).statistics(targets, predictions, task)) for name in names}
+        {name: RowTally.of(metrics.get(name).statistics(targets, predictions, task)) for name in names}
         for task, targets, predictions in zip(tasks, found.targets, found.predictions, strict=True)
     ]
     evidence = iter(weigh_together([(tally[name], metrics.get(name)) for tally in tallies for name in names]))

@@ -31,7 +31,7 @@ class BeingFilled(Exception):
 
 
 @dataclass(frozen=True)
-class Entry:
+class CacheEntry:
     """One file of the cache."""
 
     path: Path
@@ -60,7 +60,7 @@ class CacheFolder:
     def __init__(self, root: Path, cap_bytes: int = parse_bytes(CACHE_SIZE)):
         self.root, self.cap_bytes = root, cap_bytes
 
-    def entries(self) -> list[Entry]:
+    def entries(self) -> list[CacheEntry]:
         """Least recently used first. Raises `OSError` when the folder can't be read."""
         return sorted(self._files(ENTRY), key=lambda entry: (entry.used, entry.path.name))
 
@@ -82,7 +82,7 @@ class CacheFolder:
                 raise BeingFilled
             yield self._evict(size)
 
-    def clear(self, unused_seconds: float = 0.0) -> list[Entry]:
+    def clear(self, unused_seconds: float = 0.0) -> list[CacheEntry]:
         """Remove the entries not used for that long, and every leftover; what was removed. Raises `OSError`."""
         if not self.root.is_dir():
             return []
@@ -102,22 +102,22 @@ class CacheFolder:
             total -= entry.bytes if _remove(entry) else 0
         return total + size <= self.cap_bytes
 
-    def _sweep(self) -> list[Entry]:
+    def _sweep(self) -> list[CacheEntry]:
         """Remove what killed processes left."""
         return [part for part in self._files(PART) if remove_abandoned(part.path, PART_SECONDS)]
 
-    def _files(self, pattern: re.Pattern[str]) -> list[Entry]:
+    def _files(self, pattern: re.Pattern[str]) -> list[CacheEntry]:
         found = []
         with contextlib.suppress(FileNotFoundError), os.scandir(self.root) as listed:
             for item in listed:
                 with contextlib.suppress(FileNotFoundError):  # another process removed it meanwhile
                     if pattern.fullmatch(item.name):
                         stat = item.stat(follow_symlinks=False)
-                        found.append(Entry(Path(item.path), stat.st_size, stat.st_mtime))
+                        found.append(CacheEntry(Path(item.path), stat.st_size, stat.st_mtime))
         return found
 
 
-def _remove(entry: Entry) -> bool:
+def _remove(entry: CacheEntry) -> bool:
     try:
         entry.path.unlink()
     except OSError:  # gone already, or (Windows) mapped by a process

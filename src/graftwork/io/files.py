@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from graftwork.errors import ConfigError, IncompatibleModule, StorageError
-from graftwork.io.json_limits import DATA, MOST_TOML, BeyondLimits, Limits, parse_json, parse_toml
+from graftwork.io.json_limits import DATA, MOST_TOML, BeyondLimits, JsonLimits, parse_json, parse_toml
 from graftwork.io.locks import holding, remove_abandoned, try_lock
 from graftwork.io.plain_files import open_plain, read_plain
 from graftwork.io.safetensors_header import Header, read_header
@@ -289,7 +289,7 @@ def finite(value: Any) -> Any:
     return value
 
 
-def read_json(path: Path, limits: Limits = DATA) -> Any:
+def read_json(path: Path, limits: JsonLimits = DATA) -> Any:
     """A JSON file. Raises `StorageError` when it is missing, unreadable, torn or beyond `limits`."""
     with storage_errors(path):
         content = read_plain(path, limits.bytes)

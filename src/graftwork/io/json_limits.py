@@ -22,7 +22,7 @@ class BeyondLimits(ValueError):
 
 
 @dataclass(frozen=True)
-class Limits:
+class JsonLimits:
     """What a JSON text may be at most."""
 
     bytes: int
@@ -32,14 +32,16 @@ class Limits:
     text: int = 1 << 20  # characters of one text, keys included
 
 
-DATA = Limits(bytes=1 << 30, lists=30_000_000, values=100_000_000, text=1 << 28)  # our own records and the user's data
-SMALL = Limits(bytes=4 << 20, lists=300_000, values=600_000)  # what describes a model: the labels of 21,000 classes
-MODULE = Limits(bytes=128 << 20, lists=2_000_000, values=8_000_000, text=1 << 24)  # which may hold a vocabulary
-TOKENIZER = Limits(bytes=64 << 20, lists=2_000_000, values=8_000_000)
-HEADER = Limits(bytes=16 << 20, lists=150_100, values=600_000, depth=8, text=10_000)  # of 50,000 tensors
+DATA = JsonLimits(
+    bytes=1 << 30, lists=30_000_000, values=100_000_000, text=1 << 28
+)  # our own records and the user's data
+SMALL = JsonLimits(bytes=4 << 20, lists=300_000, values=600_000)  # what describes a model: the labels of 21,000 classes
+MODULE = JsonLimits(bytes=128 << 20, lists=2_000_000, values=8_000_000, text=1 << 24)  # which may hold a vocabulary
+TOKENIZER = JsonLimits(bytes=64 << 20, lists=2_000_000, values=8_000_000)
+HEADER = JsonLimits(bytes=16 << 20, lists=150_100, values=600_000, depth=8, text=10_000)  # of 50,000 tensors
 
 
-def parse_json(content: bytes, limits: Limits) -> Any:
+def parse_json(content: bytes, limits: JsonLimits) -> Any:
     """The value that a JSON text in UTF-8 stands for.
 
     Raises `BeyondLimits` with the rule that it breaks (a key twice and NaN are among them), `ValueError` for no JSON.
@@ -87,7 +89,7 @@ def _no_number(word: str) -> Any:
     raise BeyondLimits(f"{word}, which is no number of JSON")
 
 
-def _require_modest(value: Any, limits: Limits) -> None:
+def _require_modest(value: Any, limits: JsonLimits) -> None:
     """Raises `BeyondLimits` for lists too deep in each other and for a text that is too long."""
     level, depth = [value], 0
     while level:

@@ -34,7 +34,7 @@ ALIGNED = 64  # bytes: tensors stand so in the file if the widest numbers come f
 
 
 @dataclass(frozen=True)
-class Placed:
+class TensorPlace:
     """Where a tensor stands in its file."""
 
     dtype: str
@@ -52,7 +52,7 @@ class Placed:
 class Header:
     """What a file says of itself."""
 
-    tensors: Mapping[str, Placed]  # in the order of the header
+    tensors: Mapping[str, TensorPlace]  # in the order of the header
     about: Mapping[str, str] = field(default_factory=dict)  # for people: `__metadata__`
 
     def to_bytes(self) -> bytes:
@@ -74,13 +74,13 @@ class Header:
         return len(self.to_bytes()) + max((place.end for place in self.tensors.values()), default=0)
 
 
-def end_to_end(tensors: Iterable[tuple[str, torch.dtype, Iterable[int]]]) -> dict[str, Placed]:
+def end_to_end(tensors: Iterable[tuple[str, torch.dtype, Iterable[int]]]) -> dict[str, TensorPlace]:
     """Places one behind the other for tensors of which name, dtype and shape are given."""
-    placed, end = dict[str, Placed](), 0
+    placed, end = dict[str, TensorPlace](), 0
     for name, dtype, shape in tensors:
         kind, sides = DTYPES[str(dtype).removeprefix("torch.")], tuple(shape)
         begin, end = end, end + prod(sides) * BYTES[kind]
-        placed[name] = Placed(kind, sides, begin, end)
+        placed[name] = TensorPlace(kind, sides, begin, end)
     return placed
 
 
@@ -122,7 +122,7 @@ def _require_texts(about: Any) -> None:
         raise BeyondLimits(f"{ABOUT} that is not texts by name")
 
 
-def _placed(name: str, told: Any) -> Placed:
+def _placed(name: str, told: Any) -> TensorPlace:
     """What the header says of one tensor, checked by itself."""
     called = f"the tensor {name[:80]!r}"
     if not isinstance(told, dict) or told.keys() != {"dtype", "shape", "data_offsets"}:
@@ -139,14 +139,14 @@ def _placed(name: str, told: Any) -> Placed:
     bytes_ = prod(shape) * BYTES[dtype]
     if bytes_ != offsets[1] - offsets[0]:
         raise BeyondLimits(f"{called} takes {bytes_:,} bytes by its shape and {offsets[1] - offsets[0]:,} by its range")
-    return Placed(dtype, tuple(shape), *offsets)
+    return TensorPlace(dtype, tuple(shape), *offsets)
 
 
 def _counts(numbers: Any) -> bool:
     return isinstance(numbers, list) and all(type(number) is int and number >= 0 for number in numbers)
 
 
-def _require_whole(placed: Mapping[str, Placed], size: int) -> None:
+def _require_whole(placed: Mapping[str, TensorPlace], size: int) -> None:
     """Tensors stand end to end: every byte behind the header belongs to one of them."""
     reached = 0
     for name, place in sorted(placed.items(), key=lambda item: (item[1].begin, item[1].end)):

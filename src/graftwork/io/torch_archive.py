@@ -45,7 +45,7 @@ BROKEN = (
 )  # fmt: skip
 
 
-class Refused(Exception):
+class NotTensors(Exception):
     """The archive holds something else than tensors."""
 
 
@@ -75,11 +75,11 @@ def read_archive(stream: BinaryIO, path: Path) -> dict[str, Tensor]:
             program = next(name for name in records if name.endswith("/data.pkl"))
             root = program.removesuffix("data.pkl")
             if archive.getinfo(program).file_size > LONGEST_PROGRAM:
-                raise Refused("a program of more than 4 MiB")
+                raise NotTensors("a program of more than 4 MiB")
             if f"{root}byteorder" in records and archive.read(f"{root}byteorder") != b"little":
-                raise Refused("numbers that begin with their high byte")
+                raise NotTensors("numbers that begin with their high byte")
             found = _follow(archive.read(program), lambda key: archive.read(f"{root}data/{key}"))
-    except Refused as reason:
+    except NotTensors as reason:
         raise StorageError(
             f"this archive holds more than tensors: {reason}",
             where=str(path),
@@ -117,7 +117,7 @@ def _require_zip(stream: BinaryIO) -> int:
             raise zipfile.BadZipFile("the end of the archive is torn")
         length, begin = struct.unpack("<QQ", record[40:56])
     if length > LONGEST_DIRECTORY:
-        raise Refused(f"a directory of {length:,} bytes, where at most {LONGEST_DIRECTORY:,} are read")
+        raise NotTensors(f"a directory of {length:,} bytes, where at most {LONGEST_DIRECTORY:,} are read")
     if begin + length > last:
         raise zipfile.BadZipFile("the directory is not before the end of the archive")
     stream.seek(0)
@@ -128,19 +128,21 @@ def _records(archive: zipfile.ZipFile, stream: BinaryIO, directory: int) -> set[
     """The names of an archive's records, once it is sure that they stand one behind the other and are nothing more."""
     entries = sorted(archive.infolist(), key=lambda entry: entry.header_offset)
     if any(entry.compress_type != zipfile.ZIP_STORED or entry.file_size != entry.compress_size for entry in entries):
-        raise Refused("compressed records")
+        raise NotTensors("compressed records")
     reached = 0
     for entry in entries:
         if not reached <= entry.header_offset <= reached + (LONGEST_DESCRIPTOR if reached else 0):
-            raise Refused("records that overlap" if entry.header_offset < reached else "something between its records")
+            raise NotTensors(
+                "records that overlap" if entry.header_offset < reached else "something between its records"
+            )
         stream.seek(entry.header_offset)
         local = stream.read(LOCAL_BYTES)
         reached = entry.header_offset + LOCAL_BYTES + sum(struct.unpack("<HH", local[26:30])) + entry.compress_size
     names = {entry.filename for entry in entries}
     if len(names) != len(entries) or not reached <= directory <= reached + LONGEST_DESCRIPTOR:
-        raise Refused("records that overlap")
+        raise NotTensors("records that overlap")
     if sum(name.endswith("/data.pkl") for name in names) > 1:
-        raise Refused("two programs")
+        raise NotTensors("two programs")
     return names
 
 
@@ -186,13 +188,13 @@ def _follow(program: bytes, read: Callable[[str], bytes]) -> dict[str, Tensor]:
         elif name == "BUILD":
             _ignored(stack.pop(), stack[-1])
         elif name not in ("PROTO", "STOP"):
-            raise Refused(f"the instruction {name}")
+            raise NotTensors(f"the instruction {name}")
     return _named_tensors(stack)
 
 
 def _name(text: str) -> Name:
     if text not in (TENSOR, ORDERED, *TYPES):
-        raise Refused(f"it names {text[:100]!r}")
+        raise NotTensors(f"it names {text[:100]!r}")
     return Name(text)
 
 
@@ -200,29 +202,29 @@ def _set(target: Any, items: list[Any]) -> None:
     """Pairs of key and value into a dictionary."""
     keys = items[::2]
     if type(target) is not dict or len(items) % 2 or not all(type(key) is str for key in keys):
-        raise Refused("a dictionary whose keys are no texts")
+        raise NotTensors("a dictionary whose keys are no texts")
     target.update(zip(keys, items[1::2], strict=True))
 
 
 def _ignored(state: Any, target: Any) -> None:
     """The versions of modules, which a state_dict has as an attribute."""
     if type(state) is not dict or type(target) is not dict:
-        raise Refused("an object with a state")
+        raise NotTensors("an object with a state")
 
 
 def _stored(given: Any, known: dict[tuple[str, str], Stored], read: Callable[[str], bytes]) -> Stored:
     """The numbers that `("storage", type, key, device, how many)` means."""
     word, kind, key, _, count = given
     if word != "storage" or not isinstance(kind, Name) or kind.text not in TYPES or type(key) is not str:
-        raise Refused("a record that is no storage")
+        raise NotTensors("a record that is no storage")
     if (kind.text, key) not in known:
         if any(other == key for _, other in known):
-            raise Refused("a record that is read as two types")
+            raise NotTensors("a record that is read as two types")
         dtype, content = TYPES[kind.text], bytearray(read(key))
         numbers = torch.frombuffer(content, dtype=dtype) if content else torch.empty(0, dtype=dtype)
         known[kind.text, key] = Stored(numbers)
     if type(count) is not int or known[kind.text, key].numbers.numel() != count:
-        raise Refused("a storage of another size than its record")
+        raise NotTensors("a storage of another size than its record")
     return known[kind.text, key]
 
 
@@ -232,28 +234,28 @@ def _made(function: Any, arguments: Any) -> Any:
     if called == ORDERED and arguments == ():
         return {}
     if called != TENSOR or type(arguments) is not tuple or len(arguments) not in (6, 7):
-        raise Refused("a call of something else than a tensor")
+        raise NotTensors("a call of something else than a tensor")
     stored, offset, size, stride = arguments[:4]
     if not isinstance(stored, Stored) or type(size) is not tuple or type(stride) is not tuple:
-        raise Refused("a tensor of something else than numbers")
+        raise NotTensors("a tensor of something else than numbers")
     if not all(type(number) is int and number >= 0 for number in (offset, *size, *stride)):
-        raise Refused("a tensor that reaches beyond its numbers")
+        raise NotTensors("a tensor that reaches beyond its numbers")
     if 0 in size:
         return stored.numbers.new_empty(size)
     last = offset + sum((length - 1) * step for length, step in zip(size, stride, strict=True))
     if max(last + 1, prod(size)) > stored.numbers.numel():  # a step of 0 would make much of little
-        raise Refused("a tensor that reaches beyond its numbers")
+        raise NotTensors("a tensor that reaches beyond its numbers")
     return stored.numbers.as_strided(size, stride, offset)
 
 
 def _named_tensors(stack: list[Any]) -> dict[str, Tensor]:
     if len(stack) != 1 or type(stack[0]) is not dict:
-        raise Refused("something else than a dictionary")
+        raise NotTensors("something else than a dictionary")
     found: dict[str, Tensor] = stack[0]
     other = next((key for key, value in found.items() if not isinstance(value, Tensor)), None)
     if other is not None:
-        raise Refused(f"{other[:100]!r} is no tensor")
+        raise NotTensors(f"{other[:100]!r} is no tensor")
     stored = {tensor.untyped_storage().data_ptr(): tensor.untyped_storage().nbytes() for tensor in found.values()}
     if sum(tensor.numel() * tensor.itemsize for tensor in found.values()) > MOST_SHARED * sum(stored.values()):
-        raise Refused("tensors that make much of few numbers")
+        raise NotTensors("tensors that make much of few numbers")
     return found

@@ -17,7 +17,7 @@ Mark = tuple[float, dict[Path, int]]  # seconds on the monotonic clock, microjou
 
 
 @dataclass(frozen=True)
-class Drawn:
+class EnergyDrawn:
     """What the counters showed when the run's work ended."""
 
     joules: float | None  # as `joules_since` says
@@ -34,18 +34,18 @@ class EnergyJoules:
         """The counters as they stand."""
         return time.monotonic(), read_zones()
 
-    def stop(self, mark: Mark) -> Drawn:
+    def stop(self, mark: Mark) -> EnergyDrawn:
         """What was drawn since then: the measuring of the answers' speed is not part of it."""
-        return Drawn(joules_since(mark))
+        return EnergyDrawn(joules_since(mark))
 
-    def end(self, mark: Mark | Drawn, readings: Readings, costs: dict[str, Cost], prices: Prices) -> Cost:
+    def end(self, mark: Mark | EnergyDrawn, readings: Readings, costs: dict[str, Cost], prices: Prices) -> Cost:
         """The cost in joules: "counter" as read; "model" with work from before or charged scaled in, or as a part of
         what runs side by side drew; "guess" without counters.
         """
         spent = sum(phase.cpu_seconds for phase in readings.phases.values())
         charged = readings.charged.cpu_seconds + readings.charged_evaluate.cpu_seconds
         loaded = readings.phases.get("load", Phase()).cpu_seconds if readings.loaded_before else 0.0
-        counted, measured = spent - loaded, mark.joules if isinstance(mark, Drawn) else joules_since(mark)
+        counted, measured = spent - loaded, mark.joules if isinstance(mark, EnergyDrawn) else joules_since(mark)
         if measured is not None and charged == loaded == 0 and readings.runs_at_once == 1:
             return Cost(measured, "J", "counter")
         if measured is not None and counted > 0:

@@ -16,7 +16,7 @@ from graftwork.core.task import Task
 from graftwork.registry import methods
 from graftwork.targets.abbreviations import definitions
 from graftwork.targets.best_spans import longest_of, sure_of, without_passages
-from graftwork.targets.ngrams import Window, answer_in, best_window
+from graftwork.targets.ngrams import AnswerWindow, answer_in, best_window
 from graftwork.targets.passages import Passage
 
 _ASKED = re.compile(r"\b(?:does|do|did)\s+(.+?)\s+stands?\s+for\b", re.IGNORECASE | re.DOTALL)
@@ -32,7 +32,7 @@ _QUOTES = "\"'\u201c\u201d\u2018\u2019()"
 class Rule:
     """Looks a short form up in the definitions of the passage; other questions are answered by an n-gram window."""
 
-    window: Window
+    window: AnswerWindow
     longest: int  # words of an answer
     facts: Mapping[str, Any]
     trained_parameters: int = 0
@@ -98,4 +98,4 @@ class AbbreviationRule:
 
     def restore(self, setting: Setting, delta: dict[str, Tensor], facts: Mapping[str, Any]) -> Rule:
         """From its window."""
-        return Rule(Window.of(delta["window"]), longest_of(setting), facts)
+        return Rule(AnswerWindow.of(delta["window"]), longest_of(setting), facts)

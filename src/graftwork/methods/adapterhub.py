@@ -24,7 +24,7 @@ SITES = {  # (part, what is read) -> role
 }  # fmt: skip
 
 
-class Bottleneck(nn.Module):
+class ResidualBottleneck(nn.Module):
     """h -> U f(D h + d) + u, with D (size, width) small and U (width, size) zero: nothing at the start."""
 
     def __init__(self, width: int, size: int, activation: str):
@@ -48,7 +48,7 @@ class BesideMap(nn.Module):
 
     def __init__(self, site: nn.Module, size: int, activation: str):
         super().__init__()
-        self.bottleneck = Bottleneck(site_size(site)[1], size, activation)
+        self.bottleneck = ResidualBottleneck(site_size(site)[1], size, activation)
 
     def forward(self, x: Tensor, y: Tensor) -> Tensor:
         """(S, T, in), (S, T, D) -> (S, T, D)."""
@@ -65,7 +65,7 @@ class BesideNorm(nn.Module):
     def __init__(self, site: nn.Module, size: int, activation: str):
         super().__init__()
         assert isinstance(site, nn.LayerNorm)
-        self.bottleneck = Bottleneck(site.weight.shape[0], size, activation)
+        self.bottleneck = ResidualBottleneck(site.weight.shape[0], size, activation)
         self.eps = site.eps
         self.register_buffer("gain", site.weight.detach(), persistent=False)  # the frozen norm's own memory
         self.register_buffer("bias", site.bias.detach(), persistent=False)

@@ -21,7 +21,7 @@ from graftwork.targets.linear_head import PooledHead
 from graftwork.train.flops import StepCounter
 from graftwork.train.linear_fit import fit_best_linear, scorer
 from graftwork.train.loop import FittedModel, answer, build_model, restore_by_attaching
-from graftwork.train.pair_training import Plan, Reading, train_on_pairs
+from graftwork.train.pair_training import PairPlan, Reading, train_on_pairs
 from graftwork.train.seeds import derive
 
 SIZE = 64  # texts of a step, at most: 2,016 pairs
@@ -68,7 +68,7 @@ class Contrastive:
         with bench.profile.phase("tokenise"):
             train, validation = (backbone.encode(split.examples) for split in (bench.train, bench.validation))
         classes = np.asarray(bench.train.targets, dtype=np.int64)
-        plan = Plan(self.rate, self.epochs, self.steps, SIZE)
+        plan = PairPlan(self.rate, self.epochs, self.steps, SIZE)
         facts: dict[str, Any] = {"towers": towers, "start_block": model.start}
         facts |= train_on_pairs(model, bench, train, None, classes, plan)
         with bench.profile.phase("evaluate"):

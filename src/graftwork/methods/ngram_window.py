@@ -14,14 +14,14 @@ from graftwork.core.method import AS_IT_COMES, Entries, Logits, Setting, Workben
 from graftwork.core.task import Task
 from graftwork.registry import methods
 from graftwork.targets.best_spans import longest_of, sure_of, without_passages
-from graftwork.targets.ngrams import Window, answer_in, best_window
+from graftwork.targets.ngrams import AnswerWindow, answer_in, best_window
 
 
 @dataclass
 class Windower:
     """Answers the same window beside the shared n-gram of every passage."""
 
-    window: Window
+    window: AnswerWindow
     longest: int  # words of an answer
     facts: Mapping[str, Any]
     trained_parameters: int = 0
@@ -62,4 +62,4 @@ class NgramWindow:
 
     def restore(self, setting: Setting, delta: dict[str, Tensor], facts: Mapping[str, Any]) -> Windower:
         """From its window."""
-        return Windower(Window.of(delta["window"]), longest_of(setting), facts)
+        return Windower(AnswerWindow.of(delta["window"]), longest_of(setting), facts)

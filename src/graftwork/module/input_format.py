@@ -9,7 +9,7 @@ from typing import Any, Protocol
 from graftwork.core.example import Example, Input, text_of
 from graftwork.core.task import Task
 from graftwork.data.readers.rejects import Bad
-from graftwork.data.readers.table import Row, Table
+from graftwork.data.readers.table import DataRow, Table
 from graftwork.errors import ConfigError, DataError, nearest
 from graftwork.units import several
 
@@ -49,7 +49,7 @@ class Form(Protocol):
         """
 
 
-def each(found: Iterable[Row | Bad], path: Path, made: Callable[[Row], Example]) -> Iterator[Example | Bad]:
+def each(found: Iterable[DataRow | Bad], path: Path, made: Callable[[DataRow], Example]) -> Iterator[Example | Bad]:
     """An example of every row of `path`; what is wrong with one where `made` raises `DataError`."""
     for row in found:
         if isinstance(row, Bad):

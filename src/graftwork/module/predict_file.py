@@ -16,7 +16,7 @@ from graftwork.data.readers.rejects import Bad, Rejects, require_apart, write_re
 from graftwork.errors import ConfigError, DataError
 from graftwork.io.files import writing
 from graftwork.module.inputs import OF_ROLES
-from graftwork.module.predict_many import Window, answer_windows, check_roles
+from graftwork.module.predict_many import RowWindow, answer_windows, check_roles
 from graftwork.module.task_module import TaskModule
 
 SHAPES = ("jsonl", "csv", "tsv")
@@ -148,7 +148,7 @@ def _good(examples: Iterator[Example | Bad], known: Rejects, source: Path) -> It
         raise DataError("the file changed while it was read", where=str(source), do="run the same command again")
 
 
-def _lines(window: Window, prefixes: Sequence[str], shape: str, done: Answered, placed: bool) -> list[str]:
+def _lines(window: RowWindow, prefixes: Sequence[str], shape: str, done: Answered, placed: bool) -> list[str]:
     """The window's lines, a header first where the file begins and its shape has one; counts into `done`.
 
     Where the answers are `placed`, each begins with the line that its row begins in, without lines its number.

@@ -27,7 +27,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True)
-class Window:
+class RowWindow:
     """Some rows in the order of their file, and the answers to them."""
 
     examples: list[Example]
@@ -70,12 +70,12 @@ def check_roles(modules: Sequence[TaskModule]) -> None:
             )
 
 
-def answer_windows(modules: Sequence[TaskModule], examples: Iterable[Example]) -> Iterator[Window]:
+def answer_windows(modules: Sequence[TaskModule], examples: Iterable[Example]) -> Iterator[RowWindow]:
     """Answers to a stream of examples, window by window; the next one is read and tokenised meanwhile."""
     for window, logits, cut in logit_windows(modules, examples):
         decoding = zip(modules, logits, strict=True)
         answers = [kinds.get(module.task.kind).decode(found, module.task, window) for module, found in decoding]
-        yield Window(window, answers, cut)
+        yield RowWindow(window, answers, cut)
 
 
 def logit_windows(

@@ -79,7 +79,7 @@ class SelfAttention(nn.Module):
         return attend(self, query, key, value, mask)[0].flatten(2)
 
 
-class Added(nn.Module):
+class AddAndNorm(nn.Module):
     """A linear map, whose output is added to what went around it, and normed."""
 
     def __init__(self, inputs: int, shape: BertShape):
@@ -99,7 +99,7 @@ class Attention(nn.Module):
     def __init__(self, shape: BertShape):
         super().__init__()
         self.self = SelfAttention(shape)
-        self.output = Added(shape.hidden_size, shape)
+        self.output = AddAndNorm(shape.hidden_size, shape)
 
     def forward(self, hidden: Tensor, mask: Tensor | None) -> Tensor:
         """(S, T, D) -> (S, T, D)."""
@@ -128,7 +128,7 @@ class Layer(nn.Module):
         super().__init__()
         self.attention = Attention(shape)
         self.intermediate = Wider(shape)
-        self.output = Added(shape.intermediate_size, shape)
+        self.output = AddAndNorm(shape.intermediate_size, shape)
 
     def forward(self, hidden: Tensor, mask: Tensor | None) -> Tensor:
         """(S, T, D) -> (S, T, D)."""

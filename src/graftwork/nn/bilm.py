@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from graftwork.errors import ConfigError
 from graftwork.nn.activation import ACTIVATIONS
-from graftwork.nn.bilstm import BiLSTM, LSTMShape, Places, State
+from graftwork.nn.bilstm import BiLSTM, LSTMShape, LstmState, Places
 from graftwork.nn.character_cnn import CharacterCNN, CharacterShape
 from graftwork.nn.character_ids import SYMBOLS, WORD_LENGTH
 
@@ -124,8 +124,8 @@ class BiLM(nn.Module):
         return self._run(characters, mask, None)[0]
 
     def resume(
-        self, characters: Tensor, mask: Tensor, states: Sequence[State] | None
-    ) -> tuple[list[Tensor], list[State]]:
+        self, characters: Tensor, mask: Tensor, states: Sequence[LstmState] | None
+    ) -> tuple[list[Tensor], list[LstmState]]:
         """As `forward`, but from what each layer remembers of the rows before, as AllenNLP runs it: no states at first.
 
         Row i goes on where row i stopped; both directions do, the second from the end.
@@ -133,8 +133,8 @@ class BiLM(nn.Module):
         return self._run(characters, mask, [] if states is None else states)
 
     def _run(
-        self, characters: Tensor, mask: Tensor, states: Sequence[State] | None
-    ) -> tuple[list[Tensor], list[State]]:
+        self, characters: Tensor, mask: Tensor, states: Sequence[LstmState] | None
+    ) -> tuple[list[Tensor], list[LstmState]]:
         places, left, after = Places.of(mask), [self.embed(characters)], []
         for place, layer in enumerate(self.layers):
             assert isinstance(layer, BiLSTM)

@@ -20,7 +20,7 @@ class LSTMShape:
 
 
 @dataclass(frozen=True)
-class State:
+class LstmState:
     """What a layer's directions remember, forward first."""
 
     hidden: Tensor  # (2, S, P)
@@ -75,19 +75,21 @@ class BiLSTM(nn.Module):
         """From the zero state; (S, T, 2P) -> (S, T, 2P)."""
         return self._scan(sequence, places, self.zero(sequence), None)[0]
 
-    def resume(self, sequence: Tensor, places: Places, state: State) -> tuple[Tensor, State]:
+    def resume(self, sequence: Tensor, places: Places, state: LstmState) -> tuple[Tensor, LstmState]:
         """From `state`: what leaves (S, T, 2P), and the state of each row after its last real position."""
         return self._scan(sequence, places, state, places.mask.t()[:, None, :, None])
 
-    def zero(self, sequence: Tensor) -> State:
+    def zero(self, sequence: Tensor) -> LstmState:
         """The state of directions that have read nothing of `sequence` (S, T, 2P)."""
         rows = sequence.shape[0]
-        return State(
+        return LstmState(
             sequence.new_zeros(2, rows, self.shape.projected),
             sequence.new_zeros(2, rows, self.shape.cells, dtype=torch.float32),
         )
 
-    def _scan(self, sequence: Tensor, places: Places, state: State, real: Tensor | None) -> tuple[Tensor, State]:
+    def _scan(
+        self, sequence: Tensor, places: Places, state: LstmState, real: Tensor | None
+    ) -> tuple[Tensor, LstmState]:
         """Step by step; where `real` (T, 1, S, 1) is False the state stays as it is."""
         recurrent, projection = self.recurrent.transpose(1, 2), self.projection.transpose(1, 2)
         read = []
@@ -103,7 +105,7 @@ class BiLSTM(nn.Module):
         flat = torch.baddbmm(self.bias[:, None], read.flatten(1, 2), self.input.transpose(1, 2))
         return flat.view(*read.shape[:3], -1)
 
-    def _step(self, gates: Tensor, cell: Tensor, projection: Tensor) -> State:
+    def _step(self, gates: Tensor, cell: Tensor, projection: Tensor) -> LstmState:
         """(2, S, 4C), (2, S, C), (2, C, P) -> the next state; cells are kept in fp32 whatever the weights are in."""
         taken, kept, candidate, shown = gates.float().chunk(4, dim=-1)
         cell = kept.sigmoid() * cell + taken.sigmoid() * candidate.tanh()
@@ -112,8 +114,8 @@ class BiLSTM(nn.Module):
         hidden = torch.bmm((shown.sigmoid() * cell.tanh()).to(projection.dtype), projection)
         if self.shape.projection_clip:
             hidden = hidden.clamp(-self.shape.projection_clip, self.shape.projection_clip)
-        return State(hidden, cell)
+        return LstmState(hidden, cell)
 
 
-def _chosen(real: Tensor, after: State, before: State) -> State:
-    return State(torch.where(real, after.hidden, before.hidden), torch.where(real, after.cell, before.cell))
+def _chosen(real: Tensor, after: LstmState, before: LstmState) -> LstmState:
+    return LstmState(torch.where(real, after.hidden, before.hidden), torch.where(real, after.cell, before.cell))

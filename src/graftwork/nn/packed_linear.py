@@ -30,14 +30,14 @@ def reorder(weight: Tensor) -> Tensor:
     return packed
 
 
-class Packed:
+class PackedWeight:
     """A weight in the product's own layout, made on first use: once for all maps of the same weight."""
 
     def __init__(self) -> None:
         self._made_of: tuple[int, int] | None = None
         self._tensor: Tensor | None = None
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> Packed:
+    def __deepcopy__(self, memo: dict[int, Any]) -> PackedWeight:
         """Itself: what shares the weight shares this too; a copy of the weight has another address."""
         return self
 
@@ -80,7 +80,7 @@ class LinearMap(nn.Linear):
         nn.Module.__init__(self)
         self.in_features, self.out_features = plain.in_features, plain.out_features
         self.weight, self.bias = plain.weight, plain.bias
-        self._packed = Packed()
+        self._packed = PackedWeight()
 
     def forward(self, input: Tensor) -> Tensor:
         """(…, in) -> (…, out)."""
@@ -94,14 +94,14 @@ class LinearMap(nn.Linear):
         """The weight as the product takes it; None where it can't be used, or where the map learns."""
         weight, bias = self.weight, self.bias
         if weight.requires_grad or (bias is not None and bias.requires_grad):
-            self._packed = Packed()  # an optimiser may change the weight unseen
+            self._packed = PackedWeight()  # an optimiser may change the weight unseen
             return None
         there = AVAILABLE and torch.backends.mkldnn.enabled and input.device.type == "cpu"
         if not there or not (input.dtype == weight.dtype == torch.bfloat16):
             return None
         found = self._packed.of(weight)
         if found is None:
-            self._packed = Packed()
+            self._packed = PackedWeight()
             found = self._packed.of(weight)
         return found
 

@@ -19,7 +19,7 @@ PART_SECONDS = 86_400.0  # older ones belong to nobody
 
 
 @dataclass(frozen=True)
-class Kept:
+class CachedCorpus:
     """One folder of the cache: the tokens of a corpus, or a vocabulary."""
 
     path: Path
@@ -38,14 +38,14 @@ def touch(file: Path) -> None:
         os.utime(file)
 
 
-def kept(root: Path) -> list[Kept]:
+def kept(root: Path) -> list[CachedCorpus]:
     """Least recently used first. Raises `StorageError`."""
     with storage_errors(root):
         found = [_kept(path) for path in root.glob("*/*") if KEY.fullmatch(path.name)]
     return sorted(found, key=lambda one: (one.used, one.path.name))
 
 
-def clear(root: Path, unused_seconds: float = 0.0) -> list[Kept]:
+def clear(root: Path, unused_seconds: float = 0.0) -> list[CachedCorpus]:
     """Remove what was not used for that long; what was removed. Who has it mapped keeps it. Raises `StorageError`."""
     latest = time.time() - unused_seconds
     removed = [one for one in kept(root) if one.used <= latest]
@@ -70,6 +70,6 @@ def _written(path: Path) -> float:
     return max(one.stat().st_mtime for one in (path, *path.iterdir()))
 
 
-def _kept(path: Path) -> Kept:
+def _kept(path: Path) -> CachedCorpus:
     files = [file.stat() for file in path.iterdir()]
-    return Kept(path, sum(file.st_size for file in files), max((file.st_mtime for file in files), default=0.0))
+    return CachedCorpus(path, sum(file.st_size for file in files), max((file.st_mtime for file in files), default=0.0))

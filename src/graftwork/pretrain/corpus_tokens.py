@@ -36,7 +36,7 @@ KEYS_AT_ONCE = 1 << 22  # hashes of documents that are compared in memory
 
 
 @dataclass(frozen=True)
-class Tokens:
+class SplitTokens:
     """One split: every document's ids followed by the end token, in the order of the corpus."""
 
     ids: NDArray[np.unsignedinteger[Any]]  # (N,) mapped from disk
@@ -63,8 +63,8 @@ class Tokens:
 class TokenisedCorpus:
     """Both splits, and what was counted on the way."""
 
-    train: Tokens
-    validation: Tokens
+    train: SplitTokens
+    validation: SplitTokens
     duplicates: int  # documents that equal an earlier one; equal ones are in the same split
     unknown: float  # share of the ids that are the unknown token
     key: str  # sha256 of corpus, vocabulary and format: what these ids are
@@ -101,11 +101,11 @@ def _opened(folder: Path, key: str) -> TokenisedCorpus | None:
         return None
 
 
-def _split(folder: Path, name: str, dtype: str, counts: dict[str, int]) -> Tokens:
+def _split(folder: Path, name: str, dtype: str, counts: dict[str, int]) -> SplitTokens:
     ids, starts = _mapped(folder / f"{name}.ids", dtype), _mapped(folder / f"{name}.starts", "<i8")
     if len(ids) != counts["tokens"] or len(starts) != counts["documents"] + 1:
         raise ValueError("torn")
-    return Tokens(ids, starts, counts["bytes"], counts["words"])
+    return SplitTokens(ids, starts, counts["bytes"], counts["words"])
 
 
 def _mapped(path: Path, dtype: str) -> NDArray[Any]:

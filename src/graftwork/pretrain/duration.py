@@ -6,7 +6,7 @@ import math
 import re
 from dataclasses import asdict, dataclass
 
-from graftwork.budget.purse import Budget, Purse, Watch, parse_budget
+from graftwork.budget.purse import Budget, Clock, Purse, parse_budget
 from graftwork.config import Prices
 from graftwork.errors import ConfigError
 from graftwork.pretrain.objective import PretrainingRecipe
@@ -75,7 +75,7 @@ def paid_by(flop: float, each: float, before: float = 0.0) -> int:
     return int((flop - before) / each)
 
 
-def purse_of(extent: Extent, prices: Prices, watch: Watch) -> Purse | None:
+def purse_of(extent: Extent, prices: Prices, watch: Clock) -> Purse | None:
     """What pays for everything from now on; None unless time, energy or money is given. Raises `ConfigError`."""
     if extent.budget is None or flop_of(extent.budget) is not None:
         return None

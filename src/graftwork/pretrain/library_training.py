@@ -16,12 +16,12 @@ from graftwork.pretrain.duration import Allowance, Extent, flop_of, paid_by
 from graftwork.pretrain.objective import AtOnce, Bench
 from graftwork.pretrain.pretrain_checkpoint import Reached
 from graftwork.pretrain.pretrain_facts import notes_of, text_of
-from graftwork.pretrain.pretrain_run import Order, allowance_of, filling_of, finished, placed
+from graftwork.pretrain.pretrain_run import PretrainOrder, allowance_of, filling_of, finished, placed
 from graftwork.pretrain.training_text import Material
 from graftwork.pretrained.open_backbone import PRETRAINED
 
 
-def at_once(order: Order, spec: RunSpec, folder: Path, material: Material) -> RunResult:
+def at_once(order: PretrainOrder, spec: RunSpec, folder: Path, material: Material) -> RunResult:
     """Let the objective train, from the last checkpoint where there is one. Raises `IncompatibleModule`."""
     objective = cast(AtOnce, order.learner.objective)
     loading, filling = order.session.watch.read(), filling_of(order, folder)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import torch
     from torch import Tensor, nn
 
-    from graftwork.pretrain.corpus_tokens import Tokens
+    from graftwork.pretrain.corpus_tokens import SplitTokens
     from graftwork.pretrain.vocabulary import Vocabulary
 
 IGNORED = -100  # the label of a position that is not predicted
@@ -76,7 +76,7 @@ class Loss:
 
 
 @dataclass(frozen=True)
-class Opened:
+class ContinuedNetwork:
     """A network to go on from."""
 
     network: nn.Module
@@ -147,10 +147,10 @@ class ByGradient(Protocol):
     def network(self, size: Mapping[str, Any], vocabulary: Vocabulary, length: int, seed: int) -> nn.Module:
         """Fresh weights drawn from `seed`, for rows of up to `length` positions. Raises `ConfigError`."""
 
-    def opened(self, folder: Path, seed: int) -> Opened:
+    def opened(self, folder: Path, seed: int) -> ContinuedNetwork:
         """A pretrained network from its folder; what it lacks is drawn from `seed`. Raises `ConfigError`."""
 
-    def packed(self, tokens: Tokens, length: int, vocabulary: Vocabulary) -> Rows:
+    def packed(self, tokens: SplitTokens, length: int, vocabulary: Vocabulary) -> Rows:
         """A split as rows of which `prepare` makes `length` positions; `InOrder` for a network with a state."""
 
     def prepare(self, rows: Tensor, vocabulary: Vocabulary, draw: torch.Generator) -> Batch:
@@ -203,7 +203,7 @@ class Writes(Protocol):
 class Remarks(Protocol):
     """An objective whose scores leave something of the text out."""
 
-    def remarks(self, held: Tokens, vocabulary: Vocabulary) -> Sequence[str]:
+    def remarks(self, held: SplitTokens, vocabulary: Vocabulary) -> Sequence[str]:
         """What a reader of the scores on `held` must know, a sentence each."""
 
 
@@ -233,8 +233,8 @@ class AtOnce(Protocol):
 class Bench:
     """What an `AtOnce` objective works with."""
 
-    train: Tokens
-    validation: Tokens
+    train: SplitTokens
+    validation: SplitTokens
     vocabulary: Vocabulary
     size: Mapping[str, Any]
     seed: int

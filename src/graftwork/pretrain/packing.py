@@ -10,20 +10,20 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from graftwork.errors import DataError
-from graftwork.pretrain.corpus_tokens import Tokens
+from graftwork.pretrain.corpus_tokens import SplitTokens
 from graftwork.train.seeds import derive
 
 ROUNDS = 6  # of the Feistel network; from four on it is a pseudo-random permutation
 
 
 @dataclass(frozen=True)
-class Packed:
+class PackedRows:
     """Rows of `length` ids, cut from the ids of all documents end to end: a row may end one document and begin another.
 
     With `start` a row's first id is `start`, with `end` its last is `end`; both are counted in `length`.
     """
 
-    tokens: Tokens
+    tokens: SplitTokens
     length: int  # T
     start: int | None = None
     end: int | None = None
@@ -78,7 +78,7 @@ class Streams:
     A step goes on where the one before it ended, so that a network can carry its state from step to step.
     """
 
-    tokens: Tokens
+    tokens: SplitTokens
     length: int  # T, ids that a step moves on by
 
     @property
@@ -116,7 +116,7 @@ class Streams:
         return step % max(1, self.steps(batch)) == 0
 
 
-def _too_small(tokens: Tokens, batch: int, row: int) -> DataError:
+def _too_small(tokens: SplitTokens, batch: int, row: int) -> DataError:
     return DataError(
         "the corpus is smaller than one batch",
         got=f"{len(tokens.ids):,} tokens in {tokens.documents:,} documents",

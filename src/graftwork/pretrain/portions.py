@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from graftwork.pretrain.corpus_tokens import Tokens
+from graftwork.pretrain.corpus_tokens import SplitTokens
 from graftwork.train.seeds import derive
 
 
@@ -20,7 +20,7 @@ class Portion:
     parts: tuple[tuple[int, int, int], ...]  # (document, first token in it, the one behind the last)
 
 
-def portions(tokens: Tokens, seed: int, count: int, size: int) -> Iterator[Portion]:
+def portions(tokens: SplitTokens, seed: int, count: int, size: int) -> Iterator[Portion]:
     """`count` tokens in portions of `size`: documents shuffled anew for every pass, a pure function of the seed."""
     start, end, parts, epoch = 0, 0, [], 0
     lengths = np.diff(tokens.starts)

@@ -7,7 +7,7 @@ from typing import Any
 
 from graftwork.pretrain.objective import Remarks
 from graftwork.pretrain.pretrain_checkpoint import Reached
-from graftwork.pretrain.pretrain_loop import Course, Training
+from graftwork.pretrain.pretrain_loop import PretrainPlan, PretrainState
 from graftwork.pretrain.schedule import positions, summed
 from graftwork.pretrain.training_text import Material
 
@@ -31,7 +31,7 @@ def text_of(material: Material) -> dict[str, Any]:
     }
 
 
-def facts_of(training: Training, progress: Reached, material: Material) -> dict[str, Any]:
+def facts_of(training: PretrainState, progress: Reached, material: Material) -> dict[str, Any]:
     """Of what was trained in the loop, as JSON."""
     course, steps = training.course, (progress.step, progress.planned)
     own = summed(course.recipe, *steps, *material.ids_of_a_step(course.train, course.recipe))
@@ -58,7 +58,7 @@ def notes_of(material: Material) -> list[str]:
     return [*([f"the corpus: {material.skipped}"] if material.skipped else []), *material.notes()]
 
 
-def _notes(course: Course, progress: Reached, material: Material) -> list[str]:
+def _notes(course: PretrainPlan, progress: Reached, material: Material) -> list[str]:
     """What a reader of the numbers must know."""
     notes, objective = notes_of(material), course.objective
     notes += [

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from graftwork.budget.purse import Watch
+from graftwork.budget.purse import Clock
 from graftwork.config import Prices
 from graftwork.core.meter import Phase, Readings
 from graftwork.io.files import finite, storage_errors
@@ -31,7 +31,7 @@ class Filling:
     """`runs/<id>/` of a pre-training that this process leads."""
 
     def __init__(
-        self, checkpoints: Checkpoints, every_seconds: float, progress: Callable[[float, str], None], watch: Watch
+        self, checkpoints: Checkpoints, every_seconds: float, progress: Callable[[float, str], None], watch: Clock
     ):
         self.checkpoints, self.folder = checkpoints, checkpoints.folder.parent
         self._every_seconds, self._progress = every_seconds, progress

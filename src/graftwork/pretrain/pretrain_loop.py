@@ -40,7 +40,7 @@ SAMPLE_LENGTH = 40  # tokens of a sample
 
 
 @dataclass(frozen=True)
-class Course:
+class PretrainPlan:
     """What is trained on what, and how: all that no step changes."""
 
     objective: ByGradient
@@ -57,7 +57,7 @@ class Course:
 
 
 @dataclass(frozen=True)
-class Keeping:
+class LoopHooks:
     """What the loop hands out while it runs."""
 
     log: Callable[[Mapping[str, Any]], None]  # a line of log.jsonl
@@ -66,10 +66,10 @@ class Keeping:
     spent: Callable[[], bool]  # whether no more may be spent: the same for all processes, who ask at the same time
 
 
-class Training:
+class PretrainState:
     """A network on its way."""
 
-    def __init__(self, course: Course, network: nn.Module):
+    def __init__(self, course: PretrainPlan, network: nn.Module):
         self.course, self.network = course, network.to(course.device).train()
         learning = {name: weight for name, weight in network.named_parameters() if weight.requires_grad}
         recipe, objective = course.recipe, course.objective
@@ -212,7 +212,7 @@ class Training:
                 self.state[int(number)] = {**self.state.get(int(number), {}), inside: kept[name]}
 
 
-def go_on(training: Training, progress: Reached, validate_every: int, keeping: Keeping) -> None:
+def go_on(training: PretrainState, progress: Reached, validate_every: int, keeping: LoopHooks) -> None:
     """Steps from `progress.step` on, to the end or until no more may be spent; `progress` is kept up to date.
 
     SIGINT and SIGTERM wait for the end of a step, and for the checkpoint that it leaves. In a validation they do not
@@ -230,7 +230,7 @@ def go_on(training: Training, progress: Reached, validate_every: int, keeping: K
                 signals.let_go()
 
 
-def _take(training: Training, progress: Reached, keeping: Keeping) -> None:
+def _take(training: PretrainState, progress: Reached, keeping: LoopHooks) -> None:
     """One step, told; where no more may be spent it is the last one."""
     line = training.step(progress.step, progress.steps)
     progress.step += 1
@@ -242,7 +242,7 @@ def _take(training: Training, progress: Reached, keeping: Keeping) -> None:
         progress.facts["planned"], progress.steps = progress.steps, progress.step
 
 
-def _validate(training: Training, progress: Reached, keeping: Keeping, signals: Waiting) -> None:
+def _validate(training: PretrainState, progress: Reached, keeping: LoopHooks, signals: Waiting) -> None:
     """A line of the log with every held-out score, and one with a sample."""
     progress.owes_validation = True
     scores = signals.during(training.validated, lambda: keeping.checkpoint(progress, training.tensors, True))

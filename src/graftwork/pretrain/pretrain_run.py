@@ -23,12 +23,12 @@ from graftwork.io.files import file_digest, safe_load, storage_errors, sync_fold
 from graftwork.machine.environment import environment
 from graftwork.pretrain.architecture import read_as
 from graftwork.pretrain.duration import Allowance, Extent, flop_of, mixed, paid_by, steps_of
-from graftwork.pretrain.objective import ByGradient, InOrder, Objective, Opened, PretrainingRecipe
+from graftwork.pretrain.objective import ByGradient, ContinuedNetwork, InOrder, Objective, PretrainingRecipe
 from graftwork.pretrain.parallel import JointWatch, Peers
 from graftwork.pretrain.pretrain_checkpoint import Reached
 from graftwork.pretrain.pretrain_facts import facts_of, scores_of
 from graftwork.pretrain.pretrain_folder import CHECKPOINT, Filling, price_so_far
-from graftwork.pretrain.pretrain_loop import Course, Keeping, Training, go_on
+from graftwork.pretrain.pretrain_loop import LoopHooks, PretrainPlan, PretrainState, go_on
 from graftwork.pretrain.schedule import positions, summed
 from graftwork.pretrain.training_text import Material
 from graftwork.pretrain.vocabulary import Vocabulary
@@ -45,7 +45,7 @@ WEIGHTS = "model.safetensors"
 
 
 @dataclass(frozen=True)
-class Learner:
+class ResolvedPretraining:
     """What is trained, every word of the user resolved."""
 
     objective: Objective
@@ -57,7 +57,7 @@ class Learner:
 
 
 @dataclass(frozen=True)
-class Session:
+class PretrainSession:
     """What it is computed by, and what it has cost since the command began."""
 
     computed_in: Mapping[str, Any]
@@ -70,11 +70,11 @@ class Session:
 
 
 @dataclass(frozen=True)
-class Order:
+class PretrainOrder:
     """What is to be done."""
 
-    learner: Learner
-    session: Session
+    learner: ResolvedPretraining
+    session: PretrainSession
     seed: int
     extent: Extent
     validate_every: int | None  # steps
@@ -98,7 +98,7 @@ class Pilot:
         return summed(recipe, steps, of, self.short[0], self.long[0])
 
 
-def by_gradient(order: Order, spec: RunSpec, folder: Path, material: Material) -> RunResult:
+def by_gradient(order: PretrainOrder, spec: RunSpec, folder: Path, material: Material) -> RunResult:
     """Train in the loop, from the last checkpoint where there is one. Raises `Diverged`, `IncompatibleModule`."""
     objective, recipe = cast(ByGradient, order.learner.objective), order.learner.recipe
     assert recipe is not None
@@ -113,7 +113,7 @@ def by_gradient(order: Order, spec: RunSpec, folder: Path, material: Material) -
     with torch.random.fork_rng(devices=[]):
         if opened.fresh and not found:
             progress.facts["head_flops"] = _train_heads(course, objective, opened)
-        training = Training(course, opened.network)
+        training = PretrainState(course, opened.network)
         pilot = _pilot(training, recipe)
         if found:
             training.restore(found[1])
@@ -135,11 +135,13 @@ def by_gradient(order: Order, spec: RunSpec, folder: Path, material: Material) -
     return finished(order, spec, folder, readings, facts, scores_of(progress.facts["after"]))
 
 
-def _opened(order: Order, objective: ByGradient, recipe: PretrainingRecipe, material: Material) -> Opened:
+def _opened(
+    order: PretrainOrder, objective: ByGradient, recipe: PretrainingRecipe, material: Material
+) -> ContinuedNetwork:
     """The network to train; what is drawn is drawn from the seed."""
     seed = derive(order.seed, "init")
     if order.learner.source is None:
-        return Opened(
+        return ContinuedNetwork(
             objective.network(order.learner.size, material.vocabulary, recipe.length, seed), material.vocabulary
         )
     opened = objective.opened(order.learner.source, seed)
@@ -150,11 +152,11 @@ def _opened(order: Order, objective: ByGradient, recipe: PretrainingRecipe, mate
     return opened
 
 
-def _course(order: Order, objective: ByGradient, recipe: PretrainingRecipe, material: Material) -> Course:
+def _course(order: PretrainOrder, objective: ByGradient, recipe: PretrainingRecipe, material: Material) -> PretrainPlan:
     rows = material.rows(objective, recipe)
     if order.session.peers.size > 1 and any(isinstance(found, InOrder) for found in rows.values()):
         raise ConfigError("this objective carries a state from step to step, and runs in one process only")
-    return Course(
+    return PretrainPlan(
         objective=objective,
         vocabulary=material.vocabulary,
         recipe=recipe,
@@ -169,7 +171,7 @@ def _course(order: Order, objective: ByGradient, recipe: PretrainingRecipe, mate
     )
 
 
-def filling_of(order: Order, folder: Path) -> Filling:
+def filling_of(order: PretrainOrder, folder: Path) -> Filling:
     """The run's folder, and the checkpoints in it."""
     checkpoints = Checkpoints(folder / CHECKPOINT, folder.name, partial(computed_in, order.session.computed_in))
     return Filling(checkpoints, order.every_seconds, order.session.progress, order.session.watch)
@@ -188,7 +190,7 @@ def _shared(found: Any, peers: Peers, filling: Filling) -> Any:
     return found
 
 
-def _train_heads(course: Course, objective: ByGradient, opened: Opened) -> float:
+def _train_heads(course: PretrainPlan, objective: ByGradient, opened: ContinuedNetwork) -> float:
     """Let what was added learn from the network as it came; returns the FLOP that it took.
 
     Else the gradients of a head that knows nothing would tear down what the network knows, and what is scored before
@@ -201,7 +203,7 @@ def _train_heads(course: Course, objective: ByGradient, opened: Opened) -> float
     for name, weight in opened.network.named_parameters():
         weight.requires_grad_(name in opened.fresh)
     alone = replace(recipe, learning_rate=objective.recipe.learning_rate)
-    training = Training(replace(course, recipe=alone, seed=derive(course.seed, "heads")), opened.network)
+    training = PretrainState(replace(course, recipe=alone, seed=derive(course.seed, "heads")), opened.network)
     flops, _ = training.count(0, recipe.head_steps)
     for step in range(recipe.head_steps):
         training.step(step, recipe.head_steps)
@@ -210,13 +212,13 @@ def _train_heads(course: Course, objective: ByGradient, opened: Opened) -> float
     return flops * recipe.head_steps
 
 
-def _pilot(training: Training, recipe: PretrainingRecipe) -> Pilot:
+def _pilot(training: PretrainState, recipe: PretrainingRecipe) -> Pilot:
     """A pass of each length, thrown away."""
     long = training.count(1, 1)  # the last step of one is of long rows
     return Pilot(training.count(0, 10**6) if recipe.short_length else long, long)
 
 
-def _validating_seconds(course: Course, pilot: Pilot) -> float:
+def _validating_seconds(course: PretrainPlan, pilot: Pilot) -> float:
     """About what all validations of a run take: a forward pass is a third of a step's work, and is taken for half."""
     held = sum(held.steps * held.batch * held.length for held in course.held.values())
     step = course.recipe.batch * course.recipe.length
@@ -224,7 +226,12 @@ def _validating_seconds(course: Course, pilot: Pilot) -> float:
 
 
 def _plan(
-    order: Order, course: Course, pilot: Pilot, progress: Reached, material: Material, allowance: Allowance | None
+    order: PretrainOrder,
+    course: PretrainPlan,
+    pilot: Pilot,
+    progress: Reached,
+    material: Material,
+    allowance: Allowance | None,
 ) -> None:
     """Fix the number of steps, once: a run that goes on keeps the number that it began with."""
     if progress.steps:
@@ -244,13 +251,13 @@ def _plan(
         progress.steps = extent.steps or max(1, once)
 
 
-def allowance_of(order: Order, progress: Reached) -> Allowance | None:
+def allowance_of(order: PretrainOrder, progress: Reached) -> Allowance | None:
     """What is left of a budget of time, energy or money; None for other extents."""
     purse = order.session.purse
     return Allowance(purse, progress.fit.wall_seconds) if purse is not None else None
 
 
-def _every(order: Order, course: Course, progress: Reached) -> int:
+def _every(order: PretrainOrder, course: PretrainPlan, progress: Reached) -> int:
     """Steps from one validation to the next: of a short run fewer, so that most of its work is training."""
     trained = positions(course.recipe, progress.steps, progress.steps)
     held = sum(held.steps * held.batch * held.length for held in course.held.values())
@@ -258,7 +265,7 @@ def _every(order: Order, course: Course, progress: Reached) -> int:
     return order.validate_every or max(1, -(-progress.steps // count))
 
 
-def _keeping(order: Order, filling: Filling, allowance: Allowance | None) -> Keeping:
+def _keeping(order: PretrainOrder, filling: Filling, allowance: Allowance | None) -> LoopHooks:
     leads = order.session.peers.leads
 
     def spent() -> bool:
@@ -267,7 +274,7 @@ def _keeping(order: Order, filling: Filling, allowance: Allowance | None) -> Kee
     def price() -> str:
         return price_so_far(order.session.marks, filling.spent(), order.session.prices)
 
-    return Keeping(
+    return LoopHooks(
         log=filling.log if leads else lambda line: None,
         checkpoint=filling.checkpoint if leads else lambda progress, tensors, now: None,
         tell=(lambda progress, loss: filling.tell(progress, loss, price)) if leads else lambda progress, loss: None,
@@ -275,7 +282,7 @@ def _keeping(order: Order, filling: Filling, allowance: Allowance | None) -> Kee
     )
 
 
-def _save(objective: ByGradient, training: Training, order: Order, folder: Path) -> None:
+def _save(objective: ByGradient, training: PretrainState, order: PretrainOrder, folder: Path) -> None:
     """`backbone/`, with the files by which the source said how it is read: that stays as it was."""
     with placed(folder / PRETRAINED) as part:
         objective.save(training.network.cpu().eval(), training.course.vocabulary, part)
@@ -308,7 +315,7 @@ def placed(final: Path) -> Any:
 
 
 def finished(
-    order: Order,
+    order: PretrainOrder,
     spec: RunSpec,
     folder: Path,
     readings: Readings,

@@ -23,9 +23,9 @@ from graftwork.pretrain.objective import AtOnce, Continues, Objective, Pretraini
 from graftwork.pretrain.parallel import JointWatch, Peers, peers
 from graftwork.pretrain.pretrain_folder import CHECKPOINT
 from graftwork.pretrain.pretrain_report import write_report
-from graftwork.pretrain.pretrain_run import Learner, Order, Session, by_gradient
+from graftwork.pretrain.pretrain_run import PretrainOrder, PretrainSession, ResolvedPretraining, by_gradient
 from graftwork.pretrain.start_point import NamedObjective, folder_of, parse_objective, recipe_of, revision_of, size_of
-from graftwork.pretrain.training_text import Asked, open_texts, tokenised, vocabulary_of
+from graftwork.pretrain.training_text import TextChoice, open_texts, tokenised, vocabulary_of
 from graftwork.pretrain.vocabulary import Vocabulary
 from graftwork.pretrained.open_backbone import PRETRAINED
 from graftwork.run.price_tag import begin_all, repriced
@@ -99,15 +99,15 @@ def pretrain(
         _require_no_steps({"steps": extent.steps, "general": general, "validate_every": validate_every})
     named, kept = tokenizer or made.objective.tokenizer, _seconds(checkpoint_every)
     own, other = ([paths] if isinstance(paths, str | Path) else list(paths) for paths in (corpus, general or []))
-    asked = Asked(own, validation, other, replay, unit, field, encoding, named, vocabulary, lowercase)
+    asked = TextChoice(own, validation, other, replay, unit, field, encoding, named, vocabulary, lowercase)
     require_writable(Path(runs))
     with peers() as group:
         if group.size > 1 and isinstance(made.objective, AtOnce):
             raise ConfigError("this objective runs in one process only", do="start it without torchrun")
         learner = _learner(made, backbone, size or SIZE, recipe or {}, group)
         computed_in = _computed_in(precision, device, made.objective, group)
-        session = Session(computed_in, listed, group, watch, purse, marks, progress)
-        order = Order(learner, session, seed, extent, validate_every, kept, prompt)
+        session = PretrainSession(computed_in, listed, group, watch, purse, marks, progress)
+        order = PretrainOrder(learner, session, seed, extent, validate_every, kept, prompt)
         return _run(order, asked, Path(runs), corpora_folder(cache))
 
 
@@ -120,17 +120,17 @@ def _computed_in(precision: str, device: str, objective: Objective, group: Peers
 
 def _learner(
     made: NamedObjective, backbone: str | None, size: str, changes: Mapping[str, Any], group: Peers
-) -> Learner:
+) -> ResolvedPretraining:
     """What is trained; a backbone brings its size and vocabulary."""
     objective = made.objective
     recipe = _recipe(objective, changes, group, continuing=backbone is not None)
     if backbone is None:
-        return Learner(objective, made.config, None, None, size_of(objective, size), recipe)
+        return ResolvedPretraining(objective, made.config, None, None, size_of(objective, size), recipe)
     folder = folder_of(backbone)
-    return Learner(objective, made.config, folder, Vocabulary.open(folder), {}, recipe)
+    return ResolvedPretraining(objective, made.config, folder, Vocabulary.open(folder), {}, recipe)
 
 
-def _run(order: Order, asked: Asked, runs: Path, root: Path) -> Pretrained:
+def _run(order: PretrainOrder, asked: TextChoice, runs: Path, root: Path) -> Pretrained:
     """Find the run, or fill its folder."""
     group = order.session.peers
     order.session.progress(0.0, "reading the corpus")
@@ -171,7 +171,7 @@ def _alone(folder: Path) -> AbstractContextManager[None]:
     return alone(folder / ".lock", "another process trains this run", "wait for it, or give another --seed")
 
 
-def _spec(order: Order, reads: Mapping[str, Any]) -> RunSpec:
+def _spec(order: PretrainOrder, reads: Mapping[str, Any]) -> RunSpec:
     """The identity of a pre-training, in the words of any run's."""
     settings, extent = order.learner.recipe, order.extent
     recipe = {} if settings is None else asdict(settings)

@@ -19,7 +19,7 @@ JSON_SUFFIXES = (".jsonl", ".ndjson", ".json")
 _UTF16_BOMS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 
-class Line(NamedTuple):
+class TextLine(NamedTuple):
     """A line, or a part of one that is too long."""
 
     number: int  # of the line in its file, from 1 on
@@ -28,7 +28,7 @@ class Line(NamedTuple):
     ends: bool  # False: the next one goes on
 
 
-class Part(NamedTuple):
+class DocumentPart(NamedTuple):
     """A document, or a part of one that is too long."""
 
     text: str
@@ -41,7 +41,7 @@ def format_suffix(path: Path) -> str:
     return inner.suffix.lower()
 
 
-def parts(path: Path, unit: str, field: str, encoding: str) -> Iterator[Part]:
+def parts(path: Path, unit: str, field: str, encoding: str) -> Iterator[DocumentPart]:
     """The documents of a file, in order: of JSONL the texts in `field`, of any other file its `unit`s.
 
     Raises `DataError` with the line of what is not text, not JSON or not there, `StorageError` for a file that can't
@@ -52,14 +52,14 @@ def parts(path: Path, unit: str, field: str, encoding: str) -> Iterator[Part]:
     return _of_lines(lines(path, encoding, LONGEST), unit)
 
 
-def _of_lines(found: Iterable[Line], unit: str) -> Iterator[Part]:
+def _of_lines(found: Iterable[TextLine], unit: str) -> Iterator[DocumentPart]:
     held: list[str] = []
     size, continues = 0, False
     for line in found:
         text = line.text.rstrip()
         ends = line.begins and (unit == "line" or (unit == "paragraph" and not text))
         if held and (ends or not line.begins or size + len(text) > LONGEST):
-            yield Part("\n".join(held).strip(), continues)
+            yield DocumentPart("\n".join(held).strip(), continues)
             held, size, continues = [], 0, not ends
         elif ends:
             continues = False
@@ -67,10 +67,10 @@ def _of_lines(found: Iterable[Line], unit: str) -> Iterator[Part]:
             held.append(text)
             size += len(text) + 1
     if held:
-        yield Part("\n".join(held).strip(), continues)
+        yield DocumentPart("\n".join(held).strip(), continues)
 
 
-def _of_objects(path: Path, field: str, encoding: str) -> Iterator[Part]:
+def _of_objects(path: Path, field: str, encoding: str) -> Iterator[DocumentPart]:
     for line in lines(path, encoding, LONGEST_OBJECT):
         where = f"{path}:{line.number}"
         if not line.ends:
@@ -85,7 +85,7 @@ def _of_objects(path: Path, field: str, encoding: str) -> Iterator[Part]:
             while text:
                 cut = _cut(text, LONGEST)
                 if text[:cut].strip():
-                    yield Part(text[:cut].strip(), not begins)
+                    yield DocumentPart(text[:cut].strip(), not begins)
                     begins = False
                 text = text[cut:]
 
@@ -133,7 +133,7 @@ def _text_of(line: str, field: str, where: str) -> str:
     return str(row[field])
 
 
-def lines(path: Path, encoding: str, longest: int) -> Iterator[Line]:
+def lines(path: Path, encoding: str, longest: int) -> Iterator[TextLine]:
     """The lines of a file, ends at LF left out; one that is longer than `longest` characters in parts, cut at spaces.
 
     A byte-order mark of UTF-8 is left out. Raises `DataError` and `StorageError`.
@@ -155,19 +155,19 @@ def lines(path: Path, encoding: str, longest: int) -> Iterator[Line]:
         rest = whole[-1]
         while len(rest) > longest:
             cut = _cut(rest, longest)
-            yield Line(number, rest[:cut], begins, ends=False)
+            yield TextLine(number, rest[:cut], begins, ends=False)
             rest, begins = rest[cut:], False
     if rest:
-        yield Line(number, rest, begins, ends=True)
+        yield TextLine(number, rest, begins, ends=True)
 
 
-def _whole(number: int, text: str, begins: bool, longest: int) -> Iterator[Line]:
+def _whole(number: int, text: str, begins: bool, longest: int) -> Iterator[TextLine]:
     """A line whose end is known, in parts."""
     while len(text) > longest:
         cut = _cut(text, longest)
-        yield Line(number, text[:cut], begins, ends=False)
+        yield TextLine(number, text[:cut], begins, ends=False)
         text, begins = text[cut:], False
-    yield Line(number, text, begins, ends=True)
+    yield TextLine(number, text, begins, ends=True)
 
 
 def _cut(text: str, longest: int) -> int:

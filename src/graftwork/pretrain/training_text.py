@@ -19,7 +19,7 @@ from graftwork.pretrain.vocabulary_training import learn
 
 
 @dataclass(frozen=True)
-class Asked:
+class TextChoice:
     """Which texts, and how they are cut into tokens."""
 
     corpus: Sequence[str | Path]
@@ -41,12 +41,12 @@ class Asked:
 
 
 @dataclass(frozen=True)
-class Texts:
+class Corpora:
     """The corpora, opened."""
 
     own: Corpus
     general: Corpus | None
-    asked: Asked
+    asked: TextChoice
 
     def cutting(self, vocabulary: Vocabulary | None) -> dict[str, Any]:
         """JSON that decides the tokens."""
@@ -60,17 +60,17 @@ class Texts:
         return {"corpus": self.own.digest(), "general": general, "tokenizer": self.cutting(vocabulary)}
 
 
-def open_texts(asked: Asked) -> Texts:
+def open_texts(asked: TextChoice) -> Corpora:
     """Raises `ConfigError`, `DataError` or `StorageError`."""
 
     def opened(paths: Sequence[str | Path]) -> Corpus:
         how = {"unit": asked.unit, "field": asked.field, "encoding": asked.encoding}
         return open_corpus(paths, validation=asked.validation, **how)
 
-    return Texts(opened(asked.corpus), opened(asked.general) if asked.general else None, asked)
+    return Corpora(opened(asked.corpus), opened(asked.general) if asked.general else None, asked)
 
 
-def vocabulary_of(texts: Texts, root: Path) -> Vocabulary:
+def vocabulary_of(texts: Corpora, root: Path) -> Vocabulary:
     """Learned from the corpus' training split, once: it is found below `root` from then on."""
     asked = texts.asked
     return learn(texts.own, asked.tokenizer, root, size=asked.vocabulary, lowercase=asked.lowercase)
@@ -162,7 +162,7 @@ def _fewest(objective: ByGradient) -> int:
     return objective.fewest if isinstance(objective, Crosses) else 1
 
 
-def tokenised(texts: Texts, vocabulary: Vocabulary, root: Path) -> Material:
+def tokenised(texts: Corpora, vocabulary: Vocabulary, root: Path) -> Material:
     """Found below `root`, or made there. Raises `DataError` or `StorageError`."""
     own = tokenise(texts.own, vocabulary, root / "tokens")
     general = tokenise(texts.general, vocabulary, root / "tokens") if texts.general else None

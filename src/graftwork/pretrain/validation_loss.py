@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 import torch
 from torch import Tensor, nn
 
-from graftwork.pretrain.corpus_tokens import Tokens
+from graftwork.pretrain.corpus_tokens import SplitTokens
 from graftwork.pretrain.objective import ByGradient, InOrder, Rows
 from graftwork.pretrain.vocabulary import Vocabulary
 from graftwork.train.seeds import derive
@@ -23,7 +23,7 @@ class Held:
     """A split that is not trained on."""
 
     rows: Rows
-    tokens: Tokens
+    tokens: SplitTokens
     batch: int  # rows of a pass
     length: int  # T
 
@@ -39,7 +39,7 @@ class Held:
 
 
 @dataclass(frozen=True)
-class Score:
+class ValidationScore:
     """What a network makes of a split."""
 
     nats: float  # mean -log p per predicted token
@@ -50,7 +50,7 @@ class Score:
         """exp of the mean loss; infinite where that is too large for a number."""
         return _exp(self.nats)
 
-    def as_json(self, tokens: Tokens) -> dict[str, float]:
+    def as_json(self, tokens: SplitTokens) -> dict[str, float]:
         """With what does not depend on how the text is cut into tokens: bits per byte, and perplexity per word."""
         bits = self.nats / math.log(2) / tokens.bytes_per_token
         word = _exp(self.nats * len(tokens.ids) / max(1, tokens.words))
@@ -63,7 +63,9 @@ def _exp(nats: float) -> float:
 
 
 @torch.no_grad()
-def validate(objective: ByGradient, network: nn.Module, vocabulary: Vocabulary, held: Held, device: str) -> Score:
+def validate(
+    objective: ByGradient, network: nn.Module, vocabulary: Vocabulary, held: Held, device: str
+) -> ValidationScore:
     """The network is left in the mode that it was in."""
     training = network.training
     network.eval()
@@ -80,4 +82,4 @@ def validate(objective: ByGradient, network: nn.Module, vocabulary: Vocabulary, 
         predicted += loss.predicted
         state = loss.state
     network.train(training)
-    return Score(nats / max(1, predicted), predicted)
+    return ValidationScore(nats / max(1, predicted), predicted)

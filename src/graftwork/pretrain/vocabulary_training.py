@@ -21,7 +21,7 @@ SMALLEST = 32  # tokens; fewer hold no alphabet
 
 
 @dataclass(frozen=True)
-class Sample:
+class TextSample:
     """The texts of the train split, or of a larger corpus a share of them; it can be gone through again and again."""
 
     corpus: Corpus
@@ -60,7 +60,7 @@ def learn(
         vocabulary = Vocabulary.open(folder)
         touch(folder / CONFIG)
     else:
-        vocabulary = kind.train(Sample(corpus), wanted, lower)
+        vocabulary = kind.train(TextSample(corpus), wanted, lower)
         corpus.require_unchanged()
         vocabulary.save(folder)
     if vocabulary.size > wanted:

@@ -19,7 +19,7 @@ REMEMBERED = 1_000_000  # chunks of text, at most
 
 
 @dataclass(frozen=True)
-class Found:
+class KnownText:
     """What a vocabulary knows of a text."""
 
     rows: list[int]  # of the words known, in order
@@ -32,28 +32,28 @@ class KnownWords:
 
     vocabulary: Mapping[str, int]  # word -> row
     unspaced_apart: bool = True  # whether words are looked for within a stretch of an unspaced script
-    _chunks: dict[str, Found] = field(default_factory=dict)  # what was found before, for words repeat
+    _chunks: dict[str, KnownText] = field(default_factory=dict)  # what was found before, for words repeat
 
-    def read(self, text: str) -> Found:
+    def read(self, text: str) -> KnownText:
         """The known words of a text."""
         found = [self._chunk(chunk) for chunk in unicodedata.normalize("NFC", text).split()]
-        return Found([row for one in found for row in one.rows], sum(one.unknown for one in found))
+        return KnownText([row for one in found for row in one.rows], sum(one.unknown for one in found))
 
-    def _chunk(self, chunk: str) -> Found:
+    def _chunk(self, chunk: str) -> KnownText:
         if chunk not in self._chunks:
             if len(self._chunks) == REMEMBERED:
                 self._chunks.clear()
             whole = find(self.vocabulary, chunk)
-            self._chunks[chunk] = self._within(chunk) if whole is None else Found([whole], 0)
+            self._chunks[chunk] = self._within(chunk) if whole is None else KnownText([whole], 0)
         return self._chunks[chunk]
 
-    def _within(self, chunk: str) -> Found:
+    def _within(self, chunk: str) -> KnownText:
         cut = pieces(chunk)
         if self.unspaced_apart and APART.search(chunk):
             return self._cover(apart(cut), LONGEST_UNSPACED)
         return self._cover(cut, LONGEST)
 
-    def _cover(self, cut: Sequence[str], longest: int) -> Found:
+    def _cover(self, cut: Sequence[str], longest: int) -> KnownText:
         """The best way through the pieces, found from the last one to the first."""
         ways: list[Way] = [(0, 0, 0, None)] * (len(cut) + 1)
         for start in reversed(range(len(cut))):
@@ -74,7 +74,7 @@ class KnownWords:
             else:
                 unknown += sum(any(map(str.isalnum, part)) for part in apart([cut[place]]))
             place = following
-        return Found(rows, unknown)
+        return KnownText(rows, unknown)
 
 
 def find(vocabulary: Mapping[str, int], word: str) -> int | None:

@@ -26,7 +26,7 @@ from graftwork.pretrained.tokenizer_folder import checked_copy
 
 
 @dataclass(frozen=True)
-class Opened:
+class ReadNetwork:
     """A network that has been read, before it is known how its files are."""
 
     folder: Path
@@ -73,7 +73,9 @@ class Opened:
         return opened
 
 
-def open_network(source: str, architectures: Mapping[str, Architecture], random_seed: int | None, bf16: bool) -> Opened:
+def open_network(
+    source: str, architectures: Mapping[str, Architecture], random_seed: int | None, bf16: bool
+) -> ReadNetwork:
     """Read config and weights; frozen, in eval mode, batch norms in fp32 whatever the rest is in."""
     folder = locate(source)
     with transformers_errors(folder):
@@ -89,7 +91,7 @@ def open_network(source: str, architectures: Mapping[str, Architecture], random_
     module.eval().requires_grad_(False)
     for tensor in (*module.parameters(), *module.buffers()):
         tensor.data = tensor.data.clone()  # a mapped file is aligned otherwise: a copy would differ in the last bits
-    return Opened(
+    return ReadNetwork(
         folder, f"hf:{source}", in_bf16(module) if bf16 else module, architectures[model_type(folder)], random_seed
     )
 
@@ -148,7 +150,7 @@ class SoundFamily:
         return opened.backbone(reader, "sound", reading, sample, max_length=longest, rate=reader.rate)
 
 
-def _of_spectrograms(opened: Opened, dtype: torch.dtype) -> ChainedBackbone:
+def _of_spectrograms(opened: ReadNetwork, dtype: torch.dtype) -> ChainedBackbone:
     with transformers_errors(opened.folder):
         checked_sizes(model_file(opened.folder, PREPARED))
         with checked_copy(opened.folder) as copy:

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from tokenizers import Encoding, Tokenizer
 
-from graftwork.core.backbone import Words
+from graftwork.core.backbone import WordPlaces
 from graftwork.core.example import Example, answers_of
 
 OVERLAP = 4  # a window shares this part of its greatest length with the one before: a fourth
@@ -27,7 +27,7 @@ class Windows:
 
     encodings: list[Encoding]  # sequence by sequence
     owned: NDArray[np.int64]  # (B,) sequences of each example
-    words: Words
+    words: WordPlaces
     cut: int  # questions that were cut
 
 
@@ -66,7 +66,7 @@ class Windowing:
         return Windows(
             list(itertools.chain.from_iterable(windows)),
             np.array([len(own) for own in windows], dtype=np.int64),
-            Words([list(rows) for rows in read], [list(rows.values()) for rows in read], counts),
+            WordPlaces([list(rows) for rows in read], [list(rows.values()) for rows in read], counts),
             cut,
         )
 

@@ -22,7 +22,7 @@ NOT_HERE = "licences and consent of the data and the backbone, and what may be d
 
 
 @dataclass(frozen=True)
-class Row:
+class RunGroup:
     """The receipts of runs that differ in the seed alone, by seed, and what came of verifying them."""
 
     receipts: Sequence[Receipt]  # at least one, failed ones too
@@ -49,7 +49,7 @@ class Row:
         return [(outcome["scores"] or outcome["validation"])[metric] for outcome in outcomes]
 
 
-def checklist(row: Row) -> str:
+def checklist(row: RunGroup) -> str:
     """Every question with its answer, in Markdown."""
     answers = {
         "What was adapted, to what, and how?": _what(row.first),
@@ -68,7 +68,7 @@ def checklist(row: Row) -> str:
     return "\n".join(f"- **{question}** {answer}." for question, answer in answers.items())
 
 
-def paragraph(row: Row) -> str:
+def paragraph(row: RunGroup) -> str:
     """What would stand in a section on methods."""
     first = row.first
     parts = [
@@ -158,7 +158,7 @@ def _settings(receipt: Receipt) -> str:
     )
 
 
-def _chosen(row: Row) -> str:
+def _chosen(row: RunGroup) -> str:
     """Numbers and words among the facts of every run that went well; what they share is told once."""
     told: dict[str, list[str]] = {}
     for receipt in row.finished:
@@ -178,7 +178,7 @@ def _flat(facts: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, Any]
             yield f"{above}{name}", value
 
 
-def _trained(row: Row) -> str:
+def _trained(row: RunGroup) -> str:
     receipt = row.first
     recipe, config = receipt["method"]["recipe"], receipt["method"]["config"]
     steps = receipt["outcome"]["log"]["steps"]
@@ -196,7 +196,7 @@ def _trained(row: Row) -> str:
     )
 
 
-def _passes(row: Row) -> str:
+def _passes(row: RunGroup) -> str:
     """Over the data, of a method that logs no steps. Receipts of before they were counted can't say that none were."""
     logs = [receipt["outcome"]["log"] for receipt in row.finished or row.receipts]
     told = [log.get("epochs", 0) for log in logs]
@@ -221,7 +221,7 @@ def _search(receipt: Receipt) -> str:
     )
 
 
-def _runs(row: Row) -> str:
+def _runs(row: RunGroup) -> str:
     seeds = [number(receipt["randomness"]["seed"]) for receipt in row.receipts]
     failed = number(len(row.receipts) - len(row.finished))
     runs, with_seeds = ("run", "seed") if len(seeds) == 1 else ("runs", "seeds")
@@ -229,13 +229,13 @@ def _runs(row: Row) -> str:
     return f"{number(len(seeds))} {runs} with {with_seeds} {', '.join(seeds)}{luck}, of which {failed} failed"
 
 
-def _decided(row: Row) -> list[str]:
+def _decided(row: RunGroup) -> list[str]:
     """The sources of variation that the seeds decide, where others are held as by seed 0; nothing where all vary."""
     held = {source for receipt in row.receipts for source in receipt["randomness"]["held"]}
     return [source for source in row.first["randomness"]["derived"] if source not in held] if held else []
 
 
-def _result(row: Row) -> str:
+def _result(row: RunGroup) -> str:
     if not row.finished:
         return f"there is none: {row.first['outcome']['failure']['message']}"
     told = []
@@ -264,7 +264,7 @@ def _other_examples(finished: Sequence[Receipt]) -> str:
     return f"; 95 % intervals of the first over other examples, of each run alone: {listed}"
 
 
-def _price(row: Row) -> str:
+def _price(row: RunGroup) -> str:
     numerics = numerics_of(row.first)
     names = {"train_seconds": "to train", "energy_joules": "of energy", "peak_memory_bytes": "of memory at most"}
     told = [_cost(row, name, words) for name, words in names.items()]
@@ -275,7 +275,7 @@ def _price(row: Row) -> str:
     return f"a run took {listed} on {where}, {threads}{precision}"
 
 
-def _cost(row: Row, name: str, words: str) -> str:
+def _cost(row: RunGroup, name: str, words: str) -> str:
     """The median of the runs, with the grade of how it is known."""
     costs = [receipt["price_tag"][name] for receipt in row.receipts if receipt["price_tag"][name]["value"] is not None]
     if not costs:
@@ -297,7 +297,7 @@ def _versions(receipt: Receipt) -> str:
     return ", ".join(f"{name} {version}" for name, version in listed.items())
 
 
-def _verified(row: Row) -> str:
+def _verified(row: RunGroup) -> str:
     if not row.verdicts:
         return "not that it was kept; `graft verify RUN --record` keeps it"
     return "; ".join(

@@ -50,13 +50,13 @@ from graftwork.run.receipt import inputs_of, read_receipt
 from graftwork.run.receipt_fields import missing
 from graftwork.run.recorded_data import paths_of, recorded_file
 from graftwork.run.recorded_numerics import numerics_of
-from graftwork.run.session import Shop, open_shop
-from graftwork.run.settings import Setup
+from graftwork.run.session import Session, open_session
+from graftwork.run.settings import RunSettings
 from graftwork.run.store import RunStore
 from graftwork.train.method_files import method_again
 
 EQUAL, IN_BAND, IN_TOLERANCE, DIFFERENT = "bitwise equal", "within the band", "within the tolerance", "different"
-SHOPS_KEPT = 2  # of one board: methods with the backbone, and methods without
+SESSIONS_KEPT = 2  # of one board: methods with the backbone, and methods without
 VERIFIED = "verified.jsonl"
 
 
@@ -116,7 +116,7 @@ class Verifier:
 
     def __init__(self, scratch: Path, moved: Moved = HERE):
         self.scratch, self.moved = scratch, moved
-        self._shops: dict[str, Shop] = {}
+        self._sessions: dict[str, Session] = {}
 
     def verify(self, folder: Path, progress: Progress = silent) -> Verification:
         """The verdict on the run in `folder`.
@@ -134,20 +134,20 @@ class Verifier:
             return self._verdict(folder, spec, receipt, found)
         with _threads(receipt), kept_only(*astuple(self.moved)):
             try:
-                shop = self._shop(item, spec, receipt)
+                session = self._session(item, spec, receipt)
             except GraftworkError:
                 changed = [*_changed_files(receipt, self.moved), *_changed_model(receipt)]
                 if not changed:
                     raise
                 return self._verdict(folder, spec, receipt, [*found, *changed])
-            found += self._shop_differences(shop, spec, receipt)
-            if (rule := shop.word_rule(item)) != spec.words:
+            found += self._shop_differences(session, spec, receipt)
+            if (rule := session.word_rule(item)) != spec.words:
                 found.append(Difference("word rule", INPUT, f"rule {spec.words}", f"rule {rule}"))
             if _inputs(found):
                 return self._verdict(folder, spec, receipt, found)
-            return self._again(folder, spec, receipt, found, item, shop, progress)
+            return self._again(folder, spec, receipt, found, item, session, progress)
 
-    def _shop(self, item: Named, spec: RunSpec, receipt: Mapping[str, Any]) -> Shop:
+    def _session(self, item: Named, spec: RunSpec, receipt: Mapping[str, Any]) -> Session:
         """Over the run's data and backbone, with its threads; opened once for runs that share them."""
         numerics = numerics_of(receipt)
         uses = item.method.uses_backbone
@@ -156,25 +156,27 @@ class Verifier:
         precision = numerics["precision"] or "fp32"
         opens = {name: value for name, value in receipt["rerun"].items() if name != "method"}
         key = canonical([opens, uses and precision, numerics["device"]])
-        if key not in self._shops:
-            for old in list(self._shops)[: 1 - SHOPS_KEPT]:
-                del self._shops[old]
-            runs = self.scratch / f"shop-{len(list(self.scratch.iterdir()))}"
-            setup = Setup(backbone, runs=str(runs), precision=precision, device=numerics["device"], cache_size="0")
-            opened = open_shop(task, [item], setup)
-            self._shops[key] = replace(opened, dataset=drawn_again(opened.dataset, receipt["rerun"].get("draw")))
-        shop = self._shops[key]
+        if key not in self._sessions:
+            for old in list(self._sessions)[: 1 - SESSIONS_KEPT]:
+                del self._sessions[old]
+            runs = self.scratch / f"session-{len(list(self.scratch.iterdir()))}"
+            setup = RunSettings(
+                backbone, runs=str(runs), precision=precision, device=numerics["device"], cache_size="0"
+            )
+            opened = open_session(task, [item], setup)
+            self._sessions[key] = replace(opened, dataset=drawn_again(opened.dataset, receipt["rerun"].get("draw")))
+        session = self._sessions[key]
         cuts = [Cut(**cut) for cut in numerics.get("cuts", ())]
-        alike = {**shop.numerics, "threads": numerics["threads"]}
-        return replace(shop, numerics=alike, cuts=cuts, max_memory=numerics.get("max_memory"))
+        alike = {**session.numerics, "threads": numerics["threads"]}
+        return replace(session, numerics=alike, cuts=cuts, max_memory=numerics.get("max_memory"))
 
-    def _shop_differences(self, shop: Shop, spec: RunSpec, receipt: Mapping[str, Any]) -> list[Difference]:
+    def _shop_differences(self, session: Session, spec: RunSpec, receipt: Mapping[str, Any]) -> list[Difference]:
         """What was opened, beside what was recorded."""
-        here = inputs_of(shop, spec)
+        here = inputs_of(session, spec)
         found = data_differences(receipt["data"], here["data"])
         if here["model"] is not None:
             found += model_differences(receipt["model"], here["model"]["files"], here["model"]["revision"])
-        asked = {"question": shop.dataset.task.question()}
+        asked = {"question": session.dataset.task.question()}
         if not found:
             found += method_differences({"question": receipt["method"]["question"]}, json.loads(json.dumps(asked)))
         return found
@@ -186,12 +188,12 @@ class Verifier:
         receipt: Mapping[str, Any],
         found: list[Difference],
         item: Named,
-        shop: Shop,
+        session: Session,
         progress: Progress,
     ) -> Verification:
         began = time.perf_counter()
         with tempfile.TemporaryDirectory(dir=self.scratch) as place:
-            execute_spec(replace(shop, store=RunStore(Path(place))), item, spec, progress)
+            execute_spec(replace(session, store=RunStore(Path(place))), item, spec, progress)
             seconds = time.perf_counter() - began
             again = Path(place) / spec.id
             other = read_receipt(again)

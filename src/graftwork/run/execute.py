@@ -41,10 +41,10 @@ from graftwork.module.trained_on import record
 from graftwork.registry import kinds, metrics
 from graftwork.run.answer_speed import predict_speed
 from graftwork.run.price_tag import begin_all, read_costs, repriced, stopped
-from graftwork.run.receipt import NOTHING_TRIED, Search, data_of, write_receipt
-from graftwork.run.run_checkpoint import Keeping, computed_in
+from graftwork.run.receipt import NOTHING_TRIED, SearchRecord, data_of, write_receipt
+from graftwork.run.run_checkpoint import RunCheckpoint, computed_in
 from graftwork.run.score_interval import evidence_of
-from graftwork.run.session import Shop
+from graftwork.run.session import Session
 from graftwork.run.store import write_predictions, write_run
 from graftwork.train.checkpoint_files import Checkpoints
 from graftwork.train.seeds import seeds_of
@@ -54,31 +54,31 @@ SECONDS_BETWEEN_LOOKS = 0.2  # at a run that another process executes
 
 
 def execute(
-    shop: Shop, method: Named, recipe: Recipe, seed: int, progress: Progress, search: Search = NOTHING_TRIED
+    session: Session, method: Named, recipe: Recipe, seed: int, progress: Progress, search: SearchRecord = NOTHING_TRIED
 ) -> tuple[RunResult, bool]:
     """The result of a run, and whether it was there already. Failures come back as results, interrupts do not.
 
     `search` is what was tried before it, for the receipt. A run that another process executes is waited for.
     """
-    return next(in_turn([lambda: execute_if_free(shop, method, recipe, seed, progress, search)]))[1]
+    return next(in_turn([lambda: execute_if_free(session, method, recipe, seed, progress, search)]))[1]
 
 
 def execute_if_free(
-    shop: Shop, method: Named, recipe: Recipe, seed: int, progress: Progress, search: Search = NOTHING_TRIED
+    session: Session, method: Named, recipe: Recipe, seed: int, progress: Progress, search: SearchRecord = NOTHING_TRIED
 ) -> tuple[RunResult, bool] | None:
     """As `execute`; None at once while another process executes the run."""
-    spec = shop.spec(method, recipe, seed)
-    known = shop.store.find(spec.id)
+    spec = session.spec(method, recipe, seed)
+    known = session.store.find(spec.id)
     if known is None:
-        with shop.store.claim(spec.id) as ours:
+        with session.store.claim(spec.id) as ours:
             if not ours:
                 progress(0.0, "another process is at it")
                 return None
-            known = shop.store.find_claimed(spec.id)  # finished meanwhile
+            known = session.store.find_claimed(spec.id)  # finished meanwhile
             if known is None:
-                return execute_spec(shop, method, spec, progress, search), False
-    _forget(shop.store.checkpoint(spec.id))
-    return repriced(known, shop.prices), True
+                return execute_spec(session, method, spec, progress, search), False
+    _forget(session.store.checkpoint(spec.id))
+    return repriced(known, session.prices), True
 
 
 def in_turn(jobs: Sequence[Callable[[], T | None]]) -> Iterator[tuple[int, T]]:
@@ -98,19 +98,19 @@ def in_turn(jobs: Sequence[Callable[[], T | None]]) -> Iterator[tuple[int, T]]:
 
 
 def execute_spec(
-    shop: Shop, method: Named, spec: RunSpec, progress: Progress, search: Search = NOTHING_TRIED
+    session: Session, method: Named, spec: RunSpec, progress: Progress, search: SearchRecord = NOTHING_TRIED
 ) -> RunResult:
-    """The run that `spec` says, in a shop over its data and backbone, into the shop's store.
+    """The run that `spec` says, in a session over its data and backbone, into the session's store.
 
     Where it was interrupted it goes on from its last checkpoint, and ends as if it had not been.
     """
     began = datetime.now(UTC)
-    data_of(shop)  # as the files are now, and not when the run ends: somebody may go on labelling meanwhile
-    with shop.store.writing(spec.id) as folder:
-        result = _Execution(shop, method, spec, folder, progress).run()
-        write_receipt(folder, shop, method, spec, result, search, began)
+    data_of(session)  # as the files are now, and not when the run ends: somebody may go on labelling meanwhile
+    with session.store.writing(spec.id) as folder:
+        result = _Execution(session, method, spec, folder, progress).run()
+        write_receipt(folder, session, method, spec, result, search, began)
         write_run(folder, spec, result)
-    _forget(shop.store.checkpoint(spec.id))
+    _forget(session.store.checkpoint(spec.id))
     return result
 
 
@@ -118,25 +118,25 @@ def _forget(checkpoints: Path) -> None:
     shutil.rmtree(checkpoints, ignore_errors=True)
 
 
-def workbench(shop: Shop, method: Named, recipe: Recipe, seed: int) -> Workbench:
+def workbench(session: Session, method: Named, recipe: Recipe, seed: int) -> Workbench:
     """What `execute` would fit this run in: for whoever measures or studies a fit by itself. Nothing is written."""
-    spec = shop.spec(method, recipe, seed)
-    return _Execution(shop, method, spec, shop.store.root / spec.id, silent).bench()
+    spec = session.spec(method, recipe, seed)
+    return _Execution(session, method, spec, session.store.root / spec.id, silent).bench()
 
 
 class _Execution:
     """One run on its way: the folder it fills and what was read so far."""
 
-    def __init__(self, shop: Shop, method: Named, spec: RunSpec, folder: Path, progress: Progress):
-        self.shop, self.method, self.spec, self.folder, self.progress = shop, method, spec, folder, progress
-        task = shop.dataset.task
-        backbone, load = (shop.backbone, {"load": shop.load}) if method.method.uses_backbone else (None, {})
+    def __init__(self, session: Session, method: Named, spec: RunSpec, folder: Path, progress: Progress):
+        self.session, self.method, self.spec, self.folder, self.progress = session, method, spec, folder, progress
+        task = session.dataset.task
+        backbone, load = (session.backbone, {"load": session.load}) if method.method.uses_backbone else (None, {})
         self.setting = Setting(task, kinds.get(task.kind), backbone)
-        self.readings = Readings(load, loaded_before=True, runs_at_once=shop.runs_at_once)
+        self.readings = Readings(load, loaded_before=True, runs_at_once=session.runs_at_once)
         self.log = io.StringIO()
         self.watch, self.profile = Stopwatch(), Profile()
-        self.memory = Memory(shop.max_memory, shop.cuts)
-        self.keeping: Keeping | None = None
+        self.memory = Memory(session.max_memory, session.cuts)
+        self.keeping: RunCheckpoint | None = None
         self.earlier, self.attempts = Phase(), 1  # what attempts took that were interrupted, and how many there were
         self.shared = Phase()  # what work would have taken that was there already
         self.begun: dict[str, Any] = {}  # the marks of the meters
@@ -162,8 +162,8 @@ class _Execution:
         if self.attempts > 1:
             parts["facts"] = {**parts.get("facts", {}), "attempts": self.attempts}
         with self.profile.phase("meter"):
-            costs = read_costs(self.marks, self.readings, self.shop.prices)
-            surroundings = environment() | {"runs_at_once": self.shop.runs_at_once} | self.shop.prices.told()
+            costs = read_costs(self.marks, self.readings, self.session.prices)
+            surroundings = environment() | {"runs_at_once": self.session.runs_at_once} | self.session.prices.told()
         with self.profile.phase("write"):
             write_text(self.folder / "log.jsonl", self.log.getvalue())
             if (self.folder / "module" / "module.json").is_file():
@@ -182,9 +182,9 @@ class _Execution:
 
     def _work(self) -> dict[str, Any]:
         bench = self.bench()
-        place = self.shop.store.checkpoint(self.spec.id)
-        checkpoints = Checkpoints(place, self.spec.id, partial(computed_in, self.shop.numerics))
-        self.keeping = bench.keeper = Keeping(checkpoints, self.log, bench)
+        place = self.session.store.checkpoint(self.spec.id)
+        checkpoints = Checkpoints(place, self.spec.id, partial(computed_in, self.session.numerics))
+        self.keeping = bench.keeper = RunCheckpoint(checkpoints, self.log, bench)
         try:
             with self._phase("fit"):
                 fitted = self.method.method.fit(bench)
@@ -197,7 +197,7 @@ class _Execution:
             self.readings.train_flops_grade = bench.tally.grade
         self.readings.trained_parameters = fitted.trained_parameters
         self.progress(1.0, "evaluating")
-        data = self.shop.dataset
+        data = self.session.dataset
         with self._phase("evaluate"), self.profile.phase("evaluate"):
             logits = fitted.logits(data.validation.examples)
             thresholds = thresholds_of(self.setting, logits, data.validation.targets)
@@ -218,7 +218,7 @@ class _Execution:
 
     def _tested(self, fitted: Fitted, test: Split) -> Logits:
         """The answers to the test split; what an earlier run computed of them is charged in full."""
-        once = self.shop.tested
+        once = self.session.tested
         if once is None:
             return fitted.logits(test.examples)
         from graftwork.train.probe import Probe
@@ -232,7 +232,7 @@ class _Execution:
 
     def bench(self) -> Workbench:
         """What the method fits in."""
-        data = self.shop.dataset
+        data = self.session.dataset
         headline = data.task.metrics[0]
         bench: Workbench = Workbench(
             setting=self.setting,
@@ -246,7 +246,7 @@ class _Execution:
             log=self._log,
             progress=self.progress,
             profile=self.profile,
-            shared=lambda name, work: self.shop.done.get(bench, name, work),
+            shared=lambda name, work: self.session.done.get(bench, name, work),
             held=self.spec.held,
             memory=self.memory,
         )
@@ -260,7 +260,7 @@ class _Execution:
         return batches[: recipe.get("batches_per_epoch")]
 
     def _frozen(self, bench: Workbench, split: Split, depth: int | None) -> Any:
-        backbone, data, frozen = self.setting.backbone, self.shop.dataset.digest, self.shop.frozen
+        backbone, data, frozen = self.setting.backbone, self.session.dataset.digest, self.session.frozen
         assert backbone is not None and frozen is not None
         if self.keeping is None or not self.keeping.is_paid(split.name, depth):
             return frozen.get(backbone, data, split, depth, bench)
@@ -273,7 +273,7 @@ class _Execution:
 
     def _facts(self, fitted: Fitted) -> dict[str, Any]:
         """What the method says of itself, and what the engine did with the part that never changed."""
-        backbone, dropped = self.setting.backbone, self.shop.dataset.report.get("dropped")
+        backbone, dropped = self.setting.backbone, self.session.dataset.report.get("dropped")
         leaks = {"dropped_from_train": dropped} if dropped else {}  # the digest of the data is of what was left
         frozen = {"frozen": _frozen_fact(backbone, fitted.facts)} if backbone else {}
         return _small(fitted.facts) | frozen | leaks
@@ -288,15 +288,15 @@ class _Execution:
         return {metric: self._score(metric, split, logits) for metric in self.setting.task.metrics}
 
     def _save(self, fitted: Fitted, scores: Mapping[str, float], decoded: Mapping[str, list[dict[str, Any]]]) -> None:
-        data = self.shop.dataset
+        data = self.session.dataset
         held = [example for name in decoded for example in data.splits[name].examples]
-        examples = self_test_examples(self.folder / "module", self.shop.dataset.test.examples)
+        examples = self_test_examples(self.folder / "module", self.session.dataset.test.examples)
         about = {
             "run": self.spec.id,
             "method": dict(self.spec.method),
             "recipe": dict(self.spec.recipe),
-            "precision": self.shop.numerics["precision"],
-            "backbone_seed": self.shop.backbone_seed,
+            "precision": self.session.numerics["precision"],
+            "backbone_seed": self.session.backbone_seed,
             "scores": dict(scores),
             "trained_parameters": fitted.trained_parameters,
             "data": record(data),

@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 
 @dataclass
-class Done:
+class MemoEntry:
     """What was computed for one data set on one backbone, by name: the value, what it took, its arithmetic."""
 
     known: dict[str, tuple[Any, Phase, Tally]] = field(default_factory=dict)

@@ -23,7 +23,7 @@ from graftwork.pretrained.open_backbone import FRESH, lasting_name
 from graftwork.run.recorded_code import recorded_code
 from graftwork.run.recorded_data import lasting_path, paths_of, recorded_data, recorded_files
 from graftwork.run.recorded_numerics import recorded_numerics
-from graftwork.run.session import Shop
+from graftwork.run.session import Session
 from graftwork.targets.words import FIRST_RULE
 from graftwork.train.method_files import lasting_files
 from graftwork.train.seeds import seeds_of
@@ -35,26 +35,32 @@ GENERATORS = {"torch": "mt19937", "numpy": "PCG64"}  # of tensors and of arrays
 
 
 @dataclass(frozen=True)
-class Search:
+class SearchRecord:
     """What was tried before a run, and that it was chosen by."""
 
     space: Mapping[str, Any] = field(default_factory=dict)  # hyper-parameter -> the values that were tried
     tried: tuple[str, ...] = ()  # ids of the trials
 
     @classmethod
-    def read(cls, line: Mapping[str, Any]) -> Search:
+    def read(cls, line: Mapping[str, Any]) -> SearchRecord:
         """From JSON."""
         return cls(line.get("space", {}), tuple(line.get("tried", ())))
 
 
-NOTHING_TRIED = Search()
+NOTHING_TRIED = SearchRecord()
 
 
 def write_receipt(
-    folder: Path, shop: Shop, method: Named, spec: RunSpec, result: RunResult, search: Search, began: datetime
+    folder: Path,
+    session: Session,
+    method: Named,
+    spec: RunSpec,
+    result: RunResult,
+    search: SearchRecord,
+    began: datetime,
 ) -> None:
     """Write the receipt of the run that has filled `folder`: its log, and where it went well predictions and module."""
-    content = inputs_of(shop, spec)
+    content = inputs_of(session, spec)
     resumes = result.facts.get("attempts", 1) - 1
     parted = result.facts.get("accumulation")
     content["numerics"] |= {"accumulation": parted["parts"], "cuts": parted["cuts"]} if parted else {}
@@ -74,8 +80,8 @@ def write_receipt(
             "interruptions": resumes,  # of one that had kept nothing yet nobody knows
             "resumes": resumes,
         },
-        "rerun": rerun_of(shop, lasting_files(method.config, spec.method)),
-    } | shop.prices.told()
+        "rerun": rerun_of(session, lasting_files(method.config, spec.method)),
+    } | session.prices.told()
     write_json(folder / NAME, sealed(content))
 
 
@@ -114,40 +120,43 @@ def _refuse_pretraining(folder: Path) -> None:
         )
 
 
-def inputs_of(shop: Shop, spec: RunSpec) -> dict[str, Any]:
+def inputs_of(session: Session, spec: RunSpec) -> dict[str, Any]:
     """What is known before the run begins: identity, code, model, data, method, randomness and numerics."""
-    by = shop.opened_by
+    by = session.opened_by
     name = by.setup.backbone if by and spec.backbone else None
     return {
         "format": FORMAT,
         "identity": {"run": spec.id, "engine": ENGINE, "parents": _parents(name) if name else []},
         "code": recorded_code(),
-        "model": _model(shop) if spec.backbone else None,
-        "data": data_of(shop),
+        "model": _model(session) if spec.backbone else None,
+        "data": data_of(session),
         "method": {
             "config": dict(spec.method),
             "recipe": dict(spec.recipe),
             "question": dict(spec.question),
-            "selection": {"metric": shop.dataset.task.metrics[0], "split": "validation"},
+            "selection": {"metric": session.dataset.task.metrics[0], "split": "validation"},
             "early_stopping": spec.recipe.get("kept", "no recipe: as the method does it"),
         }
         | ({"words": spec.words} if spec.words != FIRST_RULE else {}),
-        "randomness": randomness_of(spec, shop.dataset.report.get("split_seed")),
-        "numerics": recorded_numerics(shop, spec) | {"arithmetic": ARITHMETIC},
+        "randomness": randomness_of(spec, session.dataset.report.get("split_seed")),
+        "numerics": recorded_numerics(session, spec) | {"arithmetic": ARITHMETIC},
     }
 
 
-def data_of(shop: Shop) -> dict[str, Any]:
-    """What is recorded of the shop's data; the files are hashed by the first call, which comes before the first run.
+def data_of(session: Session) -> dict[str, Any]:
+    """What is recorded of the session's data; the files are hashed by the first call, which comes before the first run.
 
     Raises `StorageError` for a file that is gone.
     """
-    known, asked = f"data {shop.dataset.digest}", shop.opened_by.task if shop.opened_by else shop.dataset.task
-    if "files" not in shop.recorded:  # shops over the draws of one data set, read once, remember together
-        shop.recorded["files"] = recorded_files(asked)
-    if known not in shop.recorded:
-        shop.recorded[known] = recorded_data(shop.dataset, shop.recorded["files"])
-    found: dict[str, Any] = shop.recorded[known]
+    known, asked = (
+        f"data {session.dataset.digest}",
+        session.opened_by.task if session.opened_by else session.dataset.task,
+    )
+    if "files" not in session.recorded:  # sessions over the draws of one data set, read once, remember together
+        session.recorded["files"] = recorded_files(asked)
+    if known not in session.recorded:
+        session.recorded[known] = recorded_data(session.dataset, session.recorded["files"])
+    found: dict[str, Any] = session.recorded[known]
     return found
 
 
@@ -179,20 +188,20 @@ def outcome_of(folder: Path, result: RunResult) -> dict[str, Any]:
     }
 
 
-def rerun_of(shop: Shop, read: Mapping[str, str] = {}) -> dict[str, Any] | None:
-    """What to open for the same run, from any folder; None for a shop that was not opened by names.
+def rerun_of(session: Session, read: Mapping[str, str] = {}) -> dict[str, Any] | None:
+    """What to open for the same run, from any folder; None for a session that was not opened by names.
 
     `read` holds the files that its method reads.
     """
-    if shop.opened_by is None:
+    if session.opened_by is None:
         return None
-    task = shop.opened_by.task
+    task = session.opened_by.task
     files = {"train": "data", "validation": "validation", "test": "test"}
     paths = {files[split]: lasting_path(path) for split, path in paths_of(task).items()}
     of_method = {"method": dict(read)} if read else {}
-    drawn = shop.dataset.report.get("draw")
+    drawn = session.dataset.report.get("draw")
     draw = {"draw": {name: drawn[name] for name in ("size", "number", "seed")}} if drawn else {}
-    return {"task": asdict(task) | paths, "backbone": lasting_name(shop.opened_by.setup.backbone)} | of_method | draw
+    return {"task": asdict(task) | paths, "backbone": lasting_name(session.opened_by.setup.backbone)} | of_method | draw
 
 
 def _parents(name: str) -> list[str]:
@@ -201,9 +210,9 @@ def _parents(name: str) -> list[str]:
     return [read_json(made)["id"]] if made.is_file() else []
 
 
-def _model(shop: Shop) -> dict[str, Any]:
-    assert shop.backbone is not None
-    card, files = shop.backbone.card, _model_files(shop)
+def _model(session: Session) -> dict[str, Any]:
+    assert session.backbone is not None
+    card, files = session.backbone.card, _model_files(session)
     paths = [Path(path) for path in files]
     above = {parent for path in paths[:1] for parent in path.parents if all(parent in one.parents for one in paths)}
     folder = max(above, key=lambda path: len(path.parts), default=None)
@@ -213,7 +222,7 @@ def _model(shop: Shop) -> dict[str, Any]:
         "revision": card.revision,
         "family": card.family,
         "modality": card.modality,
-        "seed": shop.backbone_seed,
+        "seed": session.backbone_seed,
         "folder": str(folder.resolve()) if folder else None,  # None: it is made by code
         "files": {str(path.relative_to(folder)): files[str(path)] for path in paths} if folder else {},
         "parameters": card.parameters,
@@ -222,16 +231,16 @@ def _model(shop: Shop) -> dict[str, Any]:
     } | ({"commit": commit} if commit else {})  # of the hub's repository
 
 
-def _model_files(shop: Shop) -> dict[str, str]:
+def _model_files(session: Session) -> dict[str, str]:
     """Path -> sha256. A family that hashes what it has read, and not its files (word vectors), has them hashed here."""
-    assert shop.backbone is not None
-    known = f"files of {shop.backbone.card.revision}"
-    if not shop.model_files and known not in shop.recorded:
-        source = Path(lasting_name(shop.opened_by.setup.backbone if shop.opened_by else "").rpartition(":")[2])
+    assert session.backbone is not None
+    known = f"files of {session.backbone.card.revision}"
+    if not session.model_files and known not in session.recorded:
+        source = Path(lasting_name(session.opened_by.setup.backbone if session.opened_by else "").rpartition(":")[2])
         there = source.is_absolute() and source.exists()
         listed = (source.rglob("*") if source.is_dir() else [source]) if there else ()
-        shop.recorded[known] = {str(path): file_digest(path) for path in sorted(listed) if path.is_file()}
-    found: dict[str, str] = dict(shop.model_files) or shop.recorded[known]
+        session.recorded[known] = {str(path): file_digest(path) for path in sorted(listed) if path.is_file()}
+    found: dict[str, str] = dict(session.model_files) or session.recorded[known]
     return found
 
 

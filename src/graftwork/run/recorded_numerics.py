@@ -11,18 +11,18 @@ from typing import Any
 from graftwork.core.run import RunSpec
 from graftwork.machine.environment import VARIABLES, accelerator, blas, processor, usable_cores, uses_onednn
 from graftwork.machine.torch_in_use import torch_in_use
-from graftwork.run.session import Shop
+from graftwork.run.session import Session
 
 OF_TORCH = ("cpu_capability", "mkldnn", "built_with", "deterministic", "matmul_precision")  # None: not imported
 _LIBRARIES = re.compile(r"^ +- ((?:Intel\(R\) (?:oneAPI )?M|OpenBLAS|NNPACK|LAPACK).*)$", flags=re.MULTILINE)
 
 
-def recorded_numerics(shop: Shop, spec: RunSpec) -> dict[str, Any]:
+def recorded_numerics(session: Session, spec: RunSpec) -> dict[str, Any]:
     """As JSON. A run without a backbone computes on the processor, whatever the others use; precision and attention are
     None: it uses neither. So is what is torch's own where nothing has imported it."""
     torch = torch_in_use()
-    network = getattr(shop.backbone, "module", None) if spec.backbone else None
-    device = shop.numerics["device"] if spec.backbone else "cpu"
+    network = getattr(session.backbone, "module", None) if spec.backbone else None
+    device = session.numerics["device"] if spec.backbone else "cpu"
     on_cuda = device == "cuda"
     return {
         "device": device,
@@ -32,11 +32,11 @@ def recorded_numerics(shop: Shop, spec: RunSpec) -> dict[str, Any]:
         "attention": getattr(getattr(network, "config", None), "_attn_implementation", None),
         "threads": spec.numerics["threads"],
         "interop_threads": torch and torch.get_num_interop_threads(),
-        "runs_at_once": shop.runs_at_once,
+        "runs_at_once": session.runs_at_once,
         "world_size": 1,
         "micro_batch": spec.recipe.get("batch_size"),
         "accumulation": 1,
-        "max_memory": shop.max_memory,
+        "max_memory": session.max_memory,
         "deterministic": torch and torch.are_deterministic_algorithms_enabled(),
         "matmul_precision": torch and torch.get_float32_matmul_precision(),
         "cpu_capability": torch and torch.backends.cpu.get_cpu_capability(),

@@ -31,7 +31,7 @@ def computed_in(numerics: Mapping[str, Any]) -> dict[str, Any]:
     return arithmetic(numerics) | {"libraries": libraries, "sources": source_digest(PACKAGE)}
 
 
-class Keeping:
+class RunCheckpoint:
     """Implements `Keeper` for the fit in one workbench. What an interrupted attempt had paid is paid for good."""
 
     def __init__(self, checkpoints: Checkpoints, lines: io.StringIO, bench: Workbench):
@@ -101,7 +101,7 @@ class Keeping:
 class _Keep:
     """Implements `Keep`."""
 
-    keeping: Keeping
+    keeping: RunCheckpoint
     signals: Waiting
 
     def __call__(self, made: Made) -> None:

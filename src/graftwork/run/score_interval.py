@@ -49,7 +49,7 @@ class Evidence:
 
 
 @dataclass(frozen=True)
-class Tally:
+class RowTally:
     """Per-example statistics (N, K), every distinct row of them once, so that a draw of examples is a few counts.
 
     Of right and wrong there are two, however many examples.
@@ -60,7 +60,7 @@ class Tally:
     mean: NDArray[np.float64]  # (K,) over the examples
 
     @classmethod
-    def of(cls, statistics: NDArray[Any]) -> Tally:
+    def of(cls, statistics: NDArray[Any]) -> RowTally:
         """Of (N, K), N above 0."""
         seen: dict[bytes, int] = {}
         places = [seen.setdefault(row.tobytes(), len(seen)) for row in statistics]
@@ -75,7 +75,7 @@ class Tally:
         counts = np.stack([np.bincount(self.places[drawn], minlength=len(self.rows)) for drawn in draws])  # (B, U)
         return np.asarray(counts @ self.rows / len(self.places))
 
-    def differing(self, other: Tally) -> NDArray[np.bool_]:
+    def differing(self, other: RowTally) -> NDArray[np.bool_]:
         """(N,) which of the same examples have other statistics there."""
         pairs, which = np.unique(self.places * len(other.rows) + other.places, return_inverse=True)
         own, others = np.divmod(pairs, len(other.rows))
@@ -96,10 +96,10 @@ def evidence_of(dataset: Dataset, split: str, logits: Logits) -> Evidence:
 
 def weigh(statistics: NDArray[Any], metric: Metric) -> Evidence:
     """The evidence in per-example `statistics` (N, K) of `metric`."""
-    return weigh_together([(Tally.of(statistics), metric)])[0]
+    return weigh_together([(RowTally.of(statistics), metric)])[0]
 
 
-def weigh_together(found: Sequence[tuple[Tally, Metric]]) -> list[Evidence]:
+def weigh_together(found: Sequence[tuple[RowTally, Metric]]) -> list[Evidence]:
     """That of several metrics, or runs, over the same N examples, which are drawn once for all of them.
 
     Equal to the evidence of each by itself: the draws depend on N alone.

@@ -25,8 +25,8 @@ from graftwork.machine.memory import Cut
 from graftwork.pretrained.open_backbone import open_backbone
 from graftwork.registry import kinds
 from graftwork.run.data_report import as_read_by, require_reads
-from graftwork.run.memo import Done
-from graftwork.run.settings import OpenedBy, Setup
+from graftwork.run.memo import MemoEntry
+from graftwork.run.settings import OpenedBy, RunSettings
 from graftwork.run.store import RunStore
 from graftwork.targets.words import FIRST_RULE, rule_of
 from graftwork.train.recipe import resolve
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 
 @dataclass
-class Shop:
+class Session:
     """What the runs of one process share: the data, the open backbone, frozen passes, the store and the prices."""
 
     dataset: Dataset
@@ -57,13 +57,13 @@ class Shop:
     max_memory: int | None = None  # bytes that training may take
     cuts: Sequence[Cut] = ()  # of batches, of the run that is done again
     runs_at_once: int = 1  # how many runs go on side by side
-    done: Done = field(default_factory=Done)  # what no seed decides
+    done: MemoEntry = field(default_factory=MemoEntry)  # what no seed decides
     tested: PooledOnce | None = None  # of test examples that runs over several data sets answer
     model_files: Mapping[str, str] = field(default_factory=dict)  # path -> sha256 of what the backbone was read from
     recorded: dict[str, Any] = field(default_factory=dict)  # what receipts say of data and backbone, once it is known
 
     def spec(self, method: Named, recipe: Recipe, seed: int) -> RunSpec:
-        """The identity of a run of this shop."""
+        """The identity of a run of this session."""
         uses = method.method.uses_backbone
         assert self.backbone is not None or not uses
         resolved = self.resolved(method, recipe) if uses else {}
@@ -116,8 +116,8 @@ class Shop:
 
 
 @dataclass(frozen=True)
-class Opened:
-    """What shops over several tasks share: the open backbone and its frozen passes."""
+class OpenBackbone:
+    """What sessions over several tasks share: the open backbone and its frozen passes."""
 
     backbone: Backbone | None  # None where no method uses one
     load: Phase  # what opening it took: every run is charged for it
@@ -125,10 +125,10 @@ class Opened:
     files: Mapping[str, str] = field(default_factory=dict)  # path -> sha256 of all that the backbone was read from
 
 
-def open_shared(methods: Sequence[Named], setup: Setup) -> Opened:
+def open_shared(methods: Sequence[Named], setup: RunSettings) -> OpenBackbone:
     """Open the backbone if any of `methods` uses one, and the store of its passes."""
     if not _use_backbone(methods):
-        return Opened(None, Phase(), None)
+        return OpenBackbone(None, Phase(), None)
     from graftwork.train.frozen_pass import FrozenStore
 
     computed_in = numerics(setup.precision, setup.device)
@@ -137,10 +137,10 @@ def open_shared(methods: Sequence[Named], setup: Setup) -> Opened:
     precision, device = computed_in["precision"], computed_in["device"]
     with noting_digests() as files:
         opened = open_backbone(setup.backbone, precision=precision, device=device)
-    return Opened(opened, loading.read(), frozen, files)
+    return OpenBackbone(opened, loading.read(), frozen, files)
 
 
-def settled(setup: Setup, methods: Sequence[Named]) -> tuple[Prices, dict[str, Any], int | None]:
+def settled(setup: RunSettings, methods: Sequence[Named]) -> tuple[Prices, dict[str, Any], int | None]:
     """Its price list, the arithmetic of runs of `methods`, and the bytes that training may take.
 
     Raises `GraftworkError` for a setting that makes no sense, whatever the data.
@@ -151,17 +151,17 @@ def settled(setup: Setup, methods: Sequence[Named]) -> tuple[Prices, dict[str, A
     return Prices.from_file(setup.prices), computed_in, max_memory
 
 
-def open_shop(
+def open_session(
     task: Task,
     methods: Sequence[Named],
-    setup: Setup,
-    shared: Opened | None = None,
+    setup: RunSettings,
+    shared: OpenBackbone | None = None,
     checked: bool = True,
     out: Path | None = None,
-) -> Shop:
+) -> Session:
     """Read the data, then open the backbone if any of `methods` uses one; only then is anything written.
 
-    `shared` is what `open_shared` opened for the same methods and settings, for the shops of several tasks; without
+    `shared` is what `open_shared` opened for the same methods and settings, for the sessions of several tasks; without
     `checked` the data are not reported on. `out` is a further folder that will be written to.
     """
     listed, computed_in, max_memory = settled(setup, methods)
@@ -175,7 +175,7 @@ def open_shop(
     require_writable(Path(setup.runs))
     store = RunStore(Path(setup.runs))
     store.sweep()
-    return Shop(
+    return Session(
         dataset=replace(dataset, report=as_read_by(dataset, opened, shared.frozen))
         if opened and shared.frozen
         else dataset,
@@ -196,15 +196,15 @@ def open_shop(
     )
 
 
-def reopened(shop: Shop, by: OpenedBy) -> Shop:
-    """A shop over the same data, on the backbone that `by` names in place of its own."""
+def reopened(session: Session, by: OpenedBy) -> Session:
+    """A session over the same data, on the backbone that `by` names in place of its own."""
     methods = [named_from_config(config) for config in by.methods]
     computed_in = numerics(by.setup.precision, by.setup.device, _use_backbone(methods))
     setup = _as_resolved(by.setup, computed_in, methods)
     shared = open_shared(methods, setup)
     return replace(
-        shop,
-        numerics={**shop.numerics, "precision": computed_in["precision"]},
+        session,
+        numerics={**session.numerics, "precision": computed_in["precision"]},
         backbone=shared.backbone,
         load=shared.load,
         frozen=shared.frozen,
@@ -217,12 +217,12 @@ def _use_backbone(methods: Sequence[Named]) -> bool:
     return any(item.method.uses_backbone for item in methods)
 
 
-def _as_resolved(setup: Setup, computed_in: Mapping[str, Any], methods: Sequence[Named]) -> Setup:
+def _as_resolved(setup: RunSettings, computed_in: Mapping[str, Any], methods: Sequence[Named]) -> RunSettings:
     """With the precision that "auto" came to: another process is to take the same, whatever it would measure."""
     return replace(setup, precision=computed_in["precision"]) if _use_backbone(methods) else setup
 
 
-def _disk(setup: Setup, computed_in: Mapping[str, Any]) -> PrefixStore | None:
+def _disk(setup: RunSettings, computed_in: Mapping[str, Any]) -> PrefixStore | None:
     """Where passes are kept between processes; None when the user wants none kept."""
     cap = parse_bytes(setup.cache_size)
     if not cap:

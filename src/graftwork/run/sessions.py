@@ -1,4 +1,4 @@
-"""The shops of many runs: over all rows of the data or over those of a draw, on one backbone or on several."""
+"""The sessions of many runs: over all rows of the data or over those of a draw, on one backbone or on several."""
 
 from __future__ import annotations
 
@@ -8,35 +8,35 @@ from typing import Any
 
 from graftwork.core.task import Dataset
 from graftwork.data.splits.draws import drawn_again
-from graftwork.run.memo import Done
-from graftwork.run.session import Shop
+from graftwork.run.memo import MemoEntry
+from graftwork.run.session import Session
 from graftwork.train.shared_features import PooledOnce
 
 
-class Shops:
-    """Shops over the same data, the first of them and others. Of draws one is held at a time."""
+class Sessions:
+    """Sessions over the same data, the first of them and others. Of draws one is held at a time."""
 
-    def __init__(self, first: Shop, *others: Shop):
+    def __init__(self, first: Session, *others: Session):
         self.whole = [first, *others]
         self._once: dict[int, PooledOnce] = {}  # of the test split, which all draws share
-        self._drawn: dict[int, Shop] = {}  # over the draw that was asked for last
+        self._drawn: dict[int, Session] = {}  # over the draw that was asked for last
         self._told: Mapping[str, Any] | None = None
         self._rows: Dataset | None = None
 
-    def of(self, which: int, drawn: Dataset | None) -> Shop:
-        """Shop number `which`, over the rows of a draw where one is given: what was kept of another's is let go."""
+    def of(self, which: int, drawn: Dataset | None) -> Session:
+        """Session number `which`, over the rows of a draw where one is given: what was kept of another's is let go."""
         whole = self.whole[which]
         if drawn is None:
             return whole
-        if any(shop.dataset is not drawn for shop in self._drawn.values()):
+        if any(session.dataset is not drawn for session in self._drawn.values()):
             self._drawn = {}
-            for shop in self.whole:
-                if shop.frozen is not None:
-                    shop.frozen.forget_all_but(drawn.digest)
+            for session in self.whole:
+                if session.frozen is not None:
+                    session.frozen.forget_all_but(drawn.digest)
         if which not in self._drawn:
             if whole.backbone and which not in self._once:
                 self._once[which] = PooledOnce(whole.backbone, whole.dataset.test.examples)
-            self._drawn[which] = replace(whole, dataset=drawn, done=Done(), tested=self._once.get(which))
+            self._drawn[which] = replace(whole, dataset=drawn, done=MemoEntry(), tested=self._once.get(which))
         return self._drawn[which]
 
     def drawn(self, told: Mapping[str, Any] | None) -> Dataset | None:

@@ -21,8 +21,8 @@ F = TypeVar("F", bound=Callable[..., Any])
 TOLD_BY_FILES = ("backbone", "epochs", "batch_size", "augment", "cache", "cache_size")  # in task files too
 
 
-class Given(TypedDict, total=False):
-    """What of a `Setup` was asked for, as keyword arguments, and what it says. None is as good as nothing."""
+class GivenSettings(TypedDict, total=False):
+    """What of a `RunSettings` was asked for, as keyword arguments, and what it says. None is as good as nothing."""
 
     backbone: Annotated[
         str | None,
@@ -43,13 +43,13 @@ class Given(TypedDict, total=False):
     max_memory: Annotated[str | None, "Cut batches so that training takes no more, e.g. 4GB."]
 
 
-_HINTS = get_type_hints(Given, include_extras=True)
+_HINTS = get_type_hints(GivenSettings, include_extras=True)
 WHAT: Mapping[str, str] = {name: hint.__metadata__[0] for name, hint in _HINTS.items()}  # setting -> what it says
 
 
 @dataclass(frozen=True)
-class Setup:
-    """Every choice made, by the names of `Given`. Pure data."""
+class RunSettings:
+    """Every choice made, by the names of `GivenSettings`. Pure data."""
 
     backbone: str = DEFAULT_BACKBONE
     epochs: int | None = None
@@ -64,7 +64,7 @@ class Setup:
     max_memory: str | None = None
 
     @classmethod
-    def of(cls, given: Given) -> Setup:
+    def of(cls, given: GivenSettings) -> RunSettings:
         """With the defaults for what was not given."""
         asked = said(given)
         return cls(**asked | {key: str(value) for key, value in asked.items() if isinstance(value, Path)})
@@ -77,11 +77,11 @@ class Setup:
 
 @dataclass(frozen=True)
 class OpenedBy:
-    """What opens a shop: for another process, and for receipts. Pure data."""
+    """What opens a session: for another process, and for receipts. Pure data."""
 
     task: Task
     methods: tuple[Mapping[str, Any], ...]  # `Named.config` of each
-    setup: Setup
+    setup: RunSettings
 
 
 def takes_settings(function: F) -> F:
@@ -92,7 +92,7 @@ def takes_settings(function: F) -> F:
         inspect.Parameter(
             item.name, inspect.Parameter.KEYWORD_ONLY, default=item.default, annotation=_HINTS[item.name].__origin__
         )
-        for item in fields(Setup)
+        for item in fields(RunSettings)
     ]
     vars(function)["__signature__"] = signature.replace(parameters=[*own, *settings])
     lines = [f"    {name}: {what.replace('  ', ' ')}" for name, what in WHAT.items()]
@@ -100,11 +100,11 @@ def takes_settings(function: F) -> F:
     return function
 
 
-def said(given: Given) -> dict[str, Any]:
+def said(given: GivenSettings) -> dict[str, Any]:
     """Without what is None."""
     return {key: value for key, value in given.items() if value is not None}
 
 
-def over(settings: Mapping[str, Any], given: Given) -> Given:
+def over(settings: Mapping[str, Any], given: GivenSettings) -> GivenSettings:
     """What was given, before what a task file says of the same."""
-    return cast(Given, {name: settings[name] for name in TOLD_BY_FILES if name in settings} | said(given))
+    return cast(GivenSettings, {name: settings[name] for name in TOLD_BY_FILES if name in settings} | said(given))

@@ -13,8 +13,8 @@ from graftwork.core.task import Task
 from graftwork.errors import ConfigError, GraftworkError
 from graftwork.module.task_module import TaskModule
 from graftwork.run.execute import execute
-from graftwork.run.session import Shop, open_shop
-from graftwork.run.settings import Given, Setup, said, takes_settings
+from graftwork.run.session import Session, open_session
+from graftwork.run.settings import GivenSettings, RunSettings, said, takes_settings
 from graftwork.train.wrapper_method import takes_a_recipe
 
 
@@ -42,7 +42,7 @@ def train(
     seed: int = 0,
     learning_rate: float | None = None,
     progress: Progress = silent,
-    **given: Unpack[Given],
+    **given: Unpack[GivenSettings],
 ) -> Run:
     """Fit `method` to `task` once. A run that is in `runs` already costs nothing, also one on fewer threads, as those
     of a comparison are.
@@ -51,10 +51,10 @@ def train(
     """
     if isinstance(task, str | Path):
         task = Task.from_file(task)
-    chosen, setup = parse_method(method), Setup.of(given)
+    chosen, setup = parse_method(method), RunSettings.of(given)
     require_use_of_rate(chosen, learning_rate)
-    shop = open_shop(task, [chosen], setup)
-    run = train_in(shop, chosen, replace(setup.recipe, learning_rate=learning_rate), seed, progress)
+    session = open_session(task, [chosen], setup)
+    run = train_in(session, chosen, replace(setup.recipe, learning_rate=learning_rate), seed, progress)
     if takes_a_recipe(chosen.method):
         return run
     return replace(run, unused=tuple(name for name in ("epochs", "batch_size") if name in said(given)))
@@ -70,35 +70,35 @@ def require_use_of_rate(method: Named, learning_rate: float | None) -> None:
         )
 
 
-def require_fit(shop: Shop, method: Named) -> None:
-    """Raise `ConfigError` where the method can't be used for the task of this shop."""
-    reason = method.method.unfit(shop.dataset.task, shop.backbone.card if shop.backbone else None)
+def require_fit(session: Session, method: Named) -> None:
+    """Raise `ConfigError` where the method can't be used for the task of this session."""
+    reason = method.method.unfit(session.dataset.task, session.backbone.card if session.backbone else None)
     if reason:
         raise ConfigError(
             f"method {method.label!r} can't be used here: {reason}", do="graft ls methods lists the others"
         )
 
 
-def train_in(shop: Shop, method: Named, recipe: Recipe, seed: int, progress: Progress) -> Run:
-    """One run of an open shop, found where it is there already. Raises `GraftworkError` as `train` does."""
-    require_fit(shop, method)
-    shop = _as_it_was_run(shop, method, recipe, seed)
-    result, known = execute(shop, method, recipe, seed, progress)
-    folder = shop.store.root / result.id
+def train_in(session: Session, method: Named, recipe: Recipe, seed: int, progress: Progress) -> Run:
+    """One run of an open session, found where it is there already. Raises `GraftworkError` as `train` does."""
+    require_fit(session, method)
+    session = _as_it_was_run(session, method, recipe, seed)
+    result, known = execute(session, method, recipe, seed, progress)
+    folder = session.store.root / result.id
     if result.status != "ok":
         raise GraftworkError(
             f"the run ended as {result.status}: {result.error}",
             where=str(folder),
             do="its log is log.jsonl there; once mended, the same command runs it again",
         )
-    return Run(result, folder, known, tuple(shop.dataset.report["warnings"]))
+    return Run(result, folder, known, tuple(session.dataset.report["warnings"]))
 
 
-def _as_it_was_run(shop: Shop, method: Named, recipe: Recipe, seed: int) -> Shop:
-    """The shop with as many threads as a finished run of this kind had, at most its own; as it is without one."""
-    most = shop.numerics["threads"]
+def _as_it_was_run(session: Session, method: Named, recipe: Recipe, seed: int) -> Session:
+    """The session with as many threads as a finished run of this kind had, at most its own; as it is without one."""
+    most = session.numerics["threads"]
     for threads in range(most, 0, -1):
-        other = replace(shop, numerics={**shop.numerics, "threads": threads})
-        if shop.store.find(other.spec(method, recipe, seed).id) is not None:
+        other = replace(session, numerics={**session.numerics, "threads": threads})
+        if session.store.find(other.spec(method, recipe, seed).id) is not None:
             return other
-    return shop
+    return session

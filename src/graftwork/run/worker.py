@@ -24,9 +24,9 @@ from graftwork.core.run import Recipe
 from graftwork.core.task import Task
 from graftwork.errors import DataError, GraftworkError
 from graftwork.io.files import storage_error
-from graftwork.run.session import Shop, open_shop, reopened
-from graftwork.run.sessions import Shops
-from graftwork.run.settings import OpenedBy, Setup
+from graftwork.run.session import Session, open_session, reopened
+from graftwork.run.sessions import Sessions
+from graftwork.run.settings import OpenedBy, RunSettings
 
 SECONDS_BETWEEN_SIGNS = 0.2
 Line = Mapping[str, Any]
@@ -34,47 +34,47 @@ Line = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Opening:
-    """What a worker opens its shop by, and its share of the machine. Pure data."""
+    """What a worker opens its session by, and its share of the machine. Pure data."""
 
-    shop: OpenedBy
+    session: OpenedBy
     data: str  # Dataset.digest: the files must still hold what the other process read
     threads: int
     runs_at_once: int
     others: tuple[OpenedBy, ...] = ()  # over the same data, opened when a run first asks for one
 
     @classmethod
-    def of(cls, shops: Shops) -> Opening:
-        """What opens the same shops in another process."""
-        first, opened_by = shops.whole[0], [shop.opened_by for shop in shops.whole]
+    def of(cls, sessions: Sessions) -> Opening:
+        """What opens the same sessions in another process."""
+        first, opened_by = sessions.whole[0], [session.opened_by for session in sessions.whole]
         by, *others = [one for one in opened_by if one is not None]
-        assert len(others) == len(shops.whole) - 1
+        assert len(others) == len(sessions.whole) - 1
         return cls(by, first.dataset.digest, first.numerics["threads"], first.runs_at_once, tuple(others))
 
     def line(self) -> Line:
         """As JSON."""
         line = asdict(self)
-        for shop in (line["shop"], *line["others"]):
-            shop["task"] |= {name: str(path) for name, path in shop["task"].items() if isinstance(path, Path)}
+        for session in (line["session"], *line["others"]):
+            session["task"] |= {name: str(path) for name, path in session["task"].items() if isinstance(path, Path)}
         return line
 
     @classmethod
     def read(cls, line: Line) -> Opening:
         """From JSON."""
-        return cls(**{**line, "shop": _opened_by(line["shop"]), "others": tuple(map(_opened_by, line["others"]))})
+        return cls(**{**line, "session": _opened_by(line["session"]), "others": tuple(map(_opened_by, line["others"]))})
 
-    def shop_of(self, order: Line, shops: Shops) -> Shop:
-        """The shop that an order asks for; one that is not open yet is opened."""
-        which = order.get("shop", 0)
-        while len(shops.whole) <= which:
-            shops.whole.append(reopened(shops.whole[0], self.others[len(shops.whole) - 1]))
-        return shops.of(which, shops.drawn(order.get("draw")))
+    def shop_of(self, order: Line, sessions: Sessions) -> Session:
+        """The session that an order asks for; one that is not open yet is opened."""
+        which = order.get("session", 0)
+        while len(sessions.whole) <= which:
+            sessions.whole.append(reopened(sessions.whole[0], self.others[len(sessions.whole) - 1]))
+        return sessions.of(which, sessions.drawn(order.get("draw")))
 
 
 def _opened_by(line: Line) -> OpenedBy:
     listed = line["task"].items()
     task: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value for name, value in listed}
     task |= {name: Path(task[name]) for name in ("data", "validation", "test") if task[name] is not None}
-    return OpenedBy(Task(**task), tuple(line["methods"]), Setup(**line["setup"]))
+    return OpenedBy(Task(**task), tuple(line["methods"]), RunSettings(**line["setup"]))
 
 
 def work(lines: Iterator[str], say: Callable[[Line], None]) -> None:
@@ -82,24 +82,24 @@ def work(lines: Iterator[str], say: Callable[[Line], None]) -> None:
     import torch
 
     from graftwork.run.execute import execute_if_free
-    from graftwork.run.receipt import Search
+    from graftwork.run.receipt import SearchRecord
 
     opening = Opening.read(json.loads(next(lines)))
     torch.set_num_threads(opening.threads)
-    by = opening.shop
-    shop = open_shop(by.task, [named_from_config(config) for config in by.methods], by.setup, checked=False)
-    if shop.dataset.digest != opening.data:
+    by = opening.session
+    session = open_session(by.task, [named_from_config(config) for config in by.methods], by.setup, checked=False)
+    if session.dataset.digest != opening.data:
         raise DataError("the data changed while it was being compared", where=str(by.task.data), do="start again")
-    shops = Shops(replace(shop, runs_at_once=opening.runs_at_once))
+    sessions = Sessions(replace(session, runs_at_once=opening.runs_at_once))
     for line in lines:
         order = json.loads(line)
-        shop = opening.shop_of(order, shops)
+        session = opening.shop_of(order, sessions)
         item, recipe, seed = named_from_config(order["method"]), Recipe(**order["recipe"]), order["seed"]
-        run = shop.spec(item, recipe, seed).id
+        run = session.spec(item, recipe, seed).id
         if "refused" in order:
-            shop.store.refuse(run, order["refused"])
-        done = execute_if_free(shop, item, recipe, seed, _signs(say), Search.read(order.get("search", {})))
-        say({"held": shop.store.refused(run)} if done is None else {"done": done[0].id, "known": done[1]})
+            session.store.refuse(run, order["refused"])
+        done = execute_if_free(session, item, recipe, seed, _signs(say), SearchRecord.read(order.get("search", {})))
+        say({"held": session.store.refused(run)} if done is None else {"done": done[0].id, "known": done[1]})
 
 
 def _signs(say: Callable[[Line], None]) -> Progress:

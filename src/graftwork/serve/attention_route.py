@@ -13,7 +13,7 @@ from graftwork.core.backbone import Backbone
 from graftwork.errors import ConfigError, GraftworkError, clip
 from graftwork.pretrained.attention_weights import attention_weights
 from graftwork.pretrained.transformer import TransformerBackbone
-from graftwork.serve.http_errors import Refused, busy
+from graftwork.serve.http_errors import HttpRefusal, busy
 from graftwork.serve.predict_route import read_body, to_json
 from graftwork.serve.request_parsing import read_json
 from graftwork.serve.service import Service, without_places
@@ -35,7 +35,7 @@ class Attending:
         self._busy = False
 
     async def answer(self, service: Service, request: Request) -> Response:
-        """Raises `Refused`: 400 and 422 for another body, 429 while another picture is computed, 503."""
+        """Raises `HttpRefusal`: 400 and 422 for another body, 429 while another picture is computed, 503."""
         body = read_json(await read_body(service, request))
         if self._busy:
             raise busy("the attention in another text is being computed")
@@ -43,9 +43,9 @@ class Attending:
         try:
             found = await run_in_threadpool(attention, service.bank, body)
         except ConfigError as error:
-            raise Refused.of(error, 422, "body") from None
+            raise HttpRefusal.of(error, 422, "body") from None
         except GraftworkError as error:  # the backbone's files are gone or others by now, or no memory for a text
-            raise Refused(503, without_places(error.message), where="backbone", retry_after=60) from None
+            raise HttpRefusal(503, without_places(error.message), where="backbone", retry_after=60) from None
         finally:
             self._busy = False
         return Response(to_json(found), media_type="application/json")

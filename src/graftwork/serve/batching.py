@@ -14,14 +14,14 @@ from typing import Any
 from graftwork.core.example import Example
 from graftwork.serve.http_errors import busy
 from graftwork.serve.request_parsing import Piece
-from graftwork.serve.server_limits import Limits
+from graftwork.serve.server_limits import ServerLimits
 
 Rows = list[tuple[str, Example]]
 Answers = list[dict[str, Any]]
 
 
 @dataclass(frozen=True)
-class Batch:
+class ServedBatch:
     """What is told of a batch when it is done."""
 
     rows: int
@@ -53,7 +53,9 @@ class Batcher:
     `compute` answers rows of any tasks, in order; it is called in one thread only. `observe` is told of every batch.
     """
 
-    def __init__(self, compute: Callable[[Rows], Answers], limits: Limits, observe: Callable[[Batch], None]):
+    def __init__(
+        self, compute: Callable[[Rows], Answers], limits: ServerLimits, observe: Callable[[ServedBatch], None]
+    ):
         self._compute, self._limits, self._observe = compute, limits, observe
         self._queue: deque[Ticket] = deque()
         self._changed = threading.Condition()
@@ -120,7 +122,7 @@ class Batcher:
             finished = self._run(parts)
             self._running, self._ended = False, time.monotonic()
             rows = [piece for _, pieces in parts for piece in pieces]
-            self._observe(Batch(len(rows), sum(piece.tokens for piece in rows), self._ended - began))
+            self._observe(ServedBatch(len(rows), sum(piece.tokens for piece in rows), self._ended - began))
             if finished:
                 with contextlib.suppress(RuntimeError):  # an event loop that has ended: nobody waits any more
                     finished[0][0].result.get_loop().call_soon_threadsafe(_hand_over, finished)

@@ -10,7 +10,7 @@ from typing import Any
 
 from graftwork.errors import nearest
 from graftwork.module.inputs import TAKEN_BY
-from graftwork.serve.http_errors import Refused
+from graftwork.serve.http_errors import HttpRefusal
 
 SEARCHED = 100  # task names, for the one nearest to an unknown one
 
@@ -76,7 +76,7 @@ class Catalogue:
         }
 
     def named(self, name: str, where: str) -> Listed:
-        """Raises `Refused`: 404 for a name that the bank does not have, 503 for a task that could not be opened.
+        """Raises `HttpRefusal`: 404 for a name that the bank does not have, 503 for a task that could not be opened.
 
         503, for the client asked rightly and may come back when the task has been mended.
         """
@@ -84,13 +84,13 @@ class Catalogue:
             return self.tasks[name]
         if name in self.failed:
             what = f"the task {name!r} could not be opened: {self.failed[name]}"
-            raise Refused(503, what, where=where, do="other tasks answer; tell who keeps the bank", retry_after=60)
+            raise HttpRefusal(503, what, where=where, do="other tasks answer; tell who keeps the bank", retry_after=60)
         raise unknown_task(name, self.tasks, where)
 
 
-def unknown_task(name: str, known: Collection[str], where: str) -> Refused:
+def unknown_task(name: str, known: Collection[str], where: str) -> HttpRefusal:
     """404, with the name that comes nearest, which of very many is not sought: a mistake must stay cheap."""
     name = name[:64]
     near = nearest(name, known) if len(known) <= SEARCHED else None
     do = f"did you mean {near!r}?" if near else "GET /v1/tasks lists them"
-    return Refused(404, "no such task", where=where, got=name, do=do)
+    return HttpRefusal(404, "no such task", where=where, got=name, do=do)

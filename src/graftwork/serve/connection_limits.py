@@ -10,8 +10,8 @@ from uvicorn.config import Config
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.server import ServerState
 
-from graftwork.serve.http_errors import Refused, busy
-from graftwork.serve.server_limits import Limits
+from graftwork.serve.http_errors import HttpRefusal, busy
+from graftwork.serve.server_limits import ServerLimits
 
 CHUNKED = 8  # times the bytes of a body that its chunks may take
 PHRASES = {408: "Request Timeout", 429: "Too Many Requests", 431: "Request Header Fields Too Large"}
@@ -22,8 +22,8 @@ class Door(asyncio.Protocol):
 
     def __init__(
         self,
-        limits: Limits,
-        turned_away: Callable[[Refused], None],
+        limits: ServerLimits,
+        turned_away: Callable[[HttpRefusal], None],
         config: Config,
         server_state: ServerState,
         app_state: dict[str, Any],
@@ -59,7 +59,7 @@ class Door(asyncio.Protocol):
             self._cycle, self._bytes = self._inner.cycle, 0
             self._stop_clock()
         elif self._bytes > self._limits.head_bytes and not self._under_way:
-            self._close(Refused(431, "the head is too long", expected=f"at most {self._limits.head_bytes:,} bytes"))
+            self._close(HttpRefusal(431, "the head is too long", expected=f"at most {self._limits.head_bytes:,} bytes"))
         elif self._bytes > self._limits.head_bytes + CHUNKED * self._limits.body_bytes:
             self._transport.abort()
 
@@ -69,7 +69,7 @@ class Door(asyncio.Protocol):
         return self._inner.cycle is not None and not self._inner.cycle.response_complete
 
     def _expect_head(self) -> None:
-        late = Refused(408, "the head did not arrive in time", expected=f"within {self._limits.head_seconds:g} s")
+        late = HttpRefusal(408, "the head did not arrive in time", expected=f"within {self._limits.head_seconds:g} s")
         self._clock = asyncio.get_running_loop().call_later(self._limits.head_seconds, self._close, late)
 
     def _stop_clock(self) -> None:
@@ -77,7 +77,7 @@ class Door(asyncio.Protocol):
             self._clock.cancel()
             self._clock = None
 
-    def _close(self, refused: Refused) -> None:
+    def _close(self, refused: HttpRefusal) -> None:
         """Tell the client why, where that is still possible."""
         self._stop_clock()
         if self._transport.is_closing():

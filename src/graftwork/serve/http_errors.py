@@ -9,7 +9,7 @@ from starlette.responses import JSONResponse
 from graftwork.errors import GraftworkError
 
 
-class Refused(GraftworkError):
+class HttpRefusal(GraftworkError):
     """Carries the HTTP status and, where coming back may help, after how many seconds."""
 
     def __init__(
@@ -27,7 +27,7 @@ class Refused(GraftworkError):
         self.status, self.retry_after = status, retry_after
 
     @classmethod
-    def of(cls, error: GraftworkError, status: int, where: str) -> Refused:
+    def of(cls, error: GraftworkError, status: int, where: str) -> HttpRefusal:
         """The same mistake, told to a client: `where` in the request, never where on this machine."""
         return cls(status, error.what, where=where, got=error.got, expected=error.expected, do=error.do)
 
@@ -39,6 +39,6 @@ class Refused(GraftworkError):
         return JSONResponse(content, self.status, headers)
 
 
-def busy(what: str, status: int = 429) -> Refused:
+def busy(what: str, status: int = 429) -> HttpRefusal:
     """More work than the server takes now."""
-    return Refused(status, what, do="send it again after the seconds that Retry-After says", retry_after=1)
+    return HttpRefusal(status, what, do="send it again after the seconds that Retry-After says", retry_after=1)

@@ -15,7 +15,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from graftwork.serve.auth_token import shows_token
-from graftwork.serve.http_errors import Refused, busy
+from graftwork.serve.http_errors import HttpRefusal, busy
 from graftwork.serve.service import Service
 
 BY_PERSON = ("/docs", "/openapi.json", "/metrics")  # opened in a browser too, which asks for a password
@@ -85,7 +85,7 @@ class Gate:
             return
         shown = next((value for name, value in scope["headers"] if name == b"authorization"), None)
         if not shows_token(shown, self._token, password=person):
-            raise Refused(
+            raise HttpRefusal(
                 401,
                 "the token is wrong" if shown else "a token is needed",
                 where="Authorization",
@@ -99,7 +99,7 @@ class Gate:
             return None
         if isinstance(error, HTTPException):
             error = _refused(error, scope)
-        if isinstance(error, Refused):
+        if isinstance(error, HttpRefusal):
             answer = error.response()
             if error.status == 401:
                 person = scope["path"] in BY_PERSON
@@ -109,7 +109,7 @@ class Gate:
             return answer
         lines = traceback.format_exception(error)
         self._service.records.event("internal error", path=scope["path"], traceback="".join(lines))
-        return Refused(500, "an internal error; the server's log has it").response()
+        return HttpRefusal(500, "an internal error; the server's log has it").response()
 
     async def _rest_is_read(self, scope: Scope, receive: Receive, status: int) -> bool:
         """Take in what is left of a refused body, within limits: a client that is cut off while it sends hears nothing.
@@ -145,9 +145,9 @@ class Gate:
         self._service.records.line(line | record)
 
 
-def _refused(error: HTTPException, scope: Scope) -> Refused:
+def _refused(error: HTTPException, scope: Scope) -> HttpRefusal:
     """An error of the router's: an unknown path or another method."""
     if error.status_code == 405:
         allowed = (error.headers or {}).get("Allow", "")
-        return Refused(405, "this path takes another method", got=scope["method"], expected=allowed)
-    return Refused(error.status_code, "no such path", do="GET /docs lists them")
+        return HttpRefusal(405, "this path takes another method", got=scope["method"], expected=allowed)
+    return HttpRefusal(error.status_code, "no such path", do="GET /docs lists them")

@@ -16,8 +16,8 @@ from starlette.responses import Response
 from graftwork.errors import ConfigError, GraftworkError, UnknownName
 from graftwork.io.files import finite
 from graftwork.serve.batching import Answers, Ticket
-from graftwork.serve.http_errors import Refused, busy
-from graftwork.serve.request_parsing import Row, pieces_of, read_request
+from graftwork.serve.http_errors import HttpRefusal, busy
+from graftwork.serve.request_parsing import RequestRow, pieces_of, read_request
 from graftwork.serve.service import Service, without_places
 
 T = TypeVar("T")
@@ -26,7 +26,7 @@ MANY_ANSWERS = 64
 
 
 async def predict(service: Service, request: Request) -> Response:
-    """Rows in, answers out, in order. Raises `Refused`, and `ClientDisconnect` when nobody waits any more."""
+    """Rows in, answers out, in order. Raises `HttpRefusal`, and `ClientDisconnect` when nobody waits any more."""
     body = await read_body(service, request)
     deadline = time.monotonic() + service.limits.seconds
     catalogue = service.catalogue
@@ -45,12 +45,12 @@ async def predict(service: Service, request: Request) -> Response:
 
 
 async def read_body(service: Service, request: Request) -> bytes:
-    """Raises `Refused`: 415 for another type than JSON, 413 for too much, 408 for too slow a client."""
+    """Raises `HttpRefusal`: 415 for another type than JSON, 413 for too much, 408 for too slow a client."""
     kind = request.headers.get("content-type", "application/json").partition(";")[0].strip().lower()
     if kind != "application/json":
-        raise Refused(415, "another content type", where="Content-Type", expected="application/json")
+        raise HttpRefusal(415, "another content type", where="Content-Type", expected="application/json")
     if request.headers.get("content-encoding", "identity").lower() != "identity":
-        raise Refused(415, "a compressed body is not taken", where="Content-Encoding", expected="identity")
+        raise HttpRefusal(415, "a compressed body is not taken", where="Content-Encoding", expected="identity")
     limit = service.limits.body_bytes
     length = request.headers.get("content-length", "0")
     if not length.isdecimal() or len(length) > 12 or int(length) > limit:
@@ -65,13 +65,15 @@ async def read_body(service: Service, request: Request) -> bytes:
                     raise _too_long(limit)
     except TimeoutError:
         seconds = service.limits.body_seconds
-        raise Refused(408, "the body did not arrive in time", where="body", expected=f"within {seconds:g} s") from None
+        raise HttpRefusal(
+            408, "the body did not arrive in time", where="body", expected=f"within {seconds:g} s"
+        ) from None
     request.scope["read"] = True
     return b"".join(chunks)
 
 
-def _too_long(limit: int) -> Refused:
-    return Refused(413, "the body is too long", where="body", expected=f"at most {limit:,} bytes")
+def _too_long(limit: int) -> HttpRefusal:
+    return HttpRefusal(413, "the body is too long", where="body", expected=f"at most {limit:,} bytes")
 
 
 async def _answers(service: Service, request: Request, ticket: Ticket, deadline: float) -> Answers:
@@ -99,14 +101,14 @@ def _as_it_is_now() -> Iterator[None]:
     try:
         yield
     except UnknownName as error:  # it was removed from the bank while the request waited
-        raise Refused.of(error, 404, "task") from None
+        raise HttpRefusal.of(error, 404, "task") from None
     except ConfigError:  # it got a version that takes other inputs
         raise busy("the task has changed while the request waited", 503) from None
     except GraftworkError as error:  # changed on disk and not to be opened, or no memory for a single row
-        raise Refused(503, without_places(error.message), where="task", retry_after=60) from None
+        raise HttpRefusal(503, without_places(error.message), where="task", retry_after=60) from None
 
 
-async def _cut(service: Service, rows: Sequence[Row]) -> list[bool]:
+async def _cut(service: Service, rows: Sequence[RequestRow]) -> list[bool]:
     """Per row, whether a task read only its beginning. Tokens are counted for those alone that may be too long."""
     asked = [(i, (task, row.given)) for i, row in enumerate(rows) for task in row.doubtful]
     if not asked:
@@ -117,7 +119,7 @@ async def _cut(service: Service, rows: Sequence[Row]) -> list[bool]:
     return [i in cut for i in range(len(rows))]
 
 
-def _content(rows: Sequence[Row], answers: Answers, cut: list[bool]) -> bytes:
+def _content(rows: Sequence[RequestRow], answers: Answers, cut: list[bool]) -> bytes:
     coming = iter(answers)
     told = [
         {"answers": {piece.task: next(coming) for piece in row.pieces}, "cut": was_cut}

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector, generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 
-from graftwork.serve.batching import Batch
+from graftwork.serve.batching import ServedBatch
 
 SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 SIZES = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192)
@@ -55,7 +55,7 @@ class Measures:
         """A request's first rows were taken into a batch."""
         self._queued.observe(seconds)
 
-    def batch(self, batch: Batch) -> None:
+    def batch(self, batch: ServedBatch) -> None:
         """A batch was computed."""
         self._batch_seconds.observe(batch.seconds)
         self._batch_rows.observe(batch.rows)

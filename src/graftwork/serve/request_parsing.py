@@ -11,8 +11,8 @@ from graftwork.core.example import Example
 from graftwork.errors import ConfigError, clip
 from graftwork.module.inputs import TAKEN_BY, example_of_given
 from graftwork.serve.catalogue import Catalogue, Listed
-from graftwork.serve.http_errors import Refused
-from graftwork.serve.server_limits import Limits
+from graftwork.serve.http_errors import HttpRefusal
+from graftwork.serve.server_limits import ServerLimits
 
 TEXTS, LISTS = ("text", "text_a", "text_b", "question", "context"), ("words", "choices")
 INPUTS = "; ".join(" and ".join(sorted(names)) for names in TAKEN_BY)
@@ -32,7 +32,7 @@ class Piece:
 
 
 @dataclass(frozen=True)
-class Row:
+class RequestRow:
     """What a client asks of one input: a piece for every task that it names."""
 
     given: Mapping[str, Any]
@@ -40,34 +40,34 @@ class Row:
     doubtful: Sequence[str]  # tasks whose backbone may not read all of it, one for each way of reading it
 
 
-def pieces_of(rows: Sequence[Row]) -> list[Piece]:
+def pieces_of(rows: Sequence[RequestRow]) -> list[Piece]:
     """Those of all rows, in order."""
     return [piece for row in rows for piece in row.pieces]
 
 
 def read_json(body: bytes) -> Any:
-    """Raises `Refused` for what is no JSON in UTF-8: 400."""
+    """Raises `HttpRefusal` for what is no JSON in UTF-8: 400."""
     try:
         text = body.decode("utf-8")
         value = json.loads(text, parse_constant=_no_constant)
         if "\\ud" in text.lower():
             json.dumps(value, ensure_ascii=False).encode()  # half a surrogate pair is no text
     except UnicodeDecodeError:
-        raise Refused(400, "the body is not UTF-8", where="body", do="send JSON in UTF-8") from None
+        raise HttpRefusal(400, "the body is not UTF-8", where="body", do="send JSON in UTF-8") from None
     except UnicodeEncodeError:
-        raise Refused(
+        raise HttpRefusal(
             400,
             "the body has half a surrogate pair, which is no text",
             where="body",
             do="send characters whole, as UTF-8",
         ) from None
     except RecursionError:
-        raise Refused(
+        raise HttpRefusal(
             400, "the body is nested too deeply", where="body", do='send {"task": …, "text": …}, or a list of them'
         ) from None
     except json.JSONDecodeError as error:
         place = f"line {error.lineno}, column {error.colno}"
-        raise Refused(
+        raise HttpRefusal(
             400,
             "the body is not JSON",
             where="body",
@@ -75,14 +75,14 @@ def read_json(body: bytes) -> Any:
             do='send JSON: {"task": …, "text": …}',
         ) from None
     except ValueError:
-        raise Refused(
+        raise HttpRefusal(
             400, "the body has a number that can't be read", where="body", do="write numbers as JSON does"
         ) from None
     return value
 
 
-def read_request(body: bytes, catalogue: Catalogue, limits: Limits) -> list[Row]:
-    """The rows of `POST /v1/predict`. Raises `Refused`: 400, 404, 413, 422, or 503 for a task that can't be opened."""
+def read_request(body: bytes, catalogue: Catalogue, limits: ServerLimits) -> list[RequestRow]:
+    """The rows of `POST /v1/predict`. Raises `HttpRefusal`: 400, 404, 413, 422, or 503: a task can't be opened."""
     value = read_json(body)
     if not isinstance(value, dict):
         raise _wrong("the body is not an object", "body", value, '{"task": …, "text": …} or {"rows": […]}')
@@ -91,12 +91,14 @@ def read_request(body: bytes, catalogue: Catalogue, limits: Limits) -> list[Row]
     rows = value["rows"]
     if len(value) > 1:
         extra = next(name for name in value if name != "rows")
-        raise Refused(422, "beside rows there is something else", where="body", got=clip(extra), expected="rows only")
+        raise HttpRefusal(
+            422, "beside rows there is something else", where="body", got=clip(extra), expected="rows only"
+        )
     if not isinstance(rows, list) or not rows:
         raise _wrong("rows is not a list of rows", "rows", rows, '[{"task": …, "text": …}, …]')
     if len(rows) > limits.rows:
         raise _too_much("rows", len(rows), limits.rows, "rows", "split the request")
-    read: list[Row] = []
+    read: list[RequestRow] = []
     answers = 0
     for i, row in enumerate(rows):
         read.append(_row(row, f"rows[{i}]", i + 1, catalogue, limits))
@@ -106,7 +108,7 @@ def read_request(body: bytes, catalogue: Catalogue, limits: Limits) -> list[Row]
     return read
 
 
-def _row(row: Any, where: str, number: int, catalogue: Catalogue, limits: Limits) -> Row:
+def _row(row: Any, where: str, number: int, catalogue: Catalogue, limits: ServerLimits) -> RequestRow:
     if not isinstance(row, dict):
         raise _wrong("a row is not an object", where, row, '{"task": …, "text": …}')
     given = {name: value for name, value in row.items() if name != "task"}
@@ -122,17 +124,17 @@ def _row(row: Any, where: str, number: int, catalogue: Catalogue, limits: Limits
     most = _most_tokens(given)
     doubtful = {task.roles: task.name for task in tasks if task.longest is not None and most > task.longest}
     pieces = [Piece(task.name, examples[task.roles], tokens[task.longest]) for task in tasks]
-    return Row(given, pieces, tuple(doubtful.values()))
+    return RequestRow(given, pieces, tuple(doubtful.values()))
 
 
 def _tasks(asked: Any, names: frozenset[str], where: str, catalogue: Catalogue) -> list[Listed]:
     """The tasks of a row, each once."""
     if asked is None:
-        raise Refused(422, "task is missing", where=where, expected='a name, a list of names, or "*"')
+        raise HttpRefusal(422, "task is missing", where=where, expected='a name, a list of names, or "*"')
     if asked == EVERY:
         found = catalogue.taking[names]
         if not found:
-            raise Refused(404, f"no task takes {' and '.join(sorted(names))}", where=where, do="see GET /v1/tasks")
+            raise HttpRefusal(404, f"no task takes {' and '.join(sorted(names))}", where=where, do="see GET /v1/tasks")
         return [catalogue.tasks[name] for name in found]
     listed = [asked] if isinstance(asked, str) else asked
     if not isinstance(listed, list) or not listed or not all(isinstance(name, str) for name in listed):
@@ -145,22 +147,22 @@ def _fitting(name: str, names: frozenset[str], where: str, catalogue: Catalogue)
     if task.roles not in TAKEN_BY[names]:
         expected = " or ".join(" and ".join(inputs) for inputs in task.inputs)
         if not expected:
-            raise Refused(
+            raise HttpRefusal(
                 422,
                 f"the task {name!r} reads files, which are not taken over HTTP",
                 where=where,
                 do="graft predict answers files",
             )
         got = " and ".join(sorted(names))
-        raise Refused(422, f"the task {name!r} wants other inputs", where=where, got=got, expected=expected)
+        raise HttpRefusal(422, f"the task {name!r} wants other inputs", where=where, got=got, expected=expected)
     return task
 
 
-def _check_inputs(given: Mapping[str, Any], where: str, limits: Limits) -> None:
+def _check_inputs(given: Mapping[str, Any], where: str, limits: ServerLimits) -> None:
     """Names, types and sizes."""
     if frozenset(given) not in TAKEN_BY:
         got = ", ".join(clip(name, 40) for name in list(given)[:10]) or "none"
-        raise Refused(422, "these inputs fit no task", where=where, got=got, expected=INPUTS)
+        raise HttpRefusal(422, "these inputs fit no task", where=where, got=got, expected=INPUTS)
     for name, value in given.items():
         if name in TEXTS and not isinstance(value, str):
             raise _wrong(f"{name} is not a text", f"{where}.{name}", value, "a string")
@@ -180,7 +182,7 @@ def _example(task: Listed, number: int, given: Mapping[str, Any], where: str) ->
     try:
         return example_of_given(task.roles, number, given)
     except ConfigError as error:
-        raise Refused.of(error, 422, where) from None
+        raise HttpRefusal.of(error, 422, where) from None
 
 
 def tokens_of(given: Mapping[str, Any], longest: int | None) -> int:
@@ -211,16 +213,16 @@ def _tokens(characters: int) -> int:
     return characters // CHARACTERS_A_TOKEN + 3  # two of them special ones
 
 
-def _wrong(what: str, where: str, value: Any, expected: str) -> Refused:
+def _wrong(what: str, where: str, value: Any, expected: str) -> HttpRefusal:
     """A value of another type than is wanted, or an empty one."""
     names = {dict: "an object", list: "a list", str: "a string", bool: "a boolean", type(None): "null"}
     got = "nothing" if value in ([], {}) else names.get(type(value), "a number")
-    return Refused(422, what, where=where, got=got, expected=expected)
+    return HttpRefusal(422, what, where=where, got=got, expected=expected)
 
 
-def _too_much(noun: str, size: int, most: int, where: str, do: str) -> Refused:
-    return Refused(413, f"too many {noun}", where=where, got=f"{size:,}", expected=f"at most {most:,}", do=do)
+def _too_much(noun: str, size: int, most: int, where: str, do: str) -> HttpRefusal:
+    return HttpRefusal(413, f"too many {noun}", where=where, got=f"{size:,}", expected=f"at most {most:,}", do=do)
 
 
 def _no_constant(name: str) -> NoReturn:
-    raise Refused(400, f"{name} is not JSON", where="body", do="write it as JSON")
+    raise HttpRefusal(400, f"{name} is not JSON", where="body", do="write it as JSON")

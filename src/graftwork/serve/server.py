@@ -22,7 +22,7 @@ from graftwork.errors import ConfigError
 from graftwork.serve.app import application
 from graftwork.serve.connection_limits import Door
 from graftwork.serve.request_log import Records
-from graftwork.serve.server_limits import Limits
+from graftwork.serve.server_limits import ServerLimits
 from graftwork.serve.service import Service, Watcher
 
 NOTICE_SECONDS = 1.0  # between "not ready" and the closing of the door: whoever sends requests here sees it
@@ -168,7 +168,7 @@ def serve_bank(
     folder: Path,
     address: tuple[str, int],
     token: str,
-    limits: Limits,
+    limits: ServerLimits,
     *,
     device: str,
     log_texts: bool,

@@ -8,7 +8,7 @@ from graftwork.errors import ConfigError
 
 
 @dataclass(frozen=True)
-class Limits:
+class ServerLimits:
     """Beyond any of these a request is refused; none is ever shortened in silence."""
 
     batch_tokens: int = 512  # of the rows that are computed together, about

@@ -16,13 +16,13 @@ from graftwork.errors import GraftworkError
 from graftwork.module.input_format import GivenInputs
 from graftwork.serve.batching import Answers, Batcher, Rows
 from graftwork.serve.catalogue import Catalogue, Listed
-from graftwork.serve.http_errors import Refused
+from graftwork.serve.http_errors import HttpRefusal
 from graftwork.serve.prometheus import Measures
 from graftwork.serve.request_log import Records
-from graftwork.serve.server_limits import Limits
+from graftwork.serve.server_limits import ServerLimits
 
 
-class Entry(Protocol):
+class ServedTask(Protocol):
     """A task in a bank."""
 
     @property
@@ -57,7 +57,7 @@ class Serveable(Protocol):
         """Its folder."""
 
     @property
-    def tasks(self) -> Mapping[str, Entry]:
+    def tasks(self) -> Mapping[str, ServedTask]:
         """By name."""
 
     @property
@@ -89,7 +89,7 @@ class Service:
     """The bank, the queue before it, and what is known of both."""
 
     bank: Serveable
-    limits: Limits
+    limits: ServerLimits
     records: Records
     log_texts: bool = False
     measures: Measures = field(default_factory=Measures)
@@ -122,7 +122,7 @@ class Service:
     def _compute(self, rows: Rows) -> Answers:
         return self.bank.answers(rows)
 
-    def turned_away(self, refused: Refused) -> None:
+    def turned_away(self, refused: HttpRefusal) -> None:
         """Count and log what was refused at the door: no request comes of it, and there is no time to tell."""
         self.measures.turned_away(refused.status)
         self.records.line({"route": "other", "status": refused.status, "why": refused.what})

@@ -24,7 +24,7 @@ PLACES = ("behind", "before", "sentence", "rest")
 
 
 @dataclass(frozen=True)
-class Window:
+class AnswerWindow:
     """What of the best sentence is answered: `words` behind or before the shared n-gram, all of it, or the rest of it.
 
     The rest is its longest stretch without a word of the question and without a punctuation mark.
@@ -34,7 +34,7 @@ class Window:
     words: int = 0  # at most, for behind and before
 
     @classmethod
-    def of(cls, stored: Tensor) -> Window:
+    def of(cls, stored: Tensor) -> AnswerWindow:
         """From `stored`."""
         place, words = stored.tolist()
         return cls(PLACES[place], words)
@@ -46,9 +46,9 @@ class Window:
 
 
 WINDOWS = (
-    *(Window(place, words) for place in ("behind", "before") for words in (1, 2, 3, 4, 6, 8)),
-    Window("rest"),
-    Window("sentence"),
+    *(AnswerWindow(place, words) for place in ("behind", "before") for words in (1, 2, 3, 4, 6, 8)),
+    AnswerWindow("rest"),
+    AnswerWindow("sentence"),
 )
 
 
@@ -92,13 +92,13 @@ def longest_run(asked: Sequence[str], said: Sequence[str]) -> tuple[int, int]:
     return best
 
 
-def answer_in(question: str, words: Sequence[str], window: Window) -> tuple[int, int]:
+def answer_in(question: str, words: Sequence[str], window: AnswerWindow) -> tuple[int, int]:
     """The first and the last word of what `window` answers."""
     asked = cut_words(question)
     return _within(asked, words, window, *best_sentence(asked, words))
 
 
-def best_window(examples: Sequence[Example]) -> tuple[Window, dict[str, float]]:
+def best_window(examples: Sequence[Example]) -> tuple[AnswerWindow, dict[str, float]]:
     """The window with the highest F1 on questions that have an answer, the first of equals, and what each scores.
 
     At most `TRIED_ON` of these examples, evenly spread; the right answers are their targets.
@@ -117,7 +117,7 @@ def best_window(examples: Sequence[Example]) -> tuple[Window, dict[str, float]]:
 
 
 def _within(
-    asked: Sequence[str], words: Sequence[str], window: Window, sentence: tuple[int, int], shared: tuple[int, int]
+    asked: Sequence[str], words: Sequence[str], window: AnswerWindow, sentence: tuple[int, int], shared: tuple[int, int]
 ) -> tuple[int, int]:
     """What `window` answers of a sentence that shares an n-gram with the question, without signs at its borders."""
     (start, end), (first, behind) = sentence, shared

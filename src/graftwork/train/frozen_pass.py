@@ -25,7 +25,7 @@ from graftwork.machine.memory import Rows, in_halves
 from graftwork.machine.page_release import AT_ONCE, let_go
 from graftwork.train.batches import by_length
 from graftwork.train.flops import StepCounter
-from graftwork.train.prefix_store import Draft, Kept, PrefixStore, Wanted
+from graftwork.train.prefix_store import Draft, PrefixStore, StoredPass, Wanted
 
 SECONDS_BETWEEN_LOOKS = 0.1  # at a pass that another process computes
 TOKENS_PER_BATCH = 4096  # padded; bounds the memory of a pass and keeps matrix products large
@@ -38,7 +38,7 @@ _Key = tuple[str, str, str, int | None]  # backbone's revision, data set's diges
 class Pass:
     """Hidden states of one split, in memory or mapped from a file. Implements `FrozenPass`."""
 
-    def __init__(self, encoded: Encoded, kept: Kept):
+    def __init__(self, encoded: Encoded, kept: StoredPass):
         self.encoded, self.kept = encoded, kept
         self._lengths = _state_lengths(encoded, kept.states)
         self._offsets = np.concatenate([[0], np.cumsum(self._lengths)])
@@ -180,7 +180,7 @@ class FrozenStore:
 
         found = self.disk.obtain(wanted, wait) if self.disk else None
         bench.charged.add(Phase(-waited.wall_seconds, -waited.cpu_seconds))  # no work: alone the run would not wait
-        if isinstance(found, Kept):
+        if isinstance(found, StoredPass):
             bench.charged.add(found.cost)
             return Pass(encoded, found)
         with bench.profile.phase("prefix"):
@@ -200,7 +200,7 @@ class FrozenStore:
         wanted: Wanted,
         batches: list[NDArray[np.int64]],
         draft: Draft | None,
-    ) -> Kept:
+    ) -> StoredPass:
         watch = Stopwatch()
         try:
             tensors = draft.tensors if draft else _in_memory(wanted)
@@ -211,7 +211,7 @@ class FrozenStore:
         finally:
             if draft:
                 draft.close()
-        return Kept(wanted.by_block(pooled), states, cost, tally, mapped=draft is not None, parted=parted)
+        return StoredPass(wanted.by_block(pooled), states, cost, tally, mapped=draft is not None, parted=parted)
 
     def _finish(self, draft: Draft | None, watch: Stopwatch, tally: Tally) -> Phase:
         """What the pass took, writing included; the draft is kept, or the disk's trouble told.

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from graftwork.core.backbone import Augments, Encoded, Inputs, towers_of
 from graftwork.core.example import Example
-from graftwork.core.hidden_states import Part, Seen
+from graftwork.core.hidden_states import BatchPart, Seen
 from graftwork.core.method import FrozenPass, HasRate, Logits, Setting, Workbench
 from graftwork.core.model import Model
 from graftwork.errors import GraftworkError
@@ -29,7 +29,7 @@ from graftwork.train.flops import StepCounter, counted
 from graftwork.train.linear_fit import fit_on_block, fitted_on
 from graftwork.train.seeds import derive
 from graftwork.train.stages import Passes, StagePlan, open_passes, plan_of
-from graftwork.train.training_state import Training, snapshot
+from graftwork.train.training_state import TrainingState, snapshot
 
 
 class Diverged(GraftworkError):
@@ -37,7 +37,7 @@ class Diverged(GraftworkError):
 
 
 @runtime_checkable
-class Changes(Protocol):
+class NetworkMethod(Protocol):
     """A method that changes the network: it says what of it."""
 
     def attach(self, model: Model) -> None:
@@ -45,7 +45,7 @@ class Changes(Protocol):
 
 
 @runtime_checkable
-class Attaches(Changes, HasRate, Protocol):
+class Attaches(NetworkMethod, HasRate, Protocol):
     """One that is trained by this loop: it says how fast, too."""
 
 
@@ -96,7 +96,7 @@ class FittedModel:
         """The lowest block that training changed; None where that is the first."""
         return self.model.start or None
 
-    def read(self, seen: Seen | Part) -> Tensor:
+    def read(self, seen: Seen | BatchPart) -> Tensor:
         """(B, C) logits, or (W, C), from the states that enter the lowest changed block."""
         logits: Tensor = self.model(seen.inputs, seen.state(self.model.start) if self.model.start else None)
         return logits
@@ -122,7 +122,7 @@ class FittedModel:
         return counted(lambda: self.logits(examples))[1], "counter"
 
 
-def build_model(method: Changes, setting: Setting, towers: int) -> Model:
+def build_model(method: NetworkMethod, setting: Setting, towers: int) -> Model:
     """The untrained model: backbone, adapters and head, in eval mode."""
     assert setting.backbone is not None
     model = Model(setting.backbone, setting.kind, setting.task, towers)
@@ -131,7 +131,7 @@ def build_model(method: Changes, setting: Setting, towers: int) -> Model:
 
 
 def restore_by_attaching(
-    method: Changes, setting: Setting, delta: dict[str, Tensor], facts: Mapping[str, Any]
+    method: NetworkMethod, setting: Setting, delta: dict[str, Tensor], facts: Mapping[str, Any]
 ) -> FittedModel:
     """The fitted model from its stored delta."""
     model = build_model(method, setting, int(facts["towers"]))
@@ -159,18 +159,18 @@ def fit_by_gradient(method: Attaches, bench: Workbench) -> FittedModel:
     return FittedModel(model, facts)
 
 
-def _begun(model: Model, bench: Workbench, plan: StagePlan, rate: float) -> tuple[Training, Passes]:
+def _begun(model: Model, bench: Workbench, plan: StagePlan, rate: float) -> tuple[TrainingState, Passes]:
     """After the head start; or where an earlier attempt was interrupted, as if it had not been."""
     found = bench.keeper.found()
     if found is not None:
         if plan.lowest[0] != model.start:
             model.train_from(plan.lowest[0])
-        training = Training(model, bench, plan, rate, {})
+        training = TrainingState(model, bench, plan, rate, {})
         return training, training.restore(found)
     passes = open_passes(plan.lowest[0], model, bench)
     with bench.profile.phase("head start"):
         head_start = _start_head(model, bench, passes)
-    return Training(model, bench, plan, rate, head_start), passes
+    return TrainingState(model, bench, plan, rate, head_start), passes
 
 
 def _start_head(model: Model, bench: Workbench, passes: Passes) -> dict[str, Any]:
@@ -184,7 +184,7 @@ def _start_head(model: Model, bench: Workbench, passes: Passes) -> dict[str, Any
     return {"used": True, "strength": fit.strength, "validation": reached}
 
 
-def _train(training: Training, passes: Passes, blind: Sequence[float] | None) -> dict[str, Any]:
+def _train(training: TrainingState, passes: Passes, blind: Sequence[float] | None) -> dict[str, Any]:
     model, bench, recipe = training.model, training.bench, training.bench.recipe
 
     def validate() -> float:
@@ -219,7 +219,7 @@ def _train(training: Training, passes: Passes, blind: Sequence[float] | None) ->
     }
 
 
-def _take(training: Training, frozen: FrozenPass, rows: NDArray[np.int64]) -> None:
+def _take(training: TrainingState, frozen: FrozenPass, rows: NDArray[np.int64]) -> None:
     """One step, logged. Raises `Diverged`."""
     bench, step, epoch = training.bench, training.step, training.epoch
     share = training.plan.share(step)

@@ -46,7 +46,7 @@ class Reading(nn.Module):
 
 
 @dataclass(frozen=True)
-class Plan:
+class PairPlan:
     """How long to train: so many `epochs`, but at most so many `steps`, of at most `size` examples each."""
 
     rate: float
@@ -100,7 +100,12 @@ def pair_loss(features: Tensor, classes: Tensor) -> Tensor:
 
 
 def train_on_pairs(
-    model: Model, bench: Workbench, encoded: Encoded, frozen: FrozenPass | None, classes: NDArray[np.int64], plan: Plan
+    model: Model,
+    bench: Workbench,
+    encoded: Encoded,
+    frozen: FrozenPass | None,
+    classes: NDArray[np.int64],
+    plan: PairPlan,
 ) -> dict[str, Any]:
     """Train whatever `model` lets train; of its head `Reading` is needed. What was done, for the facts.
 
@@ -144,7 +149,7 @@ def train_on_pairs(
 class _Pairs:
     """A training on pairs on its way: all that its next step depends on beside the plan and the seed."""
 
-    def __init__(self, model: Model, bench: Workbench, encoded: Encoded, frozen: FrozenPass | None, plan: Plan):
+    def __init__(self, model: Model, bench: Workbench, encoded: Encoded, frozen: FrozenPass | None, plan: PairPlan):
         self.model, self.bench, self.encoded, self.frozen = model, bench, encoded, frozen
         self.optimiser = FlatAdamW(model.delta(), plan.rate, WEIGHT_DECAY, CLIP, model.tables(), model.rates)
         self.forward = Tally()

@@ -135,7 +135,7 @@ class Wanted:
 
 
 @dataclass(frozen=True)
-class Kept:
+class StoredPass:
     """The tensors of one pass and what it took."""
 
     pooled: tuple[Tensor, ...]  # L + 1 views (F, R), fp32
@@ -161,7 +161,7 @@ class PrefixStore:
         self.numerics = numerics
         self._warned = False
 
-    def find(self, wanted: Wanted) -> Kept | None:
+    def find(self, wanted: Wanted) -> StoredPass | None:
         """The entry, opened and not read; with no depth wanted, an entry of any depth. Torn or odd ones are absent."""
         exact = self._path(wanted)
         others = () if wanted.depth is not None else sorted(self.folder.root.glob(f"{digest(dict(wanted.key))}-*"))
@@ -172,12 +172,12 @@ class PrefixStore:
                 return kept
         return None
 
-    def obtain(self, wanted: Wanted, wait: Callable[[], None]) -> Kept | Draft | None:
+    def obtain(self, wanted: Wanted, wait: Callable[[], None]) -> StoredPass | Draft | None:
         """The entry; where there is none a draft of it; None, after a warning, where that can't be had.
 
         While another process fills the entry, `wait` is called between two looks; if that one dies, it is drafted here.
         """
-        found: Kept | Draft | None = self.find(wanted)
+        found: StoredPass | Draft | None = self.find(wanted)
         while found is None:
             try:
                 return self._draft(wanted)
@@ -186,7 +186,7 @@ class PrefixStore:
                 found = self.find(wanted)
         return found
 
-    def _draft(self, wanted: Wanted) -> Kept | Draft | None:
+    def _draft(self, wanted: Wanted) -> StoredPass | Draft | None:
         """An entry to be filled, its space taken already, unless it was completed meanwhile. Raises `BeingFilled`."""
         path = self._path(wanted)
         size = wanted.header.file_bytes
@@ -279,7 +279,7 @@ def _take_space(handle: int, size: int) -> None:
             stream.write(ZEROS[: size - start])
 
 
-def _opened(path: Path, wanted: Wanted) -> Kept | None:
+def _opened(path: Path, wanted: Wanted) -> StoredPass | None:
     """The entry at `path`, mapped; None unless everything about it is as it has to be."""
     try:
         if header_of(path).about.get("key") != wanted.about["key"]:
@@ -297,7 +297,9 @@ def _opened(path: Path, wanted: Wanted) -> Kept | None:
     sound = {name: (tensor.dtype, tuple(tensor.shape)) for name, tensor in tensors.items()} == shapes
     if not (sound and all(math.isfinite(cost) and cost >= 0 for cost in costs) and costs[0] > 0):
         return None
-    return Kept(wanted.by_block(pooled), states, Phase(costs[0], costs[1]), Tally(costs[2], costs[3]), mapped=True)
+    return StoredPass(
+        wanted.by_block(pooled), states, Phase(costs[0], costs[1]), Tally(costs[2], costs[3]), mapped=True
+    )
 
 
 def _numbers(rows: Sequence[Sequence[int]]) -> NDArray[np.int64]:

@@ -21,7 +21,7 @@ Delta = Mapping[str, Tensor]
 BEST, ROWS, HEAD, OPTIMISER = "best.", "rows.", "started.", "optimiser."  # of the names in a checkpoint
 
 
-class Training:
+class TrainingState:
     """Where it stands is (`epoch`, `done`): the next step takes the batch number `done` of that epoch.
 
     `head_start` is what the head start came to. Made when it is over, or before `restore`.

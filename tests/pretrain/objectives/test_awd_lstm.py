@@ -16,13 +16,13 @@ from graftwork.backbones.tiny_text import tiny_tokenizer
 from graftwork.core.example import Example
 from graftwork.errors import ConfigError, DataError, IncompatibleModule
 from graftwork.io.files import safe_load, write_tensors
-from graftwork.pretrain.corpus_tokens import TokenisedCorpus, Tokens
+from graftwork.pretrain.corpus_tokens import SplitTokens, TokenisedCorpus
 from graftwork.pretrain.nt_asgd import NtAsgd
 from graftwork.pretrain.objective import Batch, InOrder, Loss, OwnOptimiser, Writes
 from graftwork.pretrain.objectives.awd_lstm import AwdLstmObjective, LanguageModel, Varied, discriminative
 from graftwork.pretrain.packing import Streams
 from graftwork.pretrain.pretrain_checkpoint import Reached
-from graftwork.pretrain.pretrain_loop import Course, Training
+from graftwork.pretrain.pretrain_loop import PretrainPlan, PretrainState
 from graftwork.pretrain.validation_loss import Held
 from graftwork.pretrain.vocabulary import BERT, Vocabulary
 from graftwork.pretrained.open_backbone import open_backbone
@@ -41,8 +41,8 @@ def model(seed: int = 0) -> LanguageModel:
     return drawn
 
 
-def tokens_of(ids: Any) -> Tokens:
-    return Tokens(np.asarray(ids, np.uint16), np.array([0, len(ids)]), bytes=len(ids), words=len(ids))
+def tokens_of(ids: Any) -> SplitTokens:
+    return SplitTokens(np.asarray(ids, np.uint16), np.array([0, len(ids)]), bytes=len(ids), words=len(ids))
 
 
 def ids_of(rows: int, length: int, seed: int = 0) -> torch.Tensor:
@@ -274,14 +274,14 @@ def test_a_corpus_smaller_than_a_batch_is_refused(bptt: str) -> None:
         rows.rows(0, 0, 4)
 
 
-def training(objective: AwdLstmObjective, tokens: TokenisedCorpus, vocabulary: Vocabulary) -> Training:
+def training(objective: AwdLstmObjective, tokens: TokenisedCorpus, vocabulary: Vocabulary) -> PretrainState:
     recipe = replace(
         objective.recipe, batch=8, length=20, learning_rate=3.0 if objective.updates == "nt_asgd" else 1e-2
     )
     rows = {20: objective.packed(tokens.train, 20, vocabulary)}
     held = Held(objective.packed(tokens.validation, 20, vocabulary), tokens.validation, 4, 20)
-    course = Course(objective, vocabulary, recipe, 0, rows, {"validation": held})
-    return Training(course, objective.network(SIZE, vocabulary, 20, 0))
+    course = PretrainPlan(objective, vocabulary, recipe, 0, rows, {"validation": held})
+    return PretrainState(course, objective.network(SIZE, vocabulary, 20, 0))
 
 
 @pytest.mark.parametrize("updates", ["adamw", "nt_asgd"])
@@ -321,13 +321,13 @@ def test_no_state_is_carried_to_rows_of_another_length(
     short = made.course.objective.packed(tokens.train, 10, vocabulary)
     recipe = replace(made.course.recipe, short_length=10, short_share=0.5)
     made.course = replace(made.course, recipe=recipe, train={10: short, **made.course.train})
-    carried, run = list[bool](), Training._pass
+    carried, run = list[bool](), PretrainState._pass
 
-    def noted(training: Training, part: Batch, number: int) -> Loss:
+    def noted(training: PretrainState, part: Batch, number: int) -> Loss:
         carried.append("hidden.0" in part.tensors)
         return run(training, part, number)
 
-    monkeypatch.setattr(Training, "_pass", noted)
+    monkeypatch.setattr(PretrainState, "_pass", noted)
     for step in range(6):
         made.step(step, 6)
     assert carried == [False, True, True, False, True, True]

@@ -13,7 +13,7 @@ from torch.nn.functional import pad
 
 from graftwork.bank.exchange.classifier_names import take_classifier
 from graftwork.bank.exchange.exported_readme import write_readme
-from graftwork.bank.exchange.imported_module import Found
+from graftwork.bank.exchange.imported_module import ForeignModule
 from graftwork.bank.exchange.site_names import name_elsewhere, without_prefix
 from graftwork.core.backbone import Backbone
 from graftwork.errors import ConfigError, IncompatibleModule
@@ -67,7 +67,7 @@ def is_ours(config: Mapping[str, Any]) -> bool:
     return "config" in config and "model_type" in config
 
 
-def read(folder: Path, backbone: Backbone) -> Found:
+def read(folder: Path, backbone: Backbone) -> ForeignModule:
     """A bottleneck adapter and its head. Raises `ConfigError` for what can't be expressed, `IncompatibleModule`."""
     config = checked_json(folder / CONFIG)
     where = folder / CONFIG
@@ -114,7 +114,7 @@ def read(folder: Path, backbone: Backbone) -> Found:
             name = f"adapters.{site.replace('.', '/')}.bottleneck"
             delta |= _filled(name, found.get((part, place)), size, factor, backbone.card.width, file)
     activation, head, labels = _read_head(folder, head_file, backbone)
-    return Found(
+    return ForeignModule(
         format=FORMAT,
         method="adapterhub",
         settings=settings | {"size": size, "head": activation},

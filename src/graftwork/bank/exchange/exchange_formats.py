@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from graftwork.bank.exchange import adapters_bottleneck, peft_lora
-from graftwork.bank.exchange.imported_module import Found
+from graftwork.bank.exchange.imported_module import ForeignModule
 from graftwork.core.backbone import Backbone
 from graftwork.errors import ConfigError, IncompatibleModule, StorageError, UnknownName
 from graftwork.io.files import storage_errors, sync_folder
@@ -22,21 +22,21 @@ CONFIG = "adapter_config.json"
 
 
 @dataclass(frozen=True)
-class Format:
+class FolderFormat:
     """How a library's folder is told, read and written."""
 
     is_ours: Callable[[Mapping[str, Any]], bool]
-    read: Callable[[Path, Backbone], Found]
+    read: Callable[[Path, Backbone], ForeignModule]
     write: Callable[[TaskModule, Path], None]
 
 
-FORMATS: Mapping[str, Format] = {
-    "peft": Format(peft_lora.is_ours, peft_lora.read, peft_lora.write),
-    "adapters": Format(adapters_bottleneck.is_ours, adapters_bottleneck.read, adapters_bottleneck.write),
+FORMATS: Mapping[str, FolderFormat] = {
+    "peft": FolderFormat(peft_lora.is_ours, peft_lora.read, peft_lora.write),
+    "adapters": FolderFormat(adapters_bottleneck.is_ours, adapters_bottleneck.read, adapters_bottleneck.write),
 }
 
 
-def read_folder(folder: Path, backbone: Backbone) -> Found:
+def read_folder(folder: Path, backbone: Backbone) -> ForeignModule:
     """What another library saved. Raises `StorageError`, `ConfigError` or `IncompatibleModule`."""
     if not (folder / CONFIG).is_file():
         raise StorageError(

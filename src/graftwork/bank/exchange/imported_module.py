@@ -38,7 +38,7 @@ TRIED = (  # what the self-test of an imported module answers: it brings no data
 
 
 @dataclass(frozen=True)
-class Found:
+class ForeignModule:
     """What a folder of another library holds, in our words."""
 
     format: str
@@ -53,7 +53,7 @@ class Found:
 
 def write_imported(
     folder: Path,
-    found: Found,
+    found: ForeignModule,
     backbone: Backbone,
     *,
     name: str,
@@ -105,7 +105,7 @@ def write_imported(
     write_text(folder / "README.md", _card(name, classes, origin, backbone, made.label, tuple(examples[0].inputs)))
 
 
-def _classes(found: Found, labels: Sequence[str]) -> tuple[str, ...]:
+def _classes(found: ForeignModule, labels: Sequence[str]) -> tuple[str, ...]:
     """The given labels, those of the folder, or transformers' own names for labels without one."""
     count = found.delta["head.out.weight"].shape[0]
     if count < 2:
@@ -132,7 +132,7 @@ def _tried(pair: bool) -> list[Example]:
     return [Example(f"selftest/{i}", {"text_a": a, "text_b": b}) for i, (a, b) in enumerate(pairs)]
 
 
-def _require_shapes(found: Found, wanted: Mapping[str, Any], backbone: Backbone) -> None:
+def _require_shapes(found: ForeignModule, wanted: Mapping[str, Any], backbone: Backbone) -> None:
     shapes = {name: tensor.shape for name, tensor in found.delta.items()}
     odd = sorted(name for name in wanted.keys() | shapes.keys() if wanted.get(name) != shapes.get(name))
     if odd:

@@ -14,7 +14,7 @@ from torch.nn.functional import pad
 
 from graftwork.bank.exchange.classifier_names import classifier_of, take_classifier
 from graftwork.bank.exchange.exported_readme import write_readme
-from graftwork.bank.exchange.imported_module import Found
+from graftwork.bank.exchange.imported_module import ForeignModule
 from graftwork.bank.exchange.site_names import name_elsewhere, targets, without_prefix
 from graftwork.core.backbone import Backbone
 from graftwork.errors import ConfigError, IncompatibleModule
@@ -41,7 +41,7 @@ def is_ours(config: Mapping[str, Any]) -> bool:
     return "peft_type" in config
 
 
-def read(folder: Path, backbone: Backbone) -> Found:
+def read(folder: Path, backbone: Backbone) -> ForeignModule:
     """A LoRA and its classifier. Raises `ConfigError` for what can't be expressed, `IncompatibleModule`."""
     config = checked_json(folder / CONFIG)
     _require_plain(config, folder / CONFIG)
@@ -90,7 +90,7 @@ def read(folder: Path, backbone: Backbone) -> Found:
             got=", ".join(sorted(left)[:5]),
             do="save it without other modules than the classifier",
         )
-    return Found(
+    return ForeignModule(
         format=FORMAT,
         method="peft_lora",
         settings={"maps": "+".join(used), "rank": rank, "alpha": alpha, "head": activation},

@@ -15,7 +15,7 @@ from typing import Any
 from graftwork.core.task import Split, Task
 from graftwork.data.readers.columns import columns_told
 from graftwork.data.readers.rejects import Bad
-from graftwork.data.readers.table import Cell, Row, Table
+from graftwork.data.readers.table import Cell, DataRow, Table
 from graftwork.errors import ConfigError, DataError, clip, nearest
 from graftwork.targets.choices import check_choices, parse_marks
 
@@ -108,7 +108,7 @@ def _is_json(table: Table) -> bool:
     return table.path.name.lower().removesuffix(".gz").endswith(".jsonl")
 
 
-def choice_rows(table: Table, task: Task) -> Iterator[Row | Bad]:
+def choice_rows(table: Table, task: Task) -> Iterator[DataRow | Bad]:
     """Of every example its text and its candidates, and where `task.label` is set a tuple of "0" and "1", one for each;
     or what is wrong with it."""
     assert task.text is not None
@@ -140,7 +140,7 @@ def _family(choices: Sequence[str]) -> re.Pattern[str] | None:
     return re.compile(f"{numbered[1]}_?[0-9]{{1,2}}") if numbered and len(choices) > 1 else None
 
 
-def _marked(row: Row, columns: Sequence[str], task: Task, where: str) -> Row:
+def _marked(row: DataRow, columns: Sequence[str], task: Task, where: str) -> DataRow:
     """With a mark for each choice in place of the label."""
     text, choices, *labels = row.cells
     assert isinstance(choices, tuple)
@@ -148,7 +148,7 @@ def _marked(row: Row, columns: Sequence[str], task: Task, where: str) -> Row:
     return replace(row, cells=(text, choices, *(_marks(label, choices, columns, task, where) for label in labels)))
 
 
-def _joined(row: Row, texts: Sequence[str], choices: Sequence[str], of_lists: bool, table: Table) -> Row | Bad:
+def _joined(row: DataRow, texts: Sequence[str], choices: Sequence[str], of_lists: bool, table: Table) -> DataRow | Bad:
     """Text, candidates, label: the text in one, the candidates in a tuple; or a list where a text should be."""
     end = len(texts) + len(choices)
     cells = row.cells[:end]
@@ -172,7 +172,7 @@ def _odd(column: str, cell: Cell, where: str) -> DataError:
     )
 
 
-def _grouped(rows: Iterator[Row | Bad], table: Table) -> Iterator[Row | Bad]:
+def _grouped(rows: Iterator[DataRow | Bad], table: Table) -> Iterator[DataRow | Bad]:
     """Rows of one candidate each, those of the same text together. A text that comes back later is an error.
 
     A text next to a bad row is bad as a whole: the row may be of one of its candidates.
@@ -193,9 +193,9 @@ def _grouped(rows: Iterator[Row | Bad], table: Table) -> Iterator[Row | Bad]:
             yield whole
 
 
-def _stretches(rows: Iterator[Row | Bad]) -> Iterator[tuple[list[Row], DataError | None] | Bad]:
+def _stretches(rows: Iterator[DataRow | Bad]) -> Iterator[tuple[list[DataRow], DataError | None] | Bad]:
     """Rows of the same text that follow one another, with what is wrong with a row between or beside them."""
-    group: list[Row] = []
+    group: list[DataRow] = []
     wrong: DataError | None = None
     before: DataError | None = None  # right before the row
     for row in chain(rows, [None]):
@@ -211,7 +211,7 @@ def _stretches(rows: Iterator[Row | Bad]) -> Iterator[tuple[list[Row], DataError
         before = None
 
 
-def _of_group(group: Sequence[Row], begun: dict[str, int], table: Table) -> Row:
+def _of_group(group: Sequence[DataRow], begun: dict[str, int], table: Table) -> DataRow:
     """A text with all its candidates."""
     text, line = str(group[0].cells[0]), group[0].line
     if text in begun:
@@ -228,7 +228,7 @@ def _of_group(group: Sequence[Row], begun: dict[str, int], table: Table) -> Row:
         parse_marks(mark, f"{table.path}:{place}")
     cells: list[Cell] = [text, tuple(choice for row in group for choice in row.cells[1])]
     cells += [tuple(mark for mark, _ in marks)] if marks else []
-    return Row(line, tuple(cells), 0, group[-1].last)
+    return DataRow(line, tuple(cells), 0, group[-1].last)
 
 
 def _marks(

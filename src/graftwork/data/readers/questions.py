@@ -22,7 +22,7 @@ REALIGNED = "Answers that do not stand at their offset, taken where they stand n
 
 
 @dataclass(frozen=True)
-class Asked:
+class QuestionFiles:
     """What came of the files of a task."""
 
     examples: Mapping[str, list[Example]]  # by split
@@ -44,7 +44,7 @@ class _File:
     misplaced: list[str] = field(default_factory=list)  # where, and what
 
 
-def read_questions(task: Task, files: Mapping[str, Path], rejects: Mapping[str, Rejects]) -> Asked:
+def read_questions(task: Task, files: Mapping[str, Path], rejects: Mapping[str, Rejects]) -> QuestionFiles:
     """The examples of every split; splits without a file are drawn from the training file by article.
 
     Bad questions go to the `rejects` of their split's file.
@@ -65,7 +65,7 @@ def read_questions(task: Task, files: Mapping[str, Path], rejects: Mapping[str, 
         what: {split: sum(file.mended[n].get(what, 0) for file, n in rows) for split, rows in chosen.items()}
         for what in (ROUNDED, REALIGNED)
     }
-    return Asked(examples, _how_made(files, examples, read["train"], task), mended)
+    return QuestionFiles(examples, _how_made(files, examples, read["train"], task), mended)
 
 
 def questions_of(task: Task, path: Path, rejects: Rejects) -> list[Example]:

@@ -25,7 +25,7 @@ Cell = str | tuple[str, ...]  # a tuple where a row of JSONL has a list, and in 
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class DataRow:
     """One data row."""
 
     line: int  # of its first character, 1 is the file's first line
@@ -42,7 +42,7 @@ class Table:
     header: tuple[str, ...]  # JSONL: the keys of the first line
     spans: bool = True  # JSONL with spans of texts is read as words and their tags
 
-    def rows(self, columns: Sequence[str], label: str | None = None, words: str | None = None) -> Iterator[Row]:
+    def rows(self, columns: Sequence[str], label: str | None = None, words: str | None = None) -> Iterator[DataRow]:
         """As `readings`. Raises `DataError` with file:line at the first bad row too."""
         return none_bad(self.readings(columns, label, words))
 
@@ -52,7 +52,7 @@ class Table:
         label: str | None = None,
         words: str | None = None,
         family: re.Pattern[str] | None = None,
-    ) -> Iterator[Row | Bad]:
+    ) -> Iterator[DataRow | Bad]:
         """The cells of `columns` of every row, in file order, one row in memory at a time; or what is wrong with it.
 
         In JSONL every cell must be a string, but for the column `label`, which may also be a number, a boolean (its
@@ -62,10 +62,10 @@ class Table:
         Raises `DataError` for what is wrong with the whole file, and at the end of one that has no rows.
         """
         own, empty = whole_file_formats.format_of(self.path, self.spans), True
-        found: Iterator[Row | Bad]
+        found: Iterator[DataRow | Bad]
         if own is not None:
             of_format = own.rows(self.path, self.header, columns, label, words)
-            found = (reading if isinstance(reading, Bad) else Row(*reading) for reading in of_format)
+            found = (reading if isinstance(reading, Bad) else DataRow(*reading) for reading in of_format)
         else:
             is_json = _format(self.path) == ".jsonl"
             found = self._objects(columns, label, words, family) if is_json else self._records(columns)
@@ -87,7 +87,7 @@ class Table:
         first = next((row for row in found if not isinstance(row, Bad)), None)
         return first is not None and isinstance(first.cells[0], tuple)
 
-    def _records(self, columns: Sequence[str]) -> Iterator[Row | Bad]:
+    def _records(self, columns: Sequence[str]) -> Iterator[DataRow | Bad]:
         places = [self.header.index(column) for column in columns]
         for record in islice(records(self.path, _format(self.path) == ".csv"), 1, None):
             if isinstance(record, Bad):
@@ -95,20 +95,20 @@ class Table:
                 continue
             line, fields, last = record
             if len(fields) == len(self.header):
-                yield Row(line, tuple(fields[place] for place in places), 0, last)
+                yield DataRow(line, tuple(fields[place] for place in places), 0, last)
             else:
                 yield Bad(self.path, line, self._wrong_width(line, fields), last)
 
     def _objects(
         self, columns: Sequence[str], label: str | None, words: str | None, family: re.Pattern[str] | None
-    ) -> Iterator[Row | Bad]:
+    ) -> Iterator[DataRow | Bad]:
         for line, item in json_objects(self.path):
             try:
                 if isinstance(item, DataError):
                     raise item
                 if family is not None:
                     self._refuse_further(family, item, line)
-                row = Row(line, tuple(self._cells(item, columns, label, words, line)), 0, line)
+                row = DataRow(line, tuple(self._cells(item, columns, label, words, line)), 0, line)
             except DataError as error:
                 yield Bad(self.path, line, error, line)
             else:

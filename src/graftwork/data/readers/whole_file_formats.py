@@ -16,7 +16,7 @@ ROUNDED = "Spans whose borders cut through a word, widened to whole words"  # as
 
 
 @dataclass(frozen=True)
-class Format:
+class FileFormat:
     """How files of one format are read."""
 
     header_of: Callable[[Path], tuple[str, ...] | None]  # None for a file without rows
@@ -24,7 +24,7 @@ class Format:
     # (path, its header, the columns wanted, the column of the target, the column that may hold lists)
 
 
-def format_of(path: Path, spans: bool = True) -> Format | None:
+def format_of(path: Path, spans: bool = True) -> FileFormat | None:
     """The format of a file, a folder or a set of the hub; None for CSV, TSV and plain JSONL.
 
     Without `spans` JSONL is plain, also where it has spans of texts.
@@ -96,14 +96,14 @@ def _named(rows: Callable[[Path], Iterator[tuple[int, dict[str, Any], int, int] 
     return read
 
 
-BRAT = Format(lambda path: brat.HEADER, _brat)
-FOLDER = Format(class_folder.header_of, _folder)
-HUB = Format(hub_datasets.header_of, _hub)
-DOCCANO = Format(lambda path: ("tokens", "tags"), _named(annotation_exports.doccano_rows))
-BY_SUFFIX: Mapping[str, Format] = {
-    **dict.fromkeys(conll.SUFFIXES, Format(conll.header_of, _conll)),
-    ".parquet": Format(parquet.header_of, _parquet),
-    ".json": Format(annotation_exports.label_studio_header, _named(annotation_exports.label_studio_rows)),
+BRAT = FileFormat(lambda path: brat.HEADER, _brat)
+FOLDER = FileFormat(class_folder.header_of, _folder)
+HUB = FileFormat(hub_datasets.header_of, _hub)
+DOCCANO = FileFormat(lambda path: ("tokens", "tags"), _named(annotation_exports.doccano_rows))
+BY_SUFFIX: Mapping[str, FileFormat] = {
+    **dict.fromkeys(conll.SUFFIXES, FileFormat(conll.header_of, _conll)),
+    ".parquet": FileFormat(parquet.header_of, _parquet),
+    ".json": FileFormat(annotation_exports.label_studio_header, _named(annotation_exports.label_studio_rows)),
 }
 WHAT: Mapping[str, str] = {
     **dict.fromkeys(conll.SUFFIXES, "a word per line"),

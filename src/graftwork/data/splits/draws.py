@@ -54,7 +54,7 @@ class Drawn:
 
 
 @dataclass(frozen=True)
-class Plan:
+class DrawPlan:
     """What the draws of a size take of train."""
 
     taken: list[dict[Hashable, int]]  # of each draw the rows of every stratum: equal counts are the same rows
@@ -65,7 +65,7 @@ class Plan:
         """Of each draw."""
         return [sum(counts.values()) for counts in self.taken]
 
-    def is_within(self, other: Plan) -> bool:
+    def is_within(self, other: DrawPlan) -> bool:
         """Whether the rows of each draw are among those that the same draw takes by `other`."""
         draws = zip(self.taken, other.taken, strict=True)
         return all(count <= theirs[stratum] for own, theirs in draws for stratum, count in own.items())
@@ -138,11 +138,13 @@ def _rescaled(task: Task, train: Split, of: str) -> Task:
         raise DataError(f"{error.what} ({of})", where=error.where, got=error.got, do=do) from None
 
 
-def planned(dataset: Dataset, sizes: Sequence[Size], draws: int, seed: int = 0) -> dict[Size, Plan]:
+def planned(dataset: Dataset, sizes: Sequence[Size], draws: int, seed: int = 0) -> dict[Size, DrawPlan]:
     """What the draws of each size take, before any of them is made."""
     total, task = Counter(_strata(dataset, dataset.train)), dataset.task
     return {
-        size: Plan([_taken(task, total, size, _chance(number, seed)) for number in range(draws)], _short(total, size))
+        size: DrawPlan(
+            [_taken(task, total, size, _chance(number, seed)) for number in range(draws)], _short(total, size)
+        )
         for size in sizes
     }
 

@@ -8,14 +8,14 @@ from pathlib import Path
 
 import torch
 
-from graftwork.doctor.check import Asked, Check, Finding
+from graftwork.doctor.check import Check, Finding, Intended
 from graftwork.registry import checks
 from graftwork.units import show
 
 DRIVER = Path("/proc/driver/nvidia/version")  # there where the system drives a GPU of NVIDIA's
 
 
-def look(asked: Asked) -> Iterator[Finding]:
+def look(asked: Intended) -> Iterator[Finding]:
     """Slow where a GPU is in the machine and torch cannot use it."""
     if torch.cuda.is_available():
         free, whole = torch.cuda.mem_get_info()

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import huggingface_hub
 
-from graftwork.doctor.check import Asked, Check, Finding
+from graftwork.doctor.check import Check, Finding, Intended
 from graftwork.errors import GraftworkError
 from graftwork.machine.environment import numerics
 from graftwork.pretrained.model_folder import HUB_NAME
@@ -17,7 +17,7 @@ from graftwork.registry import checks
 from graftwork.units import duration, show
 
 
-def look(asked: Asked) -> Iterator[Finding]:
+def look(asked: Intended) -> Iterator[Finding]:
     """Fails where it can't be opened. Nothing is fetched: of a hub name without a local copy that is all it says."""
     if to_be_fetched(asked.backbone):
         why = "the first run waits for the network"

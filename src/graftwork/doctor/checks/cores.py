@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 
-from graftwork.doctor.check import Asked, Check, Finding
+from graftwork.doctor.check import Check, Finding, Intended
 from graftwork.machine.cgroup import core_quota
 from graftwork.machine.environment import usable_cores
 from graftwork.registry import checks
 
 
-def look(asked: Asked) -> Iterator[Finding]:
+def look(asked: Intended) -> Iterator[Finding]:
     """Slow where a quota stops all threads for a part of every period."""
     cores, usable, quota = os.cpu_count(), usable_cores(), core_quota()
     facts = {"cores": cores, "usable": usable, "quota": quota}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from graftwork.budget.forecast import FILES
-from graftwork.doctor.check import Asked, Check, Finding
+from graftwork.doctor.check import Check, Finding, Intended
 from graftwork.doctor.disk_speed import sync_seconds, write_rate
 from graftwork.doctor.places import existing
 from graftwork.registry import checks
@@ -15,7 +15,7 @@ SLOW_BYTES_PER_SECOND = 20e6  # a pass of a million tokens of minilm, 0.8 GB, th
 SLOW_SYNC_SECONDS = 0.1  # a run writes some FILES, each of them safe before the next
 
 
-def look(asked: Asked) -> Iterator[Finding]:
+def look(asked: Intended) -> Iterator[Finding]:
     """Slow where writing takes as long as computing what is written."""
     if asked.seconds <= 0:
         return

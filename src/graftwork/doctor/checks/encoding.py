@@ -7,13 +7,13 @@ import os
 import sys
 from collections.abc import Iterator
 
-from graftwork.doctor.check import Asked, Check, Finding
+from graftwork.doctor.check import Check, Finding, Intended
 from graftwork.registry import checks
 
 VARIABLES = ("LC_ALL", "LC_CTYPE", "LANG", "PYTHONIOENCODING", "PYTHONUTF8")
 
 
-def look(asked: Asked) -> Iterator[Finding]:
+def look(asked: Intended) -> Iterator[Finding]:
     """A note where texts cannot be shown, fails where files cannot be named; what is in files is UTF-8 all the same."""
     names, shown = sys.getfilesystemencoding(), getattr(sys.stdout, "encoding", None) or "utf-8"
     said = {name: os.environ[name] for name in VARIABLES if name in os.environ}

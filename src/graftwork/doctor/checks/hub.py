@@ -7,14 +7,14 @@ from pathlib import Path
 
 from huggingface_hub import constants
 
-from graftwork.doctor.check import Asked, Check, Finding
+from graftwork.doctor.check import Check, Finding, Intended
 from graftwork.registry import checks
 from graftwork.units import several, show
 
 MODELS = "models--"
 
 
-def look(asked: Asked) -> Iterator[Finding]:
+def look(asked: Intended) -> Iterator[Finding]:
     """The models that are here, their size, and whether others would be fetched."""
     root = Path(constants.HF_HUB_CACHE)
     sizes = {folder.name.removeprefix(MODELS).replace("--", "/"): _bytes(folder) for folder in root.glob(f"{MODELS}*")}

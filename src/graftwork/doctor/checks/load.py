@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from graftwork.doctor.check import Asked, Check, Finding
+from graftwork.doctor.check import Check, Finding, Intended
 from graftwork.machine.environment import load_average, usable_cores
 from graftwork.registry import checks
 
@@ -44,7 +44,7 @@ def others(seconds: float) -> dict[str, float]:
     return dict(sorted(busy.items(), key=lambda item: -item[1]))
 
 
-def look(asked: Asked) -> Iterator[Finding]:
+def look(asked: Intended) -> Iterator[Finding]:
     """Slow where others take a quarter of the cores or more: times and energy of runs are then theirs too."""
     load, cores = load_average(), usable_cores() or 1
     busy = others(asked.seconds) if asked.seconds > 0 and PROCESSES.is_dir() else {}

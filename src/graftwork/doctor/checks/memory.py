@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from graftwork.doctor.check import Asked, Check, Finding
+from graftwork.doctor.check import Check, Finding, Intended
 from graftwork.machine.cgroup import memory_limit, memory_used
 from graftwork.machine.environment import memory_bytes
 from graftwork.registry import checks
@@ -35,7 +35,7 @@ def own_limit() -> int | None:
     return None if soft == resource.RLIM_INFINITY else soft
 
 
-def look(asked: Asked) -> Iterator[Finding]:
+def look(asked: Intended) -> Iterator[Finding]:
     """Fails where a run cannot fit, slow where the system would have to swap or to kill."""
     whole, free, group, held, own = memory_bytes(), free_bytes(), memory_limit(), memory_used(), own_limit()
     limit = min((size for size in (whole, group, own) if size is not None), default=None)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from graftwork.doctor.check import Asked, Check, Finding
+from graftwork.doctor.check import Check, Finding, Intended
 from graftwork.doctor.tested import installed, of_extra
 from graftwork.registry import checks
 
@@ -16,7 +16,7 @@ EXTRAS = {
 }
 
 
-def look(asked: Asked) -> Iterator[Finding]:
+def look(asked: Intended) -> Iterator[Finding]:
     """What each extra brings, of those that are not installed."""
     lacking = {extra: [one.name for one in of_extra(extra) if installed(one.name) is None] for extra in EXTRAS}
     missing = {extra: names for extra, names in lacking.items() if names}

@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from dataclasses import asdict
 
 from graftwork.doctor.auto import Auto, auto
-from graftwork.doctor.check import Asked, Check, Finding
+from graftwork.doctor.check import Check, Finding, Intended
 from graftwork.machine.environment import built_with_onednn
 from graftwork.registry import checks
 
 
-def look(asked: Asked) -> Iterator[Finding]:
+def look(asked: Intended) -> Iterator[Finding]:
     """Slow in fp32 for want of bf16 products: frozen blocks, most of the work, would take less with them."""
     chosen = auto()
     device, precision = chosen.device, chosen.precision

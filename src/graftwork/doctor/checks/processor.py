@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from graftwork.doctor.check import Asked, Check, Finding
+from graftwork.doctor.check import Check, Finding, Intended
 from graftwork.machine.environment import built_with_onednn, processor
 from graftwork.registry import checks
 
@@ -31,7 +31,7 @@ def instructions() -> list[str]:
     return [name for name, flags in INSTRUCTIONS.items() if any(able.get(flag, False) for flag in flags)]
 
 
-def look(asked: Asked) -> Iterator[Finding]:
+def look(asked: Intended) -> Iterator[Finding]:
     """Slow where a variable holds instructions back, or torch came without oneDNN."""
     found, used = instructions(), torch.backends.cpu.get_cpu_capability()
     onednn = built_with_onednn()

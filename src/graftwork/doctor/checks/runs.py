@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from graftwork.doctor.check import Asked, Check, Finding
+from graftwork.doctor.check import Check, Finding, Intended
 from graftwork.pretrain.pretrain_folder import CHECKPOINT
 from graftwork.registry import checks
 from graftwork.run.store import ON_THE_WAY, RunStore
@@ -16,7 +16,7 @@ LOCKS = Path("/proc/locks")
 STALE_SECONDS = 3600.0  # what nobody wrote to for longer, where the system does not tell of locks
 
 
-def look(asked: Asked) -> Iterator[Finding]:
+def look(asked: Intended) -> Iterator[Finding]:
     """Notes of what can go, and of unfinished runs that the same command goes on with."""
     if not asked.runs.is_dir():
         yield Finding(f"no folder {asked.runs} yet")

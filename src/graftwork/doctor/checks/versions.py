@@ -8,12 +8,12 @@ from collections.abc import Iterator
 from packaging.requirements import Requirement
 
 from graftwork import __version__
-from graftwork.doctor.check import Asked, Check, Finding
+from graftwork.doctor.check import Check, Finding, Intended
 from graftwork.doctor.tested import installed, of_extra, versions_tested
 from graftwork.registry import checks
 
 
-def look(asked: Asked) -> Iterator[Finding]:
+def look(asked: Intended) -> Iterator[Finding]:
     """Fails where a library is missing or too old; a note where it is not the tested one."""
     needed, tested = of_extra(""), versions_tested()
     here = {one.name: installed(one.name) for one in needed}

@@ -10,7 +10,7 @@ from graftwork.core.example import Example
 from graftwork.core.part_settings import split_words
 from graftwork.core.task import Task
 from graftwork.data.readers.choice_tables import choice_rows, find_choice_columns
-from graftwork.data.readers.table import Row, open_table
+from graftwork.data.readers.table import DataRow, open_table
 from graftwork.errors import ConfigError, clip
 from graftwork.module.input_format import GivenInputs, Rows, check_named, each, require_text
 from graftwork.targets.choices import check_choices
@@ -51,7 +51,7 @@ class Choices:
         asked = replace(task, text=named.get("text"), choices=choices)
         found = find_choice_columns(asked, table, labelled=False)
 
-        def made(row: Row) -> Example:
+        def made(row: DataRow) -> Example:
             text, choices = row.cells
             where = f"{table.path}:{row.line}"
             require_text(text, where)

@@ -9,7 +9,7 @@ from pathlib import Path
 from graftwork.core.example import Example, text_of
 from graftwork.core.task import Task
 from graftwork.data.readers.class_folder import files_in, media_of
-from graftwork.data.readers.table import Row, open_table
+from graftwork.data.readers.table import DataRow, open_table
 from graftwork.errors import ConfigError
 from graftwork.module.input_format import GivenInputs, Rows, check_named, columns_called, each, require_text
 from graftwork.pretrained.media_files import identify
@@ -64,7 +64,7 @@ class File:
         table = open_table(source, spans=False)
         (column,) = columns_called(table, self.roles, named)
 
-        def made(row: Row) -> Example:
+        def made(row: DataRow) -> Example:
             where = f"{table.path}:{row.line}"
             require_text(row.cells[0], where)
             found = media_of(text_of(row.cells[0]), self.role, table.path, where)

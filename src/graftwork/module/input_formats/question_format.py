@@ -9,7 +9,7 @@ from graftwork.core.example import Example, text_of
 from graftwork.core.task import Task
 from graftwork.data.readers.rejects import Bad
 from graftwork.data.readers.squad import questions
-from graftwork.data.readers.table import Row, open_table
+from graftwork.data.readers.table import DataRow, open_table
 from graftwork.errors import ConfigError, DataError, nearest
 from graftwork.module.input_format import GivenInputs, Rows, check_named, each, require_text, two_and_two
 from graftwork.targets.passages import Passage, question_of
@@ -71,7 +71,7 @@ class Questions:
                     do=f"rename the column {near!r}" if near else f"add a column called {column}",
                 )
 
-        def made(row: Row) -> Example:
+        def made(row: DataRow) -> Example:
             for cell in row.cells:
                 require_text(cell, f"{table.path}:{row.line}")
             question, context = map(text_of, row.cells)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from graftwork.core.example import Example
 from graftwork.core.task import Task
-from graftwork.data.readers.table import Row, open_table
+from graftwork.data.readers.table import DataRow, open_table
 from graftwork.errors import ConfigError
 from graftwork.module.input_format import (
     GivenInputs,
@@ -22,7 +22,7 @@ from graftwork.module.input_format import (
 
 
 @dataclass(frozen=True)
-class Texts:
+class TextFormat:
     """As many texts as there are roles."""
 
     roles: tuple[str, ...]
@@ -71,7 +71,7 @@ class Texts:
         one_sentence = self.roles == ("text",) and "text" not in table.header and "sentence" in table.header
         columns = ["sentence"] if one_sentence and not named else columns_called(table, self.roles, named)
 
-        def made(row: Row) -> Example:
+        def made(row: DataRow) -> Example:
             for cell in row.cells:
                 require_text(cell, f"{table.path}:{row.line}")
             return Example(f"line/{row.line}", dict(zip(self.roles, row.cells, strict=True)))
@@ -79,4 +79,4 @@ class Texts:
         return lambda: each(table.readings(columns), table.path, made)
 
 
-TEXT, PAIR = Texts(("text",)), Texts(("text_a", "text_b"))
+TEXT, PAIR = TextFormat(("text",)), TextFormat(("text_a", "text_b"))

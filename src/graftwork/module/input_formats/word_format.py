@@ -9,7 +9,7 @@ from pathlib import Path
 from graftwork.core.example import Example
 from graftwork.core.task import Task
 from graftwork.data.load import check_words
-from graftwork.data.readers.table import Row, Table, open_table
+from graftwork.data.readers.table import DataRow, Table, open_table
 from graftwork.errors import ConfigError, DataError
 from graftwork.module.input_format import GivenInputs, Rows, check_named, each, flag, require_text
 from graftwork.targets.words import example_of
@@ -17,7 +17,7 @@ from graftwork.targets.words import example_of
 COLUMNS = ("tokens", "words", "text", "sentence")
 
 
-class Words:
+class WordFormat:
     """Of an example its words."""
 
     roles = ("words",)
@@ -52,7 +52,7 @@ class Words:
         table = open_table(source)
         column = _column(table, named.get("text"))
 
-        def made(row: Row) -> Example:
+        def made(row: DataRow) -> Example:
             where = f"{table.path}:{row.line}"
             require_text(row.cells[0], where)
             example = example_of(f"line/{row.line}", row.cells[0])
@@ -76,4 +76,4 @@ def _column(table: Table, named: str | None) -> str:
     )
 
 
-WORDS = Words()
+WORDS = WordFormat()

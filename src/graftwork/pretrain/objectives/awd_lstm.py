@@ -20,9 +20,9 @@ from graftwork.errors import ConfigError, UnknownName
 from graftwork.io.files import write_json, write_tensors
 from graftwork.nn.lstm_stack import AwdLstm, AwdLstmShape, LstmLayer, State
 from graftwork.nn.token_loss import token_loss
-from graftwork.pretrain.corpus_tokens import Tokens
+from graftwork.pretrain.corpus_tokens import SplitTokens
 from graftwork.pretrain.nt_asgd import NtAsgd
-from graftwork.pretrain.objective import Batch, InOrder, Loss, Opened, Optimiser, PretrainingRecipe
+from graftwork.pretrain.objective import Batch, ContinuedNetwork, InOrder, Loss, Optimiser, PretrainingRecipe
 from graftwork.pretrain.packing import Streams
 from graftwork.pretrain.vocabulary import Vocabulary
 from graftwork.registry import objectives
@@ -142,17 +142,19 @@ class AwdLstmObjective:
         model.network.draw(derive(seed, "network"))
         return model
 
-    def opened(self, folder: Path, seed: int) -> Opened:
+    def opened(self, folder: Path, seed: int) -> ContinuedNetwork:
         """A folder that this objective wrote."""
         model = LanguageModel(read_shape(folder), learned=True)
         bias = load_network(model.network, folder).get(BIAS)
         if bias is None:
-            return Opened(model, Vocabulary.open(folder), added=["a bias of the decoder"], fresh=["decoder_bias"])
+            return ContinuedNetwork(
+                model, Vocabulary.open(folder), added=["a bias of the decoder"], fresh=["decoder_bias"]
+            )
         with torch.no_grad():
             model.decoder_bias.copy_(bias)
-        return Opened(model, Vocabulary.open(folder))
+        return ContinuedNetwork(model, Vocabulary.open(folder))
 
-    def packed(self, tokens: Tokens, length: int, vocabulary: Vocabulary) -> InOrder:
+    def packed(self, tokens: SplitTokens, length: int, vocabulary: Vocabulary) -> InOrder:
         """Streams side by side, the ends of texts marked by the end token."""
         streams = Streams(tokens, length)
         return Varied(streams) if self.bptt == "varied" else streams

@@ -16,9 +16,9 @@ from graftwork.backbones.elmo import open_bilm, save_bilm
 from graftwork.errors import ConfigError
 from graftwork.nn.bilm import BiLM, BiLMShape, fresh_bilm
 from graftwork.nn.bilstm import Places
-from graftwork.pretrain.corpus_tokens import Tokens
-from graftwork.pretrain.objective import Batch, Loss, Opened, PretrainingRecipe, Rows
-from graftwork.pretrain.packing import Packed
+from graftwork.pretrain.corpus_tokens import SplitTokens
+from graftwork.pretrain.objective import Batch, ContinuedNetwork, Loss, PretrainingRecipe, Rows
+from graftwork.pretrain.packing import PackedRows
 from graftwork.pretrain.vocabulary import Vocabulary
 from graftwork.registry import objectives
 
@@ -82,7 +82,7 @@ class Bidirectional:
         bilm = fresh_bilm(BiLMShape.of(size, "size"), seed)
         return self._with_softmax(bilm, vocabulary, seed)
 
-    def opened(self, folder: Path, seed: int) -> Opened:
+    def opened(self, folder: Path, seed: int) -> ContinuedNetwork:
         """A network pre-trained here, with its vocabulary."""
         bilm, beside = open_bilm(folder)
         vocabulary = Vocabulary.open(folder)
@@ -90,18 +90,18 @@ class Bidirectional:
         head = {name: tensor for name, tensor in network.named_parameters() if name.startswith(HEAD)}
         if any(name not in beside or beside[name].shape != tensor.shape for name, tensor in head.items()):
             words = network.softmax.out_features
-            return Opened(network, vocabulary, added=[f"a softmax over {words:,} words"], fresh=list(head))
+            return ContinuedNetwork(network, vocabulary, added=[f"a softmax over {words:,} words"], fresh=list(head))
         for name, tensor in head.items():
             tensor.data.copy_(beside[name])
-        return Opened(network, vocabulary)
+        return ContinuedNetwork(network, vocabulary)
 
     def _with_softmax(self, bilm: BiLM, vocabulary: Vocabulary, seed: int) -> TrainedBiLM:
         words = min(self.predicted or vocabulary.size, vocabulary.size)
         return TrainedBiLM(bilm, torch.from_numpy(vocabulary.characters()), words, self.dropout, seed)
 
-    def packed(self, tokens: Tokens, length: int, vocabulary: Vocabulary) -> Rows:
+    def packed(self, tokens: SplitTokens, length: int, vocabulary: Vocabulary) -> Rows:
         """Full rows across documents between <S> and </S>, as the backbone reads a text: nothing is remembered."""
-        return Packed(tokens, length, start=vocabulary.start, end=vocabulary.end)
+        return PackedRows(tokens, length, start=vocabulary.start, end=vocabulary.end)
 
     def prepare(self, rows: Tensor, vocabulary: Vocabulary, draw: torch.Generator) -> Batch:
         """(B, T) "ids" and "labels": words that are read but never predicted are labelled unknown.
@@ -125,7 +125,7 @@ class Bidirectional:
         nats = network.nats(read, labels) if drawn is None else network.sampled_nats(read, labels, drawn[0])
         return Loss(nats / batch.predicted, nats.detach(), len(labels))
 
-    def remarks(self, held: Tokens, vocabulary: Vocabulary) -> Sequence[str]:
+    def remarks(self, held: SplitTokens, vocabulary: Vocabulary) -> Sequence[str]:
         """How much of the text is read but never predicted by itself."""
         words = min(self.predicted or vocabulary.size, vocabulary.size)
         others = float((held.ids >= words).mean())

@@ -14,9 +14,9 @@ from transformers import AutoModelForCausalLM, PreTrainedModel
 
 from graftwork.pretrain import architecture
 from graftwork.pretrain.architecture import POSITIONS, check_word
-from graftwork.pretrain.corpus_tokens import Tokens
-from graftwork.pretrain.objective import Batch, Loss, Opened, PretrainingRecipe, Rows
-from graftwork.pretrain.packing import Packed
+from graftwork.pretrain.corpus_tokens import SplitTokens
+from graftwork.pretrain.objective import Batch, ContinuedNetwork, Loss, PretrainingRecipe, Rows
+from graftwork.pretrain.packing import PackedRows
 from graftwork.pretrain.vocabulary import Vocabulary
 from graftwork.registry import objectives
 
@@ -64,17 +64,17 @@ class Causal:
             architecture.with_sinusoids(network, TABLES[config.model_type])
         return _quick(network)
 
-    def opened(self, folder: Path, seed: int) -> Opened:
+    def opened(self, folder: Path, seed: int) -> ContinuedNetwork:
         """A transformers decoder; its output map is its embedding, so nothing has to be added."""
         network, missing = architecture.opened(AutoModelForCausalLM, folder, TABLES, seed)
         architecture.require_heads_only(missing, ("lm_head.",), folder)
         if self.positions == "sinusoidal":
             architecture.with_sinusoids(network, TABLES[network.config.model_type], folder)
-        return Opened(_quick(network), Vocabulary.open(folder), network.config.n_positions)
+        return ContinuedNetwork(_quick(network), Vocabulary.open(folder), network.config.n_positions)
 
-    def packed(self, tokens: Tokens, length: int, vocabulary: Vocabulary) -> Rows:
+    def packed(self, tokens: SplitTokens, length: int, vocabulary: Vocabulary) -> Rows:
         """Full rows across documents, each behind the token that begins a text."""
-        return Packed(tokens, length, start=vocabulary.start)
+        return PackedRows(tokens, length, start=vocabulary.start)
 
     def prepare(self, rows: Tensor, vocabulary: Vocabulary, draw: torch.Generator) -> Batch:
         """(B, T) "ids": all but the first are predicted."""

@@ -16,9 +16,9 @@ from transformers import AutoModelForMaskedLM, AutoModelForPreTraining
 from graftwork.errors import ConfigError
 from graftwork.pretrain import architecture
 from graftwork.pretrain.architecture import POSITIONS, check_word, shaped
-from graftwork.pretrain.corpus_tokens import Tokens
-from graftwork.pretrain.objective import IGNORED, Batch, Loss, Opened, PretrainingRecipe, Rows
-from graftwork.pretrain.packing import Packed
+from graftwork.pretrain.corpus_tokens import SplitTokens
+from graftwork.pretrain.objective import IGNORED, Batch, ContinuedNetwork, Loss, PretrainingRecipe, Rows
+from graftwork.pretrain.packing import PackedRows
 from graftwork.pretrain.vocabulary import Vocabulary
 from graftwork.registry import objectives
 
@@ -91,7 +91,7 @@ class Masked:
             architecture.with_sinusoids(network, TABLE)
         return architecture.with_short_attention(network)
 
-    def opened(self, folder: Path, seed: int) -> Opened:
+    def opened(self, folder: Path, seed: int) -> ContinuedNetwork:
         """A transformers encoder, with the heads it brings."""
         network, missing = architecture.opened(AutoModelForMaskedLM, folder, (*HEADS, *OTHERS), seed)
         if self.second != "none":
@@ -102,7 +102,7 @@ class Masked:
         second = [name for name in missing if "seq_relationship" in name or "pooler" in name]
         added = ["a masked-LM head"] if len(missing) > len(second) else []
         added += [f"a head for {self.second.replace('_', ' ')}"] if second else []
-        return Opened(
+        return ContinuedNetwork(
             architecture.with_short_attention(network),
             Vocabulary.open(folder),
             _longest(network.config),
@@ -119,11 +119,11 @@ class Masked:
             )
         return AutoModelForMaskedLM if self.second == "none" else AutoModelForPreTraining
 
-    def packed(self, tokens: Tokens, length: int, vocabulary: Vocabulary) -> Rows:
+    def packed(self, tokens: SplitTokens, length: int, vocabulary: Vocabulary) -> Rows:
         """Full rows across documents; with a second loss room is left for [CLS] A [SEP] B [SEP]."""
         if self.second != "none":
-            return Packed(tokens, length - 3)
-        return Packed(tokens, length, start=vocabulary.start, end=vocabulary.end)
+            return PackedRows(tokens, length - 3)
+        return PackedRows(tokens, length, start=vocabulary.start, end=vocabulary.end)
 
     def prepare(self, rows: Tensor, vocabulary: Vocabulary, draw: torch.Generator) -> Batch:
         """(B, T) ids -> "ids", "labels" (B, T), and with a second loss "types" (B, T) and "second" (B,)."""

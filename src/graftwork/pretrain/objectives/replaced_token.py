@@ -15,10 +15,10 @@ from transformers import AutoModelForMaskedLM, AutoModelForPreTraining, PreTrain
 from graftwork.errors import ConfigError
 from graftwork.pretrain import architecture
 from graftwork.pretrain.architecture import shaped
-from graftwork.pretrain.corpus_tokens import Tokens
-from graftwork.pretrain.objective import IGNORED, Batch, Loss, Opened, PretrainingRecipe, Rows
+from graftwork.pretrain.corpus_tokens import SplitTokens
+from graftwork.pretrain.objective import IGNORED, Batch, ContinuedNetwork, Loss, PretrainingRecipe, Rows
 from graftwork.pretrain.objectives.masked import Masked
-from graftwork.pretrain.packing import Packed
+from graftwork.pretrain.packing import PackedRows
 from graftwork.pretrain.vocabulary import Vocabulary
 from graftwork.registry import objectives
 from graftwork.train.seeds import derive
@@ -81,7 +81,7 @@ class ReplacedToken:
         config = architecture.configured(size, ARCHITECTURE, (ARCHITECTURE,), vocabulary, length)
         return self._beside(architecture.drawn(AutoModelForPreTraining, config, seed), seed)
 
-    def opened(self, folder: Path, seed: int) -> Opened:
+    def opened(self, folder: Path, seed: int) -> ContinuedNetwork:
         """An ELECTRA discriminator; its generator is never kept with it, so a fresh one is drawn."""
         kept, missing = architecture.opened(AutoModelForPreTraining, folder, (ARCHITECTURE,), seed)
         architecture.require_heads_only(missing, HEAD, folder)
@@ -89,7 +89,7 @@ class ReplacedToken:
         shared = {id(weight) for weight in pair.discriminator.parameters()}
         fresh = [name for name, weight in pair.generator.named_parameters("generator") if id(weight) not in shared]
         added = ["a network that makes the questions", *(["a head for yes or no"] if missing else [])]
-        return Opened(
+        return ContinuedNetwork(
             pair,
             Vocabulary.open(folder),
             int(kept.config.max_position_embeddings),
@@ -110,9 +110,9 @@ class ReplacedToken:
         changed = {"hidden_size": width, "num_attention_heads": heads, "intermediate_size": inside}
         return type(config)(**{**config.to_dict(), **changed})
 
-    def packed(self, tokens: Tokens, length: int, vocabulary: Vocabulary) -> Rows:
+    def packed(self, tokens: SplitTokens, length: int, vocabulary: Vocabulary) -> Rows:
         """Full rows across documents."""
-        return Packed(tokens, length, start=vocabulary.start, end=vocabulary.end)
+        return PackedRows(tokens, length, start=vocabulary.start, end=vocabulary.end)
 
     def prepare(self, rows: Tensor, vocabulary: Vocabulary, draw: torch.Generator) -> Batch:
         """(B, T) ids -> "ids" with masks, "labels" and "chance" (B, T), a number in [0, 1) that decides each draw."""

@@ -21,7 +21,7 @@ from torch import Tensor
 from graftwork.core.meter import Stopwatch
 from graftwork.data.readers.word_vector_folder import write_folder
 from graftwork.errors import ConfigError, DataError
-from graftwork.pretrain.corpus_tokens import Tokens
+from graftwork.pretrain.corpus_tokens import SplitTokens
 from graftwork.pretrain.objective import Bench, Learned
 from graftwork.pretrain.portions import Portion, portions
 from graftwork.pretrained.word_vector_table import WordVectors
@@ -214,7 +214,7 @@ class _Words:
             for place in range(0, len(words), MOST_WORDS):
                 yield words[place : place + MOST_WORDS]
 
-    def known(self, tokens: Tokens) -> float:
+    def known(self, tokens: SplitTokens) -> float:
         """Which share of a split's tokens has a vector."""
         return float((self.counts[np.asarray(tokens.ids, dtype=np.int64)] > 0).mean()) if len(tokens.ids) else 0.0
 

@@ -1,4 +1,4 @@
-"""What tests of runs share: toy data as files, and an open shop over them."""
+"""What tests of runs share: toy data as files, and an open session over them."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from graftwork.core.named_methods import parse_method
 from graftwork.core.task import Task
 from graftwork.methods.majority import Constant, Majority
 from graftwork.registry import methods
-from graftwork.run.session import Shop, open_shop
-from graftwork.run.settings import Setup
+from graftwork.run.session import Session, open_session
+from graftwork.run.settings import RunSettings
 from graftwork.testing import tiny_dataset
 
 Write = Callable[..., Path]
-OpenShop = Callable[..., Shop]
+OpenSession = Callable[..., Session]
 DURING: dict[str, Callable[[Workbench], None]] = {}  # what the method `staged` does while it fits
 
 
@@ -71,10 +71,12 @@ def write_toy(folder: Path, kind: str = "classification", pair: bool = False, ro
     return path
 
 
-def open_toy(folder: Path, kind: str, pair: bool, precision: str, runs: str) -> Shop:
-    """A shop over toy data and `tiny_text`."""
+def open_toy(folder: Path, kind: str, pair: bool, precision: str, runs: str) -> Session:
+    """A session over toy data and `tiny_text`."""
     task = Task.from_file(write_toy(folder, kind, pair), kind=kind)
-    return open_shop(task, [parse_method("lora")], Setup("tiny_text", runs=str(folder / runs), precision=precision))
+    return open_session(
+        task, [parse_method("lora")], RunSettings("tiny_text", runs=str(folder / runs), precision=precision)
+    )
 
 
 @pytest.fixture
@@ -84,21 +86,23 @@ def write(tmp_path: Path) -> Write:
 
 
 @pytest.fixture
-def open_tiny(tmp_path: Path) -> OpenShop:
-    """Opens a shop over toy data and `tiny_text`."""
+def open_tiny(tmp_path: Path) -> OpenSession:
+    """Opens a session over toy data and `tiny_text`."""
 
-    def opened(kind: str = "classification", pair: bool = False, precision: str = "fp32", runs: str = "runs") -> Shop:
+    def opened(
+        kind: str = "classification", pair: bool = False, precision: str = "fp32", runs: str = "runs"
+    ) -> Session:
         return open_toy(tmp_path, kind, pair, precision, runs)
 
     return opened
 
 
 @pytest.fixture(scope="session")
-def kept_shop(tmp_path_factory: pytest.TempPathFactory) -> OpenShop:
-    """As `open_tiny`, and the same shop for whoever asks: a run may be there already, and nobody changes one."""
+def kept_session(tmp_path_factory: pytest.TempPathFactory) -> OpenSession:
+    """As `open_tiny`, and the same session for whoever asks: a run may be there already, and nobody changes one."""
 
     @functools.cache
-    def opened(kind: str = "classification", pair: bool = False, precision: str = "fp32") -> Shop:
-        return open_toy(tmp_path_factory.mktemp("shop"), kind, pair, precision, "runs")
+    def opened(kind: str = "classification", pair: bool = False, precision: str = "fp32") -> Session:
+        return open_toy(tmp_path_factory.mktemp("session"), kind, pair, precision, "runs")
 
     return opened
