@@ -111,7 +111,7 @@ def sites_in(path: Path, tree: ast.Module) -> Iterator[Site]:
     asked = errors - own
     for node in ast.walk(tree):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in asked:
-            given = node.args[1:] if node.func.id == "Refused" else node.args
+            given = node.args[1:] if node.func.id == "HttpRefusal" else node.args
             if node.func.id == "UnknownName" or not given:
                 continue
             named = {item.arg: item.value for item in node.keywords if item.arg in PARTS}
@@ -120,7 +120,14 @@ def sites_in(path: Path, tree: ast.Module) -> Iterator[Site]:
 
 
 def test_the_walk_sees_the_errors_and_their_sites() -> None:
-    assert {"ConfigError", "DataError", "UnknownName", "Diverged", "OutOfMemory", "Refused"} <= error_classes().keys()
+    assert {
+        "ConfigError",
+        "DataError",
+        "UnknownName",
+        "Diverged",
+        "OutOfMemory",
+        "HttpRefusal",
+    } <= error_classes().keys()
     assert len(sites()) > 300 and {"errors.py"} != {site.path.name for site in sites()}
 
 
@@ -255,7 +262,7 @@ def provoked() -> dict[str, tuple[list[str], tuple[str, ...]]]:
 
 ELSEWHERE = {
     "GraftworkError": "the class of all, raised for runs that failed: as for OutOfMemory and Diverged",
-    "Refused": "an answer of the server, whose tests provoke it",
+    "HttpRefusal": "an answer of the server, whose tests provoke it",
     "TaskFailed": "a row of a stream, whose tests provoke it",
 }
 

@@ -38,7 +38,7 @@ def test_every_one_is_a_flag(command: str, capsys: pytest.CaptureFixture[str]) -
 
 @pytest.mark.parametrize("function", [benchmark, climb, compare, compare_tasks, curve, stream, train])
 def test_every_one_is_an_argument_of_whatever_makes_runs(function: Callable[..., Any]) -> None:
-    assert "Unpack[Given]" in function.__annotations__.values()
+    assert "Unpack[GivenSettings]" in function.__annotations__.values()
 
 
 @pytest.mark.parametrize("function", [benchmark, climb, compare, compare_tasks, curve, stream, train])

@@ -20,7 +20,7 @@ from graftwork.pretrained.open_backbone import open_backbone
 from graftwork.registry import kinds
 from graftwork.serve.request_log import Records
 from graftwork.serve.server import Server, bind
-from graftwork.serve.server_limits import Limits
+from graftwork.serve.server_limits import ServerLimits
 from graftwork.serve.service import Service, Watcher
 from graftwork.testing import tiny_bench, tiny_dataset
 
@@ -62,7 +62,7 @@ def shop(modules: dict[str, Path], tmp_path: Path) -> Bank:
 
 @pytest.fixture
 def real(shop: Bank, client_of: Any) -> Iterator[Any]:
-    service = Service(Bank.open(shop.path), Limits(), Records(io.StringIO()))
+    service = Service(Bank.open(shop.path), ServerLimits(), Records(io.StringIO()))
     service.renew()
     server = Server(service, TOKEN, bind("127.0.0.1", 0), pause_seconds=0.02)
     server.start()
@@ -139,7 +139,7 @@ def test_a_task_that_takes_other_inputs_since_it_was_asked(
     step: str, shop: Bank, modules: dict[str, Path], client_of: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     served = Bank.open(shop.path)
-    service = Service(served, Limits(), Records(io.StringIO()))
+    service = Service(served, ServerLimits(), Records(io.StringIO()))
     service.renew()
     server = Server(service, TOKEN, bind("127.0.0.1", 0), pause_seconds=3600)
     server.start()
@@ -163,7 +163,7 @@ def test_a_task_that_takes_other_inputs_since_it_was_asked(
 def test_a_delta_that_was_edited_is_told_and_the_others_answer(shop: Bank, client_of: Any) -> None:
     delta = shop.tasks["mood"].folder / "delta.safetensors"
     delta.write_bytes(delta.read_bytes()[:-1] + b"\x00")
-    service = Service(Bank.open(shop.path), Limits(), Records(io.StringIO()))
+    service = Service(Bank.open(shop.path), ServerLimits(), Records(io.StringIO()))
     service.renew()
     server = Server(service, TOKEN, bind("127.0.0.1", 0), pause_seconds=0.02)
     server.start()
@@ -188,7 +188,7 @@ def test_files_that_were_put_back_are_opened_without_another_change(
     records = Records(io.StringIO())
     told: list[str] = []
     monkeypatch.setattr(records, "event", lambda event, **facts: told.append(event))
-    service = Service(Bank.open(shop.path), Limits(), records)
+    service = Service(Bank.open(shop.path), ServerLimits(), records)
     service.renew()
     watcher = Watcher(service, pause_seconds=0.01, retry_seconds=0.05)
     watcher.start()
