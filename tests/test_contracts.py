@@ -53,7 +53,7 @@ SETTINGS: dict[str, list[dict[str, Any]]] = {  # beside the defaults
     "top_layers": [{"k": 1}],
 }
 DEFAULTS_DO_NOT_FIT = {"top_layers", "adapterhub", "peft_lora"}  # `tiny_text` has two blocks; these name no place
-BY_GRADIENT = {"adapter", "bitfit", "full", "linear_probe", "lora", "scalar_mix", "top_layers", "ulmfit"}
+BY_GRADIENT = {"adapter", "bitfit", "full", "ia3", "linear_probe", "lora", "scalar_mix", "top_layers", "ulmfit"}
 OTHER_KINDS = ("span", "choice")
 DEFAULTS_ARE_SLOW = {"no_transfer"}  # what `full` takes, and weights drawn for every fit
 FUSED = ("attention.query", "attention.key", "attention.value")

@@ -31,7 +31,7 @@ from graftwork.train.loop import Attaches, FittedModel, build_model
 
 NEAR = {"fp32": 1e-5, "bf16": 8e-2}  # of a logit, beside the largest; random weights of so narrow a network are rough
 KINDS = ("classification", "pair", "multilabel", "regression", "tagging", "span", "choice", "ranking")
-METHODS = ("linear_probe", "lora", "lora:rank=2", "adapter", "adapter:size=4:placement=pfeiffer", "bitfit")
+METHODS = ("linear_probe", "lora", "lora:rank=2", "adapter", "adapter:size=4:placement=pfeiffer", "bitfit", "ia3")
 ASKED = [
     *(("classification", method) for method in (*METHODS, "top_layers:k=1", "full", "majority", "tfidf_svm")),
     *((kind, method) for kind in KINDS[1:] for method in ("linear_probe", "lora")),
@@ -129,9 +129,9 @@ def test_every_row_is_answered_as_it_is_alone(
 def test_what_hangs_stands_on_shelves_and_the_rest_stays(modules: Mapping[str, TaskModule]) -> None:
     residents = mixture_of(modules)._residents
     shelves = {name: one.place.number for name, one in residents.items() if one.place is not None}
-    assert {name.partition("/")[2].partition(":")[0] for name in shelves} == {"lora", "adapter", "bitfit"}
+    assert {name.partition("/")[2].partition(":")[0] for name in shelves} == {"lora", "adapter", "bitfit", "ia3"}
     assert shelves["classification/lora"] == shelves["tagging/lora"] == shelves["pair/lora"]
-    assert len(set(shelves.values())) == 5  # lora of two ranks, adapters of two shapes, bitfit
+    assert len(set(shelves.values())) == 6  # lora of two ranks, adapters of two shapes, bitfit, ia3
     assert all(residents[name].fitted is residents[name].reader is None for name in shelves)
     alone = {name for name, one in residents.items() if one.fitted is not None}
     assert alone == {"classification/full", "classification/majority", "classification/tfidf_svm"}

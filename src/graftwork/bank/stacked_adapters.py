@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.utils.hooks import RemovableHandle
 
-from graftwork.core.model import Stacks
+from graftwork.core.model import Stacks, site_of
 
 ROOM = 8  # tasks that a new shelf has room for
 Weights = Mapping[str, Tensor]
@@ -124,19 +125,32 @@ class Stretch:
 
 
 class Crossing:
-    """A forward hook at one site: the rows of each stretch by their own adapters, the others as they are."""
+    """The hooks of one place: the rows of each stretch by their own adapters, the others as they are."""
 
-    def __init__(self, site: str, rows: int, stretches: Sequence[Stretch]):
-        self.site, self.rows, self.stretches = site, rows, stretches
+    def __init__(self, place: str, rows: int, stretches: Sequence[Stretch]):
+        self.place, self.rows, self.stretches = place, rows, stretches
 
-    def __call__(self, site: nn.Module, args: tuple[Tensor, ...], output: Tensor) -> Tensor:
+    def hang(self, sites: Mapping[str, nn.Module]) -> RemovableHandle:
+        """On the site that the place belongs to."""
+        name, at = site_of(self.place)
+        site = sites[name]
+        return site.register_forward_hook(self.output) if at == "output" else site.register_forward_pre_hook(self.input)
+
+    def output(self, site: nn.Module, args: tuple[Tensor, ...], output: Tensor) -> Tensor:
         """(S, …, in) and (S, …, out) -> (S, …, out)."""
-        x = args[0].reshape(self.rows, -1, args[0].shape[-1])  # (S, N, in)
-        y = output.reshape(self.rows, -1, output.shape[-1])  # (S, N, out)
+        return self._adapted(args[0], output)
+
+    def input(self, site: nn.Module, args: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+        """(S, …, in) -> (S, …, in); others may read the tensor too, so that it is copied."""
+        return (self._adapted(args[0], args[0].clone()), *args[1:])
+
+    def _adapted(self, before: Tensor, after: Tensor) -> Tensor:
+        x = before.reshape(self.rows, -1, before.shape[-1])  # (S, N, in)
+        y = after.reshape(self.rows, -1, after.shape[-1])  # (S, N, out)
         for stretch in self.stretches:
             rows = stretch.rows
-            y[rows] = stretch.adapt(self.site, x[rows], y[rows])
-        return y.view(output.shape)
+            y[rows] = stretch.adapt(self.place, x[rows], y[rows])
+        return y.view(after.shape)
 
 
 @contextlib.contextmanager
@@ -144,9 +158,9 @@ def hung(sites: Mapping[str, nn.Module], rows: int, stretches: Sequence[Stretch]
     """Let the stretches of a batch of so many rows cross the network that has these sites."""
     handles = []
     try:
-        for site in dict.fromkeys(site for stretch in stretches for site in stretch.shelf.how):
-            here = [stretch for stretch in stretches if site in stretch.shelf.how]
-            handles.append(sites[site].register_forward_hook(Crossing(site, rows, here)))
+        for place in dict.fromkeys(place for stretch in stretches for place in stretch.shelf.how):
+            here = [stretch for stretch in stretches if place in stretch.shelf.how]
+            handles.append(Crossing(place, rows, here).hang(sites))
         yield
     finally:
         for handle in handles:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Protocol, runtime_checkable
+from typing import Literal, Protocol, runtime_checkable
 
 import torch
 from torch import Tensor, nn
@@ -15,6 +15,8 @@ from graftwork.core.kind import Kind
 from graftwork.core.length_buckets import read_in_buckets
 from graftwork.core.task import Task
 from graftwork.errors import ConfigError
+
+At = Literal["output", "input"]  # the tensor of a site that an adapter replaces
 
 
 def join_towers(pooled: Tensor, towers: int) -> Tensor:
@@ -51,8 +53,8 @@ class Stacks(Protocol):
         """
 
 
-class Plug:
-    """Runs an adapter as a forward hook. A class, not a closure, so that deepcopy follows it."""
+class OutputPlug:
+    """A forward hook that adapts a site's output. A class, not a closure, so that deepcopy follows it."""
 
     def __init__(self, adapter: nn.Module):
         self.adapter = adapter
@@ -61,6 +63,28 @@ class Plug:
         """`output` (S, T, out) of `site` for `args[0]` (S, T, in), adapted."""
         adapted: Tensor = self.adapter(args[0], output)
         return adapted
+
+
+class InputPlug:
+    """A forward pre-hook that adapts a site's input."""
+
+    def __init__(self, adapter: nn.Module):
+        self.adapter = adapter
+
+    def __call__(self, site: nn.Module, args: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+        """`args` of `site`, the first (S, T, in) adapted."""
+        return (self.adapter(args[0], args[0]), *args[1:])
+
+
+def place_of(name: str, at: At) -> str:
+    """The name of an adapter's place: the site's name, for its input with `:input` behind it."""
+    return name if at == "output" else f"{name}:{at}"
+
+
+def site_of(place: str) -> tuple[str, At]:
+    """The site's name and the end of it that `place_of` made a name of."""
+    name, colon, _ = place.partition(":")
+    return name, "input" if colon else "output"
 
 
 class Model(nn.Module):
@@ -73,7 +97,7 @@ class Model(nn.Module):
         super().__init__()
         self.backbone, self.towers = backbone, towers
         self.network = backbone.module
-        self.adapters = nn.ModuleDict()  # site name, dots as slashes -> adapter
+        self.adapters = nn.ModuleDict()  # place (`place_of`), dots as slashes -> adapter
         read = backbone.card.read_widths(kind.per_word)[-1]
         self.head = kind.build_head(task, joined_width(read, towers)).to(self.device)
         self.start = backbone.card.blocks  # the lowest block that changes; all blocks: only the head does
@@ -81,10 +105,11 @@ class Model(nn.Module):
         self.rates: dict[str, float] = {}  # parameter -> its share of the learning rate, where that is not 1
         self._hooks: list[RemovableHandle] = []
 
-    def plug(self, role: str, make: Callable[[nn.Module], nn.Module]) -> None:
-        """At every site of `role`, let `adapter(x, y)` replace the output y computed from input x.
+    def plug(self, role: str, make: Callable[[nn.Module], nn.Module], at: At = "output") -> None:
+        """At every site of `role`, let `adapter(x, y)` replace y: the output computed from input x, or the input.
 
-        Raises `ConfigError` when the backbone has no such site.
+        At the input x and y are the same tensor. Raises `ConfigError` when the backbone has no such site, or when an
+        adapter is plugged into it already.
         """
         if not self.backbone.sites(role):
             raise ConfigError(
@@ -94,8 +119,17 @@ class Model(nn.Module):
         if self._shared:
             self._move_to(self.backbone.twin())
         for name, site in self.backbone.sites(role).items():
-            adapter = self.adapters[name.replace(".", "/")] = make(site).to(self.device)
-            self._hooks.append(site.register_forward_hook(Plug(adapter)))
+            place = place_of(name, at).replace(".", "/")
+            if place in self.adapters:
+                raise ConfigError(
+                    "two adapters at one place", where=f"{name}, its {at}", do="plug one adapter that does both"
+                )
+            adapter = self.adapters[place] = make(site).to(self.device)
+            self._hooks.append(
+                site.register_forward_hook(OutputPlug(adapter))
+                if at == "output"
+                else site.register_forward_pre_hook(InputPlug(adapter))
+            )
         self.start = 0
 
     def own_blocks(self, first: int, decay: float = 1.0) -> None:

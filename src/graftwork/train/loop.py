@@ -103,7 +103,7 @@ class FittedModel:
 
     @property
     def adapters(self) -> Mapping[str, nn.Module]:
-        """Site -> what hangs there; nothing where the network has weights of its own."""
+        """Place (`core.model.place_of`) -> what hangs there; nothing where the network has weights of its own."""
         if any(weight.requires_grad for weight in self.model.network.parameters()):
             return {}
         return {name.replace("/", "."): adapter for name, adapter in self.model.adapters.items()}
