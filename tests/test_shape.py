@@ -137,7 +137,7 @@ def twice(named: Iterator[tuple[str, str]]) -> dict[str, list[str]]:
 
 
 def test_a_name_of_a_file_stands_once() -> None:
-    registered = {*PARTS, "pretrain/objectives", "pretrain/tokenizers", "doctor/checks"}  # the file's name is the part's
+    registered = {*PARTS, "pretrain/objectives", "pretrain/tokenizers", "doctor/checks"}  # a part's file has its name
     commands = {"cli"}  # or the command's
     exempt = {SOURCE / folder for folder in registered | commands}
     found = [path for path in FILES if path.stem != "__init__" and path.parent not in exempt]
