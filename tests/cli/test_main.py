@@ -58,11 +58,42 @@ def failing(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
 
 def test_help_lists_every_command_with_its_summary(capsys: pytest.CaptureFixture[str]) -> None:
     assert main.main(["--help"]) == 0
-    shown = " ".join(capsys.readouterr().out.partition("Commands:")[2].split())
+    shown = " ".join(capsys.readouterr().out.partition("Decide:")[2].split())
     assert tuple(main.command_summaries()) == COMMANDS
+    assert sorted(name for names in main.SECTIONS.values() for name in names) == sorted(COMMANDS)
     for name, summary in main.command_summaries().items():
         assert f"{name} {summary}" in shown
         assert summary
+
+
+@pytest.mark.parametrize("arguments", [["-h"], ["predict", "-h"], ["bank", "ls", "-h"]])
+def test_h_is_help(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main.main(arguments) == 0
+    assert "-h, --help" in capsys.readouterr().out
+
+
+def test_options_stand_below_headings(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main.main(["train", "--help"]) == 0
+    shown = capsys.readouterr().out.partition("\nOptions:")[2]
+    own, _, rest = shown.partition("\nData:")
+    data, _, machine = rest.partition("\nRun and machine:")
+    assert "--method" in own and "--label" in data and "--threads" in machine
+    assert "DATA\n" not in own
+
+
+@pytest.mark.parametrize(
+    ("typed", "found"),
+    [
+        ("graft compare --m", "--methods"),
+        ("graft bank ", "rollback"),
+        ("graft ", "predict"),
+        ("graft bank add --", "--task"),
+    ],
+)
+def test_shells_complete_commands_and_options(typed: str, found: str) -> None:
+    words = {"COMP_WORDS": typed, "COMP_CWORD": str(len(typed.split(" ")) - 1), main.COMPLETE: "bash_complete"}
+    done = subprocess.run([sys.executable, "-m", "graftwork"], env=os.environ | words, capture_output=True, text=True)
+    assert f"plain,{found}" in done.stdout.splitlines()
 
 
 def test_no_arguments_is_help(capsys: pytest.CaptureFixture[str]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 import json
 import os
 import signal
@@ -44,6 +45,16 @@ def test_json_has_every_probability(graft: Graft, module: Path) -> None:
     assert answer["probabilities"].keys() == {"delivery", "billing", "technical"}
     assert sum(answer["probabilities"].values()) == pytest.approx(1)
     assert answer["label"] == max(answer["probabilities"], key=answer["probabilities"].get)
+
+
+def test_texts_may_come_from_standard_input(graft: Graft, module: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    texts = ["refund the invoice", "where is my parcel"]
+    named = graft("predict", module, *texts)
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO("\n".join(texts).encode())))
+    assert graft("predict", module, "-").out == named.out != ""
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO()))
+    empty = graft("predict", module, "-")
+    assert empty.code == 2 and "standard input is empty" in empty.err
 
 
 def test_answers_do_not_depend_on_what_is_asked_beside_them(graft: Graft, module: Path) -> None:

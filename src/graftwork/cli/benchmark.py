@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from graftwork.cli.options import RunFlags, jobs_option, progress_bar, run_options, use_threads
+from graftwork.cli.options import Command, RunFlags, jobs_option, progress_bar, run_options, use_threads
 
 if TYPE_CHECKING:
     from graftwork.benchmark.run_suite import Benchmark
 
 
-@click.command("benchmark")
+@click.command("benchmark", cls=Command)
 @click.argument("suite")
 @click.argument("dir")
 @click.option("--tasks", metavar="A,B,…", help="Tasks as the suite calls them.  [default: all whose files are there]")

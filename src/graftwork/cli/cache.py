@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from graftwork.cli.options import Command
 from graftwork.errors import ConfigError, UnknownName, printable
 from graftwork.units import duration, parse_bytes, read_amount, several, show
 
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from graftwork.pretrain.corpus_cache import CachedCorpus
 
 
-@click.command("cache")
+@click.command("cache", cls=Command)
 @click.argument("action", default="ls")
 @click.option("--cache", metavar="DIR", help="The cache.  [default: $GRAFTWORK_CACHE or ~/.cache/graftwork]")
 @click.option("--older-than", metavar="TIME", help="Clear only what was not used for that long, e.g. 7d or 12h.")

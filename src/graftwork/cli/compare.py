@@ -11,6 +11,7 @@ import click
 
 from graftwork.cli.live import watching
 from graftwork.cli.options import (
+    Command,
     RunFlags,
     jobs_option,
     progress_bar,
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from graftwork.compare.leaderboard import Leaderboard
 
 
-@click.command("compare")
+@click.command("compare", cls=Command)
 @click.argument("data", nargs=-1, required=True)
 @task_flags
 @click.option("--methods", metavar="A,B,…", help="Methods to run, e.g. full,adapter:size=32.  [default: all that fit]")

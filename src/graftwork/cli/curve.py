@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from graftwork.cli.options import (
+    Command,
     RunFlags,
     jobs_option,
     progress_bar,
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from graftwork.compare.curve import Curves
 
 
-@click.command("curve")
+@click.command("curve", cls=Command)
 @task_options
 @click.option(
     "--sizes",

@@ -9,14 +9,14 @@ from typing import Any
 
 import click
 
-from graftwork.cli.options import task_from_flags, task_options
+from graftwork.cli.options import Command, task_from_flags, task_options
 from graftwork.errors import printable
 
 WIDTH = 28  # of the first column
 MOST_CLASSES = 20  # in the lines; --json has all
 
 
-@click.command("data")
+@click.command("data", cls=Command)
 @task_options
 @click.option("--backbone", metavar="NAME", help="Count lengths in its tokens, and what it cuts.  [default: words]")
 @click.option("--html", metavar="FILE", help="Write the whole report as a page.")

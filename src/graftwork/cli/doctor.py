@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from graftwork.cli.options import Command
 from graftwork.config import DEFAULT_BACKBONE
 from graftwork.errors import ConfigError, printable
 
@@ -18,7 +19,7 @@ CLOSING = {
 }
 
 
-@click.command("doctor")
+@click.command("doctor", cls=Command)
 @click.option("--backbone", default=DEFAULT_BACKBONE, show_default=True, metavar="NAME", help="The backbone to open.")
 @click.option("--runs", default="runs", show_default=True, metavar="DIR", help="Where runs would be kept.")
 @click.option("--cache", metavar="DIR", help="The cache.  [default: $GRAFTWORK_CACHE or ~/.cache/graftwork]")

@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from graftwork.cli.in_bank import added, place_in_bank
+from graftwork.cli.options import Command
 from graftwork.core.part_settings import split_words
 from graftwork.core.task import Task
 from graftwork.errors import ConfigError, clip, printable
@@ -31,7 +32,7 @@ def export_task(bank: str, task: str, folder: str, format: str) -> None:
     click.echo(printable(f"{folder}: {name}, for {format}; README.md says how it is loaded"))
 
 
-@click.command("import")
+@click.command("import", cls=Command)
 @click.argument("bank")
 @click.argument("folder", metavar="DIR")
 @click.option("--name", required=True, metavar="TASK", help="Its name in the bank.")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from graftwork.cli.options import Command
 from graftwork.errors import ConfigError, DataError, UnknownName, printable
 
 if TYPE_CHECKING:
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 BOARD = "leaderboard.json"
 
 
-@click.command("experience")
+@click.command("experience", cls=Command)
 @click.argument("action", default="ls")
 @click.argument("names", nargs=-1)
 def command(action: str, names: tuple[str, ...]) -> None:

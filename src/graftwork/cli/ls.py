@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from graftwork.cli.options import Command
 from graftwork.errors import ConfigError, UnknownName, printable
 from graftwork.units import percent, show
 
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from graftwork.registry import Registry
 
 
-@click.command("ls")
+@click.command("ls", cls=Command)
 @click.argument("what", default="runs")
 @click.argument("name", required=False)
 @click.option("--runs", default="runs", show_default=True, metavar="DIR", help="Where runs are kept.")

@@ -28,6 +28,19 @@ graft train tickets.csv --method adapter          one task module
 graft train tickets.csv --budget 5min             the best that five minutes pay for
 graft predict MODULE "my card is lost"            what it answers
 """
+_EPILOG = """\b
+Completion of commands and options, for this shell and in its start-up file:
+bash: eval "$(_GRAFT_COMPLETE=bash_source graft)"
+zsh:  eval "$(_GRAFT_COMPLETE=zsh_source graft)"
+fish: _GRAFT_COMPLETE=fish_source graft | source
+"""
+COMPLETE = "_GRAFT_COMPLETE"  # click's variable: set while a shell asks for completions
+SECTIONS = {
+    "Decide": ("compare", "train", "curve", "benchmark", "experience"),
+    "Use": ("predict", "score", "shift", "serve", "bank", "stream"),
+    "Check": ("data", "ls", "show", "verify", "receipt", "cache", "doctor"),
+    "Pre-train": ("pretrain", "vectors", "nearest"),
+}
 _KEPT = "what is done is kept, and the same command goes on from there"
 _STOPPED = {
     "bank": "the bank is as it was before",
@@ -66,7 +79,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run(arguments: list[str]) -> int:
-    code = group(arguments).main(arguments or ["--help"], prog_name="graft", standalone_mode=False)
+    typed = os.environ.get("COMP_WORDS", "").split() if COMPLETE in os.environ else arguments
+    code = group(typed).main(arguments or ["--help"], prog_name="graft", standalone_mode=False)
     sys.stdout.flush()  # here, where a closed pipe can still be caught
     return code if isinstance(code, int) else 0
 
@@ -80,8 +94,20 @@ def group(arguments: Sequence[str]) -> click.Group:
     options: list[click.Parameter] = [
         click.Option(["--debug"], is_flag=True, expose_value=False, help="Show the traceback of an error."),
     ]
-    whole = click.Group("graft", commands=commands, params=options, help=_HELP)
+    settings = {"help_option_names": ["-h", "--help"]}
+    whole = Graft("graft", commands=commands, params=options, help=_HELP, epilog=_EPILOG, context_settings=settings)
     return click.version_option(__version__, message="graft %(version)s")(whole)
+
+
+class Graft(click.Group):
+    """The commands, by what they are for."""
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write a section for each purpose."""
+        wide = max(map(len, self.commands))
+        for heading, names in SECTIONS.items():
+            with formatter.section(heading):
+                formatter.write_dl([(f"{name:{wide}}", self.commands[name].get_short_help_str(300)) for name in names])
 
 
 @functools.cache

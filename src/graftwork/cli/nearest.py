@@ -6,10 +6,11 @@ import json
 
 import click
 
+from graftwork.cli.options import Command
 from graftwork.errors import ConfigError, printable
 
 
-@click.command("nearest")
+@click.command("nearest", cls=Command)
 @click.argument("backbone")
 @click.argument("words", nargs=-1, required=True, metavar="WORD...")
 @click.option("--minus", multiple=True, metavar="WORD", help="Taken away: king woman --minus man.")

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import wraps
 from typing import Any, TypeVar, cast
+from weakref import WeakKeyDictionary
 
 import click
 
@@ -17,6 +18,7 @@ from graftwork.errors import ConfigError
 from graftwork.run.settings import TOLD_BY_FILES, WHAT, GivenSettings, RunSettings
 
 F = TypeVar("F", bound=Callable[..., Any])
+_HEADINGS: WeakKeyDictionary[click.Parameter, str] = WeakKeyDictionary()  # of options in `--help`
 
 
 def _setting(name: str, flag: str = "", **sort: Any) -> Callable[[F], F]:
@@ -114,7 +116,7 @@ def task_flags(function: F) -> F:
         click.option("--test", metavar="FILE", help="Rows to score on.  [default: split off by content hash]"),
         click.option("--split-seed", type=int, metavar="N", help="Draw another split of the same rows.  [default: 0]"),
     )
-    return _apply(function, flags)
+    return _apply(function, flags, "Data")
 
 
 def column_options(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -134,7 +136,7 @@ def column_options(function: Callable[..., Any]) -> Callable[..., Any]:
         return function(columns={role: name for role, name in named.items() if name is not None}, **flags)
 
     options = [click.option(f"--{role.replace('_', '-')}", metavar=sort, help=told) for role, sort, told in listed]
-    return _apply(command, tuple(options))
+    return _apply(command, tuple(options), "Data")
 
 
 def run_options(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -159,13 +161,31 @@ def run_options(function: Callable[..., Any]) -> Callable[..., Any]:
         _setting("max_memory", metavar="SIZE"),
         prices_option,
     )
-    return _apply(command, flags)
+    return _apply(command, flags, "Run and machine")
 
 
-def _apply(function: F, flags: tuple[Callable[[Any], Any], ...]) -> F:
+def _apply(function: F, flags: tuple[Callable[[Any], Any], ...], heading: str = "") -> F:
+    """Decorate with every flag; in `--help` those with a heading stand below it."""
     for flag in reversed(flags):
         function = flag(function)
+        if heading:
+            _HEADINGS[function.__click_params__[-1]] = heading  # type: ignore[attr-defined]
     return function
+
+
+class Command(click.Command):
+    """A command whose `--help` lists options below headings: its own, then those of the data and of the machine."""
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the options, those without a heading first."""
+        found: dict[str, list[tuple[str, str]]] = {"Options": []}
+        for parameter in self.get_params(ctx):
+            record = parameter.get_help_record(ctx) if isinstance(parameter, click.Option) else None
+            if record is not None:
+                found.setdefault(_HEADINGS.get(parameter, "Options"), []).append(record)
+        for heading in sorted(found, key=lambda name: name != "Options"):
+            with formatter.section(heading):
+                formatter.write_dl(found[heading])
 
 
 def task_from_flags(data: str, flags: Mapping[str, Any]) -> tuple[Task, dict[str, Any]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,7 +11,7 @@ import click
 
 from graftwork.cli.given_modules import is_bank, opened_modules
 from graftwork.cli.in_bank import asking_in_bank
-from graftwork.cli.options import column_options, device_option, progress_bar, threads_option, use_threads
+from graftwork.cli.options import Command, column_options, device_option, progress_bar, threads_option, use_threads
 from graftwork.core.media import MEDIA
 from graftwork.errors import ConfigError, printable
 from graftwork.units import several
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from graftwork.module.task_module import TaskModule
 
 
-@click.command("predict")
+@click.command("predict", cls=Command)
 @click.argument("module")
 @click.argument("texts", nargs=-1)
 @click.option(
@@ -61,7 +62,8 @@ def command(
     """Answer TEXTS (of pairs: a b a b …; of questions: question passage …; of choices: one text, then its choices) with
     MODULE, a task module or a run's folder; or a bank, and the first of TEXTS is the name of a task.
 
-    Of a task that reads images or sounds, TEXTS are files, or folders of them.
+    Of a task that reads images or sounds, TEXTS are files, or folders of them. With - TEXTS are the lines of standard
+    input.
 
     Modules on one backbone share its work. The names of the answers of --also begin with the name of its task.
     """
@@ -74,6 +76,8 @@ def command(
     if in_bank and not texts:
         raise ConfigError("which task of this bank?", where=module, do=f'graft predict {module} TASK "a text"')
     tasks, texts = (texts[:1], texts[1:]) if in_bank else ((), texts)
+    if texts == ("-",):
+        texts = _lines_of_input()
     if in_bank and not texts and not source:
         what = f"what is task {tasks[0]!r} of this bank asked?"
         raise ConfigError(what, where=module, do=f"{asking_in_bank(module, tasks[0])}, or --file F --out G")
@@ -86,6 +90,17 @@ def command(
         _answer_file(opened, Path(source), Path(out) if out else None, columns, Path(rejects) if rejects else None)
     else:
         _answer_texts(opened, texts, as_json)
+
+
+def _lines_of_input() -> tuple[str, ...]:
+    """The lines of standard input. Raises `ConfigError` where there are none, or bytes that are not UTF-8."""
+    try:
+        lines = tuple(sys.stdin.buffer.read().decode("utf-8").splitlines())
+    except UnicodeDecodeError as error:
+        raise ConfigError("standard input is not UTF-8", got=str(error), do="graft predict MODULE - < FILE") from None
+    if not lines:
+        raise ConfigError("standard input is empty", expected="a text a line", do="graft predict MODULE - < FILE")
+    return lines
 
 
 def _answer_file(

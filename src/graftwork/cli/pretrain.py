@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from graftwork.cli.options import (
+    Command,
     device_option,
     precision_option,
     prices_option,
@@ -27,7 +28,7 @@ RECIPE = (  # flags of the same names replace fields of the objective's recipe
 )  # fmt: skip
 
 
-@click.command("pretrain")
+@click.command("pretrain", cls=Command)
 @click.argument("corpus", nargs=-1, required=True)
 @click.option(
     "--objective", default="masked", show_default=True, metavar="NAME", help="With options: masked:unit=words."

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from graftwork.cli.options import Command
 from graftwork.cli.verify import run_folder
 from graftwork.errors import ConfigError, GraftworkError, printable
 from graftwork.units import named_scores, show
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from graftwork.receipts.checklist import RunGroup
 
 
-@click.command("receipt")
+@click.command("receipt", cls=Command)
 @click.argument("what")
 @click.option("--runs", default="runs", show_default=True, metavar="DIR", help="Where runs are kept.")
 @click.option("--checklist", is_flag=True, help="Of all seeds of the run: a checklist, and a paragraph on methods.")

@@ -10,14 +10,14 @@ from typing import Any
 import click
 
 from graftwork.cli.given_modules import opened_modules, task_and_file
-from graftwork.cli.options import column_options, device_option, progress_bar, threads_option, use_threads
+from graftwork.cli.options import Command, column_options, device_option, progress_bar, threads_option, use_threads
 from graftwork.errors import printable
 from graftwork.units import percent, several
 
 ENOUGH_ROWS = 20  # an interval over fewer is rough
 
 
-@click.command("score")
+@click.command("score", cls=Command)
 @click.argument("module")
 @click.argument("file", nargs=-1, required=True, metavar="[TASK] FILE")
 @click.option(

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import click
 
-from graftwork.cli.options import device_option, use_threads
+from graftwork.cli.options import Command, device_option, use_threads
 from graftwork.errors import ConfigError
 
 
-@click.command("serve")
+@click.command("serve", cls=Command)
 @click.argument("bank")
 @click.option(
     "--host",

@@ -9,11 +9,11 @@ from typing import Any
 import click
 
 from graftwork.cli.given_modules import opened_modules, task_and_file
-from graftwork.cli.options import column_options, device_option, threads_option, use_threads
+from graftwork.cli.options import Command, column_options, device_option, threads_option, use_threads
 from graftwork.errors import printable
 
 
-@click.command("shift")
+@click.command("shift", cls=Command)
 @click.argument("module")
 @click.argument("file", nargs=-1, required=True, metavar="[TASK] FILE")
 @click.option("--reference", metavar="FILE", help="Compare with these texts.  [default: what it was trained on]")

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from graftwork.cli.options import Command
 from graftwork.cli.verify import named_folder
 from graftwork.errors import StorageError, printable
 from graftwork.io.files import read_json
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from graftwork.core.run import RunResult
 
 
-@click.command("show")
+@click.command("show", cls=Command)
 @click.argument("what")
 @click.option("--runs", default="runs", show_default=True, metavar="DIR", help="Where runs are kept.")
 @click.option("--profile", is_flag=True, help="Of a run: where its time went.")

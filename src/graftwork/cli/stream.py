@@ -11,12 +11,12 @@ from typing import Any
 import click
 
 from graftwork.cli.in_bank import asking_in_bank
-from graftwork.cli.options import RunFlags, progress_bar, run_options, seed_option, use_threads
+from graftwork.cli.options import Command, RunFlags, progress_bar, run_options, seed_option, use_threads
 from graftwork.errors import printable
 from graftwork.units import percent, show
 
 
-@click.command("stream")
+@click.command("stream", cls=Command)
 @click.argument("tasks", nargs=-1, required=True)
 @click.option("--bank", metavar="DIR", help="The bank; made where it is not there. Not needed by full-sequential.")
 @click.option(

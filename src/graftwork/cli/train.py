@@ -11,6 +11,7 @@ import click
 
 from graftwork.cli.in_bank import PlaceInBank, place_in_bank
 from graftwork.cli.options import (
+    Command,
     RunFlags,
     progress_bar,
     run_options,
@@ -27,7 +28,7 @@ from graftwork.run.settings import RunSettings, over
 from graftwork.units import named_scores, percent, show
 
 
-@click.command("train")
+@click.command("train", cls=Command)
 @task_options
 @click.option("--method", metavar="NAME", help="The method, e.g. adapter or lora:rank=16.")
 @click.option(

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from graftwork.cli.options import Command
 from graftwork.errors import printable
 from graftwork.units import percent
 
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from graftwork.pretrained.word_vector_table import WordVectors
 
 
-@click.command("vectors")
+@click.command("vectors", cls=Command)
 @click.argument("backbone")
 @click.option(
     "--evaluate",

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from graftwork.cli.options import Command
 from graftwork.errors import GraftworkError, StorageError, printable
 from graftwork.units import percent, show
 
@@ -25,7 +26,7 @@ GROUPS = {  # of differences -> what they are called, and what is said where the
 }
 
 
-@click.command("verify")
+@click.command("verify", cls=Command)
 @click.argument("what")
 @click.option("--runs", default="runs", show_default=True, metavar="DIR", help="Where runs are kept.")
 @click.option("--data", metavar="FILE", help="Where the data is now, if it was moved.")
